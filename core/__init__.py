@@ -1,0 +1,1 @@
+"""The algorithms and the state machine of Onepass: NumPy, SciPy and Numba in, arrays out."""

@@ -1,0 +1,136 @@
+"""What a log entry says, and what applying it answers.
+
+The entry that makes version v is everything that was committed together. Each *segment* is one request:
+learned whole or refused whole. ``service.store.codec`` turns segments into bytes and back; this file knows
+only their meaning.
+
+    Entry(version, time_ms, segments)
+      segment = Rows      feedback rows, raw, in the feature space they were validated against
+              | Reset     back to the first state
+              | Restore   take over an embedded state (restore of a snapshot, or import)
+
+    outcome = Learned | Refused | Replaced     one per segment, in the same order
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from numpy.typing import NDArray
+
+from core.model import Floats
+
+Label = str | int | bool
+"""A class label as a value. 0, False and "" are ordinary labels, and 0 is not False."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a client was told when it asked for a tracked prediction; this is what is scored.
+
+    Attributes:
+        prediction: the label or number told, or None where no class had been seen.
+        probabilities: the told probabilities as (label, probability) pairs, or None.
+    """
+
+    prediction: Label | float | None
+    probabilities: tuple[tuple[Label, float], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Feedback rows of one request.
+
+    Attributes:
+        space: id of the feature space the rows were validated against (``Schema.id``).
+        names: proposed feature names where the model had no schema yet (the first row fixes it), else None.
+        X: (n, F) raw values in schema order: numbers, category indices, NaN for missing.
+        y: n labels: values for classification, float64 (n,) for regression.
+        discounts: (n,) or None.
+        told: what was told for the row of a tracked prediction (n = 1), or None.
+        ids: one id per row, or a single id for the whole request, or () where the client gave none.
+        skip: indices of rows that must not be learned because their id had been seen before.
+    """
+
+    space: str
+    names: tuple[str, ...] | None
+    X: Floats
+    y: "list[Label] | Floats"
+    discounts: Floats | None = None
+    told: Told | None = None
+    ids: tuple[str, ...] = ()
+    skip: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """Back to the first state: rows 0, metrics 0; the version goes on."""
+
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """Take over a state.
+
+    Attributes:
+        state: the state's bytes as ``Machine.to_bytes`` gave them.
+        source: "snapshot" or "import", for the marks.
+    """
+
+    state: bytes
+    source: str = "snapshot"
+    ids: tuple[str, ...] = ()
+
+
+Segment = Rows | Reset | Restore
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Everything committed together.
+
+    Attributes:
+        version: the version this entry makes.
+        time_ms: the store's clock when it was appended, milliseconds since the epoch.
+        segments: at least one.
+    """
+
+    version: int
+    time_ms: int
+    segments: tuple[Segment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """The rows of a segment were tested, then trained.
+
+    Attributes:
+        predictions: one per row that was not skipped: label, number or None; for a tracked row what was told.
+        losses: 0/1 loss or squared error of each, float64 (n,).
+        rows: number of rows the model has learned after this segment.
+        learned: False where a row could only be scored (its feature space is gone).
+        statistics: metrics of just these rows, JSON-able, or None for a single row.
+    """
+
+    predictions: list[Any]
+    losses: NDArray[Any]
+    rows: int
+    learned: bool = True
+    statistics: dict[str, Any] | None = field(default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The segment was made impossible by an entry before it; nothing changed. Answered as 409."""
+
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """The state was reset or restored."""
+
+    rows: int
+
+
+Outcome = Learned | Refused | Replaced

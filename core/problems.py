@@ -1,0 +1,43 @@
+"""What can be wrong with what a client sent, said field by field.
+
+    Invalid    the values themselves are wrong: unknown name, out of range, not a number
+    Conflict   the values are fine, but the model's state does not allow them now
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong.
+
+    Attributes:
+        field: path of the field as the client wrote it, e.g. ``params.forgetting_rate`` or ``data[3][1]``.
+        problem: what is wrong with it, without echoing the value.
+        allowed: what would be right (a range, a list of names), or None where nothing short says it.
+    """
+
+    field: str
+    problem: str
+    allowed: object = None
+
+
+class Invalid(ValueError):
+    """The input is refused as it stands; nothing has changed.
+
+    Args:
+        problems: everything found wrong, first things first; at least one.
+    """
+
+    def __init__(self, *problems: Problem) -> None:
+        super().__init__("; ".join(f"{p.field}: {p.problem}" for p in problems))
+        self.problems: Sequence[Problem] = problems
+
+    @classmethod
+    def of(cls, field: str, problem: str, allowed: object = None) -> "Invalid":
+        """Build the common case of a single problem."""
+        return cls(Problem(field, problem, allowed))
+
+
+class Conflict(ValueError):
+    """The input would be fine in another state of the model; nothing has changed."""

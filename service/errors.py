@@ -1,0 +1,124 @@
+"""Everything that can go wrong with a request, apart from ``core.problems``.
+
+    OnepassError
+    ├── NotFound             unknown model, prediction id, snapshot version, route
+    ├── Clash                the model's state or an earlier request with the same id does not allow it
+    ├── NotReached           ``min_version`` was not reached in time
+    ├── ModelDown            one model is out of service: corrupt state, or an apply that raised
+    ├── Denied
+    │   ├── Unauthorized     no key or an unknown one
+    │   ├── Forbidden        the key's scopes or models do not allow it
+    │   └── TooManyRequests  over the key's rate
+    ├── BadBody
+    │   ├── NotJson          not JSON, or not UTF-8
+    │   ├── TooLarge         over the body limit
+    │   └── WrongMedia       a media type the route does not read
+    └── Unavailable          try again later; carries ``retry_after_s``
+        ├── QueueFull        the model's queue is at its bound
+        ├── IdsFull          the model remembers as many ids as it may
+        ├── PendingFull      the model has as many tracked predictions waiting as it may
+        └── StoreDown        the store did not answer, or answered that it cannot
+
+Only api/problems.py knows which HTTP status each becomes; only store/ raises StoreDown.
+"""
+
+from collections.abc import Sequence
+
+from core.problems import Problem
+
+
+class OnepassError(Exception):
+    """Base of every error that a client is told about.
+
+    Args:
+        detail: one sentence for the client; never the input itself.
+        problems: the fields concerned, where there are any.
+    """
+
+    def __init__(self, detail: str, problems: Sequence[Problem] = ()) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.problems = problems
+
+
+class NotFound(OnepassError):
+    """What the request names does not exist; ``problems[0].allowed`` says what there is."""
+
+
+class Clash(OnepassError):
+    """The model's state, or an earlier request with the same id, does not allow it."""
+
+
+class NotReached(OnepassError):
+    """``min_version`` was not reached in time."""
+
+    def __init__(self, detail: str, version: int) -> None:
+        super().__init__(detail)
+        self.version = version
+
+
+class ModelDown(OnepassError):
+    """One model is out of service until an operator acts; the others go on."""
+
+
+class Denied(OnepassError):
+    """The key does not allow the request."""
+
+
+class Unauthorized(Denied):
+    """No key, or an unknown one."""
+
+
+class Forbidden(Denied):
+    """A known key without the scope or the model."""
+
+
+class TooManyRequests(Denied):
+    """Over the key's rate.
+
+    Args:
+        detail: one sentence for the client.
+        retry_after_s: seconds after which a request will be taken again.
+    """
+
+    def __init__(self, detail: str, retry_after_s: float = 1.0) -> None:
+        super().__init__(detail)
+        self.retry_after_s = retry_after_s
+
+
+class BadBody(OnepassError):
+    """The body could not be read at all."""
+
+
+class NotJson(BadBody):
+    """Not JSON, or not UTF-8."""
+
+
+class TooLarge(BadBody):
+    """Larger than the limit."""
+
+
+class WrongMedia(BadBody):
+    """A media type the route does not read."""
+
+
+class Unavailable(OnepassError):
+    """Nothing is wrong with the request; try again after ``retry_after_s``."""
+
+    retry_after_s = 1.0
+
+
+class QueueFull(Unavailable):
+    """The model's queue is at its bound."""
+
+
+class IdsFull(Unavailable):
+    """The model remembers as many ids as it may; they leave after a day."""
+
+
+class PendingFull(Unavailable):
+    """The model has as many tracked predictions waiting as it may."""
+
+
+class StoreDown(Unavailable):
+    """The store did not answer in time, or answered that it cannot."""
