@@ -156,7 +156,9 @@ class Param:
             return self._in_range(value, name)
         if self.kind == "number" and isinstance(value, int | float) and not isinstance(value, bool):
             return self._in_range(_float(value, name), name)
-        raise Invalid.of(name, f"must be a {self.kind}" if self.kind != "choice" else "is not one of the choices", self.allowed)
+        raise Invalid.of(
+            name, f"must be a {self.kind}" if self.kind != "choice" else "is not one of the choices", self.allowed
+        )
 
     def _in_range(self, value: Any, name: str) -> Any:
         low = self.minimum is not None and (value < self.minimum or (self.exclusive_minimum and value == self.minimum))

@@ -1,7 +1,7 @@
 """What can be wrong with what a client sent, said field by field.
 
-    Invalid    the values themselves are wrong: unknown name, out of range, not a number
-    Conflict   the values are fine, but the model's state does not allow them now
+Invalid    the values themselves are wrong: unknown name, out of range, not a number
+Conflict   the values are fine, but the model's state does not allow them now
 """
 
 from collections.abc import Sequence

@@ -1,0 +1,102 @@
+# Everything happens in .venv, from locked requirements; the stamps in it make a second run immediate.
+# Needs make and Python 3.11 to 3.14 with venv and pip (Debian and Ubuntu: apt install make python3-venv).
+
+PYTHON ?= python3
+# Processes that run the tests: 0 is one process without xdist.
+WORKERS ?= 0
+# More arguments for pytest, e.g. make test PYTEST_ARGS="-k style -x"
+PYTEST_ARGS ?=
+# More arguments for the lock, e.g. make lock LOCK_ARGS=--upgrade
+LOCK_ARGS ?=
+
+BIN := .venv/bin
+PY := $(BIN)/python
+INSTALL := $(PY) -m pip --disable-pip-version-check install --quiet --no-input
+# The lock must not depend on how this machine reaches the registry.
+LOCK := env -u UV_DEFAULT_INDEX -u UV_INDEX -u UV_INDEX_URL -u UV_EXTRA_INDEX_URL -u UV_FIND_LINKS $(BIN)/uv pip compile \
+	pyproject.toml --no-config --quiet --universal --python-version 3.11 --fork-strategy fewest --generate-hashes \
+	--no-header --no-annotate $(LOCK_ARGS)
+
+# Kernels have explicit signatures: importing their module compiles them into Numba's cache.
+IMPORT_CORE := "import core, importlib, pkgutil; \
+	[importlib.import_module(m.name) for m in pkgutil.walk_packages(core.__path__, 'core.')]"
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help run setup test test-setup lint pytest bench-accuracy bench-service bench-models lock format clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
+
+run: setup ## set everything up and serve on 127.0.0.1:8000 (ONEPASS_* variables apply)
+	@exec $(BIN)/onepass serve
+
+setup: .venv/stamp-kernels ## what run needs, without running it
+
+test: test-setup lint pytest ## set everything up, lint, check types and imports, run every test
+
+test-setup: .venv/stamp-test .venv/stamp-kernels
+
+lint: test-setup ## ruff, mypy, import contracts
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	$(BIN)/lint-imports --no-logo
+
+pytest: test-setup ## the tests alone
+	$(PY) -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
+
+bench-accuracy: test-setup ## predictions against the papers' and simple baselines
+	$(PY) -m tests.benchmarks.accuracy
+
+bench-service: test-setup ## throughput and latency of the service
+	$(PY) -m tests.benchmarks.service
+
+bench-models: test-setup ## cost per row of each algorithm
+	$(PY) -m tests.benchmarks.models
+
+lock: .venv/stamp-test ## rewrite both lock files from pyproject.toml
+	$(LOCK) --group dev --output-file tests/requirements.txt
+	$(LOCK) --group build --constraint tests/requirements.txt --output-file docker/requirements.txt
+
+format: test-setup ## let ruff rewrite what it can
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+clean: ## remove .venv and caches (never onepass-data)
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	find core service tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A usable .venv is kept, whoever made it; a broken or too old one is made anew.
+.venv/stamp-venv:
+	@check='import sys, ensurepip, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))'; \
+	version='import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))'; \
+	if $(PY) -c "$$version" 2>/dev/null && $(PY) -m pip --version >/dev/null 2>&1; then touch $@; exit; fi; \
+	if ! $(PYTHON) -c "$$version" 2>/dev/null; then \
+		echo "Onepass needs Python 3.11 to 3.14; '$(PYTHON)' is $$($(PYTHON) --version 2>/dev/null || echo missing)." >&2; \
+		echo "Name another one: make PYTHON=python3.12 run" >&2; exit 1; fi; \
+	if ! $(PYTHON) -c "$$check" 2>/dev/null; then \
+		echo "'$(PYTHON)' lacks venv or ensurepip. Debian and Ubuntu: apt install python3-venv" >&2; exit 1; fi; \
+	echo "Making .venv with $$($(PYTHON) --version)"; \
+	$(PYTHON) -m venv --clear .venv && touch $@
+
+.venv/stamp-run: docker/requirements.txt .venv/stamp-venv
+	@echo "Installing $<"
+	@$(INSTALL) --require-hashes -r $<
+	@touch $@
+
+.venv/stamp-test: tests/requirements.txt .venv/stamp-run
+	@echo "Installing $<"
+	@$(INSTALL) --require-hashes -r $<
+	@touch $@
+
+.venv/stamp-project: pyproject.toml .venv/stamp-run
+	@echo "Installing onepass"
+	@$(INSTALL) --no-deps --no-build-isolation --no-index --editable .
+	@touch $@
+
+.venv/stamp-kernels: .venv/stamp-project $(wildcard core/*.py core/*/*.py)
+	@echo "Compiling kernels"
+	@$(PY) -c $(IMPORT_CORE)
+	@touch $@

@@ -1,0 +1,21 @@
+"""The catalogue: every algorithm by its name in the API, in the order in which it is listed.
+
+An entry lives beside its learner, which knows its own parameters and costs; this file only collects them.
+"""
+
+from core import dfop
+from core.model import Algorithm
+from core.problems import Invalid
+
+ALGORITHMS: dict[str, Algorithm] = {entry.id: entry for entry in dfop.ENTRIES}
+
+
+def find(algorithm: str) -> Algorithm:
+    """The entry of that id.
+
+    Raises:
+        Invalid: there is none; ``allowed`` lists the ids.
+    """
+    if algorithm not in ALGORITHMS:
+        raise Invalid.of("algorithm", "is not known", list(ALGORITHMS))
+    return ALGORITHMS[algorithm]

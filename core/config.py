@@ -1,0 +1,144 @@
+"""What a model is: the body of PUT /models/{name}, checked, with every default filled in.
+
+A configuration never changes once the model exists. Two bodies that mean the same (an integer where a number
+is asked for, defaults written out or left out) give equal configurations and equal JSON.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from core.catalog import find
+from core.entry import Label
+from core.features import Feature, parse_features
+from core.labels import parse_declared
+from core.model import Algorithm, Spec, Task
+from core.problems import Invalid
+
+Missing = Literal["error", "zero", "mean"]
+MISSING: tuple[Missing, ...] = ("error", "zero", "mean")
+SEED_MAX = 2**53 - 1
+"""Seeds stay exact in every JSON reader."""
+FIELDS = ("algorithm", "task", "params", "features", "labels", "missing", "seed")
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A model's configuration.
+
+    Attributes:
+        algorithm: id in the catalogue.
+        task: "classification" or "regression".
+        params: every parameter of the algorithm.
+        features: the declared features, or None: the first feedback row fixes them, all numeric.
+        labels: the declared classes, or None: classes appear as they come.
+        missing: what a missing value becomes.
+        seed: seed of every draw.
+    """
+
+    algorithm: str
+    task: Task
+    params: Mapping[str, Any]
+    features: tuple[Feature, ...] | None = None
+    labels: tuple[Label, ...] | None = None
+    missing: Missing = "error"
+    seed: int = 0
+
+    @classmethod
+    def parse(cls, raw: Mapping[str, Any]) -> "Config":
+        """Check a client's body and fill in the defaults.
+
+        Raises:
+            Invalid: naming the field and what would be allowed.
+        """
+        for name in raw:
+            if name not in FIELDS:
+                raise Invalid.of(name, "is not a field of a model", list(FIELDS))
+        if "algorithm" not in raw:
+            raise Invalid.of("algorithm", "is required")
+        entry = find(_text(raw, "algorithm"))
+        task = _task(raw.get("task"), entry)
+        features, labels = raw.get("features"), raw.get("labels")
+        return cls(
+            algorithm=entry.id,
+            task=task,
+            params=entry.complete(_params(raw.get("params"))),
+            features=None if features is None else parse_features(features),
+            labels=None if labels is None else _labels(labels, task, entry.class_bound),
+            missing=_missing(raw.get("missing", "error")),
+            seed=_seed(raw.get("seed", 0)),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The configuration as ``parse`` reads it, complete."""
+        return {
+            "algorithm": self.algorithm,
+            "task": self.task,
+            "params": dict(self.params),
+            "features": None if self.features is None else [feature.to_json() for feature in self.features],
+            "labels": None if self.labels is None else list(self.labels),
+            "missing": self.missing,
+            "seed": self.seed,
+        }
+
+    @property
+    def canonical(self) -> str:
+        """The configuration as text: equal configurations, and only those, have equal text (0 is not False)."""
+        return json.dumps(self.to_json(), sort_keys=True, ensure_ascii=False)
+
+    @property
+    def entry(self) -> Algorithm:
+        """The algorithm's entry in the catalogue."""
+        return find(self.algorithm)
+
+    def spec(self, dimension: int) -> Spec:
+        """What the learner is built from, for a number of encoded columns."""
+        return Spec(task=self.task, dimension=dimension, params=self.params, seed=self.seed)
+
+    def state_bytes(self, dimension: int) -> int:
+        """Bytes the learner's state will take, for a number of encoded columns."""
+        return self.entry.state_bytes(self.spec(dimension), len(self.labels or (0, 1)))
+
+
+def _text(raw: Mapping[str, Any], field: str) -> str:
+    value = raw[field]
+    if not isinstance(value, str):
+        raise Invalid.of(field, "must be a string")
+    return value
+
+
+def _task(value: object, entry: Algorithm) -> Task:
+    if value is None and len(entry.tasks) == 1:
+        return entry.tasks[0]
+    if value is None:
+        raise Invalid.of("task", f"is required: {entry.id} learns several", list(entry.tasks))
+    if value not in entry.tasks:
+        raise Invalid.of("task", f"is not a task of {entry.id}", list(entry.tasks))
+    return cast("Task", value)
+
+
+def _params(value: object) -> Mapping[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise Invalid.of("params", "must be an object")
+    return value
+
+
+def _labels(value: object, task: Task, bound: int) -> tuple[Label, ...]:
+    if task == "regression":
+        raise Invalid.of("labels", "go with classification only; a regression model's labels are numbers")
+    return parse_declared(value, bound=bound)
+
+
+def _missing(value: object) -> Missing:
+    if value not in MISSING:
+        raise Invalid.of("missing", "is not one of the choices", list(MISSING))
+    return cast("Missing", value)
+
+
+def _seed(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= SEED_MAX:
+        raise Invalid.of("seed", "must be an integer", f">= 0 and <= {SEED_MAX}")
+    return value

@@ -1,0 +1,362 @@
+"""What /openapi.json says of every route: parameters, bodies with examples, answers with examples, errors.
+
+The examples are one story that can be clicked through in Swagger UI from an empty service: create ``demo``, predict,
+send labels, look at the metrics.
+"""
+
+from http import HTTPStatus
+from typing import Any
+
+from service.api.schemas import components
+
+TITLE = "Onepass"
+INTRO = """
+Answers predictions and learns from every label it is sent, one row at a time, in one pass, while the data drift.
+
+**Try it, top to bottom:** `PUT /models/demo` creates a model; `POST /models/demo/feedback` sends a labelled row (it is
+first predicted, then learned); `POST /models/demo/predict` asks; `GET /models/demo/metrics` shows how good the answers
+were, beside the honest baselines. Every route comes with an example that works as it stands.
+
+Errors are `application/problem+json` and name the field. Feedback with an `id` may be sent again safely.
+"""
+TAGS = [
+    {"name": "one row", "description": "The test-then-train loop."},
+    {"name": "batches", "description": "Rows in order, each tested, then trained."},
+    {"name": "models", "description": "Create, look at, delete."},
+    {"name": "state", "description": "Reset, snapshots, export and import."},
+    {"name": "service", "description": "The catalogue, health and metrics."},
+]
+ROW = {"load": 0.31, "price": 0.056}
+DEMO = {"algorithm": "dfop", "task": "classification", "features": ["load", "price"], "labels": ["UP", "DOWN"]}
+SUMMARY = {
+    "GET /healthz": "Alive",
+    "GET /readyz": "Ready",
+    "GET /metrics": "Prometheus metrics",
+    "GET /algorithms": "The catalogue of algorithms",
+    "GET /models": "List models",
+    "PUT /models/{name}": "Create a model",
+    "GET /models/{name}": "Show a model",
+    "DELETE /models/{name}": "Delete a model",
+    "POST /models/{name}/predict": "Predict one row",
+    "POST /models/{name}/feedback": "Learn one labelled row",
+    "POST /models/{name}/predict/batch": "Predict many rows",
+    "POST /models/{name}/feedback/batch": "Learn many labelled rows",
+    "GET /models/{name}/metrics": "Prequential metrics",
+    "GET /models/{name}/weights": "Weights of a linear model",
+    "GET /models/{name}/pending": "Tracked predictions that wait for labels",
+    "POST /models/{name}/reset": "Back to the first state",
+    "GET /models/{name}/snapshots": "List snapshots",
+    "POST /models/{name}/snapshots": "Take a snapshot now",
+    "POST /models/{name}/restore": "Back to a snapshot",
+    "GET /models/{name}/state": "Export the state",
+    "PUT /models/{name}/state": "Import a state",
+}
+TEXT = {
+    "GET /readyz": "503 while the store does not answer or a background task is down. `durability` is what the store was "
+    "found to do: `always`, `everysec`, `none`, or `unknown` where it may not be asked.",
+    "PUT /models/{name}": "Only `algorithm` is needed, and `task` where the algorithm has several. Features left out are "
+    "fixed by the first feedback row; labels left out appear as they come. The same body again is 200, another one 409.",
+    "POST /models/{name}/predict": "Changes nothing. With `track` the row is kept under a `prediction_id` until its label "
+    "comes; that needs the scope `learn`. With `explain` a linear model says what each feature contributed.",
+    "POST /models/{name}/feedback": "Answers what the model said *before* it learned the row. `id`, `prediction_id` and the "
+    "header `Idempotency-Key` exclude each other; sent again within a day the row is learned once and answered with the "
+    "first answer and `duplicate: true`; with another label it is 409.",
+    "POST /models/{name}/feedback/batch": "Also `text/csv` with a header (name the columns: `?label=`, `?id=`, `?discount=`) "
+    "and `application/x-npy` (float64, columns in schema order, label last). `metrics` are those of this batch.",
+    "POST /models/{name}/predict/batch": "Also `text/csv` with a header and `application/x-npy` (float64, columns in schema "
+    "order).",
+    "GET /models/{name}/metrics": "Every prediction is made before its row is learned. `no_change` repeats the last label, "
+    "`majority` says the most frequent one (`last_value` for regression).",
+    "GET /models/{name}/weights": "`names` picks columns, `sparsity` the largest of each output.",
+    "POST /models/{name}/reset": "Rows and metrics start at 0; the version goes on, ids stay seen.",
+    "POST /models/{name}/restore": "An entry that embeds the state: the version goes on.",
+    "PUT /models/{name}/state": "Everything is checked before anything changes. A model that does not exist is created with "
+    "the configuration that the state carries.",
+}
+BODY: dict[str, tuple[str, Any]] = {
+    "PUT /models/{name}": ("ModelBody", DEMO),
+    "POST /models/{name}/predict": ("PredictRow", {"features": ROW}),
+    "POST /models/{name}/feedback": ("FeedbackRow", {"features": ROW, "label": "UP", "id": "order-1137"}),
+    "POST /models/{name}/predict/batch": (
+        "PredictColumns",
+        {"columns": ["load", "price"], "data": [[0.31, 0.056], [0.44, 0.061]]},
+    ),
+    "POST /models/{name}/feedback/batch": (
+        "FeedbackColumns",
+        {"columns": ["load", "price"], "data": [[0.31, 0.056], [0.44, 0.061]], "labels": ["UP", "DOWN"]},
+    ),
+    "POST /models/{name}/restore": ("RestoreTo", {"version": 0}),
+}
+TABLES = {
+    "POST /models/{name}/predict/batch": "load,price\n0.31,0.056\n0.44,0.061\n",
+    "POST /models/{name}/feedback/batch": "load,price,class\n0.31,0.056,UP\n0.44,0.061,DOWN\n",
+}
+_SCORES = {"accuracy": 0.84, "kappa": 0.66, "kappa_temporal": 0.12, "log_loss": 0.41}
+_METRICS = {
+    "rows": 1040,
+    "overall": _SCORES,
+    "window": {"size": 1000, **_SCORES},
+    "fading": {"factor": 0.999, **_SCORES},
+    "baselines": {"no_change": {"accuracy": 0.82}, "majority": {"accuracy": 0.58}},
+    "history": [{"row": 1000, "accuracy": 0.84}],
+    "marks": [],
+    "version": 40,
+    "incarnation": "5f3a9c0d1e2b4a68",
+}
+_STAND = {"version": 18, "incarnation": "5f3a9c0d1e2b4a68"}
+ANSWER: dict[str, tuple[int, str | None, Any]] = {
+    "GET /healthz": (200, None, {"alive": True}),
+    "GET /readyz": (
+        200,
+        "Ready",
+        {"ready": True, "store": "up", "durability": "everysec", "lag": 0, "checks": {"store": True, "tasks": True}},
+    ),
+    "GET /metrics": (200, None, None),
+    "GET /algorithms": (200, "AlgorithmList", None),
+    "GET /models": (
+        200,
+        "ModelList",
+        {
+            "models": [
+                {
+                    "name": "demo",
+                    "algorithm": "dfop",
+                    "task": "classification",
+                    "version": 18,
+                    "rows": 18,
+                    "score": 0.83,
+                    "phase": "steady",
+                }
+            ],
+            "next": None,
+        },
+    ),
+    "PUT /models/{name}": (201, "Model", None),
+    "GET /models/{name}": (200, "Model", None),
+    "DELETE /models/{name}": (204, None, None),
+    "POST /models/{name}/predict": (
+        200,
+        "Predicted",
+        {"prediction": "UP", "probabilities": {"UP": 0.83, "DOWN": 0.17}, **_STAND},
+    ),
+    "POST /models/{name}/feedback": (
+        200,
+        "Learnt",
+        {
+            "prediction": "UP",
+            "loss": 0.0,
+            "rows": 18,
+            "duplicate": False,
+            "learned": True,
+            "durability": "everysec",
+            **_STAND,
+        },
+    ),
+    "POST /models/{name}/predict/batch": (
+        200,
+        "PredictedBatch",
+        {
+            "predictions": ["UP", "DOWN"],
+            "classes": ["UP", "DOWN"],
+            "probabilities": [[0.83, 0.17], [0.31, 0.69]],
+            **_STAND,
+        },
+    ),
+    "POST /models/{name}/feedback/batch": (
+        200,
+        "LearntBatch",
+        {
+            "predictions": ["UP", "UP"],
+            "losses": [0.0, 1.0],
+            "rows": 20,
+            "metrics": {"rows": 2, "accuracy": 0.5, "kappa": 0.0, "log_loss": 0.7},
+            "duplicate": False,
+            "duplicates": 0,
+            "learned": True,
+            "durability": "everysec",
+            **_STAND,
+        },
+    ),
+    "GET /models/{name}/metrics": (200, None, _METRICS),
+    "GET /models/{name}/weights": (
+        200,
+        "WeightsAnswer",
+        {
+            "weights": {"UP": {"load": 0.4, "price": -1.2}, "DOWN": {"load": -0.4, "price": 1.2}},
+            "bias": {"UP": 0.1, "DOWN": -0.1},
+            **_STAND,
+        },
+    ),
+    "GET /models/{name}/pending": (200, "PendingList", None),
+    "POST /models/{name}/reset": (200, "Replaced", {"name": "demo", "rows": 0, **_STAND}),
+    "GET /models/{name}/snapshots": (200, "SnapshotList", None),
+    "POST /models/{name}/snapshots": (201, "SnapshotEntry", None),
+    "POST /models/{name}/restore": (200, "Replaced", {"name": "demo", "rows": 18, **_STAND}),
+    "GET /models/{name}/state": (200, None, None),
+    "PUT /models/{name}/state": (200, "Replaced", {"name": "demo", "rows": 18, **_STAND}),
+}
+ERRORS = {
+    400: "The body is not JSON, or not UTF-8",
+    401: "No key, or an unknown one",
+    403: "The key's scopes or models do not allow it",
+    404: "Unknown model, prediction id or snapshot version",
+    409: "In conflict with the model's state, or the same id with another label",
+    413: "The body or the batch is too large",
+    415: "A media type this route does not read",
+    422: "Semantically wrong; the fields are named",
+    429: "Over the key's rate",
+    503: "A queue is full or the store is down; Retry-After says when to try again",
+    504: "min_version was not reached in time",
+}
+PROBLEM = {
+    "type": "urn:onepass:problem:invalid",
+    "title": "Unprocessable Entity",
+    "status": 422,
+    "detail": "features.price: is missing",
+    "errors": [{"field": "features.price", "problem": "is missing", "allowed": None}],
+}
+
+
+def tag(path: str) -> str:
+    """The group a route is listed under."""
+    last = path.rpartition("/")[2]
+    if path.endswith("/batch"):
+        return "batches"
+    if last in ("predict", "feedback", "pending"):
+        return "one row"
+    if last in ("reset", "snapshots", "restore", "state"):
+        return "state"
+    return "models" if path.startswith("/models") else "service"
+
+
+def operation(route: str, scope: str) -> dict[str, Any]:
+    """The parts of an operation that FastAPI cannot derive from a handler that reads the request itself."""
+    found: dict[str, Any] = {"parameters": _parameters(route), "responses": _responses(route, scope)}
+    body = _body(route)
+    if body:
+        found["requestBody"] = {"required": True, "content": body}
+    if scope == "public":
+        found["security"] = []
+    return found
+
+
+def _ref(name: str) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _body(route: str) -> dict[str, Any]:
+    if route == "PUT /models/{name}/state":
+        return {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+    content: dict[str, Any] = {}
+    if route in BODY:
+        name, example = BODY[route]
+        content["application/json"] = {"schema": _ref(name), "example": example}
+    if route in TABLES:
+        content["text/csv"] = {"schema": {"type": "string"}, "example": TABLES[route]}
+        content["application/x-npy"] = {"schema": {"type": "string", "format": "binary"}}
+    return content
+
+
+def _parameters(route: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    method, path = route.split()
+    if "{name}" in path:
+        schema = {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"}
+        found.append({"name": "name", "in": "path", "required": True, "schema": schema, "example": "demo"})
+    read = (method == "GET" and "{name}" in path) or "/predict" in path
+    if read:
+        found += [
+            _query("min_version", {"type": "integer", "minimum": 0}, "Wait until the model has this version."),
+            _query("consistency", {"enum": ["eventual", "strong"]}, "strong: read the head of the log first."),
+            _query("incarnation", {"type": "string"}, "The incarnation that min_version is of; another one is 409."),
+        ]
+    if path in ("/models", "/models/{name}/pending"):
+        limit = {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}
+        found += [
+            _query("limit", limit, "Most items in the answer."),
+            _query("cursor", {"type": "string"}, "The `next` of the page before."),
+        ]
+    if path.endswith("/weights"):
+        found += [
+            _query("names", {"type": "string"}, "Columns, separated by commas."),
+            _query("sparsity", {"type": "integer", "minimum": 1}, "Only the largest weights of each output."),
+        ]
+    if path.endswith("/feedback/batch"):
+        found += [
+            _query(name, {"type": "string"}, f"CSV: the column of the {name}.") for name in ("label", "id", "discount")
+        ]
+    if "/feedback" in path:
+        text = "Your own id of this request; sent again within a day it is learned once."
+        found.append({"name": "Idempotency-Key", "in": "header", "schema": {"type": "string"}, "description": text})
+    return found
+
+
+def _query(name: str, schema: dict[str, Any], text: str) -> dict[str, Any]:
+    return {"name": name, "in": "query", "required": False, "schema": schema, "description": text}
+
+
+def _responses(route: str, scope: str) -> dict[str, Any]:
+    status, name, example = ANSWER[route]
+    fine: dict[str, Any] = {"description": SUMMARY[route]}
+    kind = "text/plain" if route == "GET /metrics" else "application/json"
+    if route == "GET /models/{name}/state":
+        fine["content"] = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+    elif status != 204:
+        content: dict[str, Any] = {
+            "schema": _ref(name) if name else {"type": "string" if kind == "text/plain" else "object"}
+        }
+        if example is not None:
+            content["example"] = example
+        fine["content"] = {kind: content}
+    found = {str(status): fine}
+    if route == "PUT /models/{name}":
+        found["200"] = {**fine, "description": "It exists already, with the same configuration"}
+    for code in _errors(route, scope):
+        content = {"application/problem+json": {"schema": _ref("ProblemDocument"), "example": _example(code)}}
+        found[str(code)] = {"description": ERRORS[code], "content": content}
+    return found
+
+
+def _example(code: int) -> dict[str, Any]:
+    if code == 422:
+        return PROBLEM
+    slugs = {400: "not-json", 401: "unauthorized", 403: "forbidden", 404: "not-found", 409: "clash", 413: "too-large"}
+    slugs |= {415: "wrong-media", 429: "too-many-requests", 503: "store-down", 504: "not-reached"}
+    return {
+        "type": f"urn:onepass:problem:{slugs[code]}",
+        "title": HTTPStatus(code).phrase,
+        "status": code,
+        "detail": ERRORS[code],
+        "errors": [],
+    }
+
+
+def _errors(route: str, scope: str) -> list[int]:
+    if scope == "public":
+        return [503] if "readyz" in route else []
+    method, path = route.split()
+    codes = {401, 403, 429}
+    if method in ("PUT", "POST") and _body(route):
+        codes |= {400, 413, 415, 422}
+    if "{name}" in path:
+        codes |= {404, 503}
+        if method != "DELETE":
+            codes |= {409, 422}
+    if any(parameter["name"] == "min_version" for parameter in _parameters(route)):
+        codes.add(504)
+    if path == "/models":
+        codes |= {422, 503}
+    return sorted(codes)
+
+
+def schema(document: dict[str, Any]) -> dict[str, Any]:
+    """Complete FastAPI's document: component schemas, keys, and no validation schemas that nothing uses."""
+    document["components"] = {
+        "schemas": components(),
+        "securitySchemes": {
+            "bearer": {"type": "http", "scheme": "bearer"},
+            "key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+        },
+    }
+    document["security"] = [{}, {"bearer": []}, {"key": []}]
+    return document

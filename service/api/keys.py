@@ -1,0 +1,111 @@
+"""API keys: who may do what. No keys configured: everybody may do everything.
+
+    NAME:SECRET:SCOPES[:MODELS],...     scopes: read | learn | admin, joined by +; models: name patterns joined by +
+
+``admin`` includes ``learn``, ``learn`` includes ``read``. A key is sent as ``Authorization: Bearer SECRET`` or
+``X-API-Key: SECRET``. Only digests of the secrets are kept, and they are what is looked up.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from service.errors import Forbidden, TooManyRequests, Unauthorized
+
+SCOPES = {"read": 0, "learn": 1, "admin": 2}
+
+
+@dataclass(slots=True)
+class Key:
+    """One key.
+
+    Attributes:
+        name: for logs and errors.
+        level: the highest scope's level.
+        models: name patterns; empty: every model.
+        tokens, refilled_at: the bucket of the rate limit.
+    """
+
+    name: str
+    level: int
+    models: tuple[str, ...]
+    tokens: float = field(default=0.0)
+    refilled_at: float = field(default=0.0)
+
+    def allows(self, model: str) -> bool:
+        """Whether the key may touch a model."""
+        return not self.models or any(fnmatchcase(model, pattern) for pattern in self.models)
+
+
+class Keys:
+    """The configured keys.
+
+    Args:
+        text: as in ``ONEPASS_API_KEYS``.
+        rate_per_s: requests a key may make per second, in bursts of one second; 0: no limit.
+        clock: seconds, monotonic.
+
+    Raises:
+        ValueError: a key that is not NAME:SECRET:SCOPES[:MODELS]; the secret is not echoed.
+    """
+
+    def __init__(self, text: str, rate_per_s: float, clock: Callable[[], float]) -> None:
+        self._keys: dict[bytes, Key] = {}
+        self._rate_per_s, self._clock = rate_per_s, clock
+        for at, part in enumerate(item.strip() for item in text.split(",")):
+            if part:
+                secret, key = _parse(part, at)
+                self._keys[_digest(secret)] = key
+
+    def check(self, headers: Mapping[str, str], scope: str, model: str | None) -> Key | None:
+        """The key of a request, or None where no keys are configured.
+
+        Raises:
+            Unauthorized, Forbidden, TooManyRequests: the request may not go on.
+        """
+        if not self._keys:
+            return None
+        key = self._keys.get(_digest(_secret(headers)))
+        if key is None:
+            raise Unauthorized("send a known key as 'Authorization: Bearer SECRET' or 'X-API-Key: SECRET'")
+        self._spend(key)
+        if key.level < SCOPES[scope]:
+            raise Forbidden(f"key {key.name} lacks the scope {scope}")
+        if model is not None and not key.allows(model):
+            raise Forbidden(f"key {key.name} may not touch this model")
+        return key
+
+    def _spend(self, key: Key) -> None:
+        if self._rate_per_s <= 0:
+            return
+        now = self._clock()
+        burst = max(1.0, self._rate_per_s)
+        key.tokens = min(burst, key.tokens + (now - key.refilled_at) * self._rate_per_s)
+        key.refilled_at = now
+        if key.tokens < 1:
+            raise TooManyRequests(f"key {key.name} is over its rate", (1 - key.tokens) / self._rate_per_s)
+        key.tokens -= 1
+
+
+def _parse(part: str, at: int) -> tuple[str, Key]:
+    fields = part.split(":")
+    if len(fields) not in (3, 4) or not all(fields[:3]):
+        raise ValueError(f"ONEPASS_API_KEYS: key {at + 1} is not NAME:SECRET:SCOPES[:MODELS]")
+    name, secret, scopes = fields[:3]
+    words = [word for word in re.split(r"[+|;/ ]", scopes) if word]
+    unknown = [word for word in words if word not in SCOPES]
+    if unknown or not words:
+        raise ValueError(f"ONEPASS_API_KEYS: key {name}: scopes are {', '.join(SCOPES)}, joined by +")
+    models = tuple(word for word in re.split(r"[+|;/ ]", fields[3]) if word) if len(fields) == 4 else ()
+    return secret, Key(name, max(SCOPES[word] for word in words), models)
+
+
+def _secret(headers: Mapping[str, str]) -> str:
+    kind, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if kind.lower() == "bearer" else headers.get("x-api-key", "")
+
+
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()

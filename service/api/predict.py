@@ -1,0 +1,145 @@
+"""POST /models/{name}/predict and /predict/batch: answers, and nothing changes."""
+
+import asyncio
+import secrets
+from typing import Any
+
+import msgspec
+import numpy as np
+from starlette.requests import Request
+from starlette.responses import Response
+
+from core.features import Schema
+from core.labels import key
+from core.machine import Machine
+from core.model import Floats, Prediction
+from core.problems import Invalid
+from service.api import bodies, tables
+from service.api.context import Context, freshness
+from service.api.schemas import PredictColumns, Predicted, PredictedBatch, PredictRow
+from service.errors import NotFound, PendingFull
+from service.runtime.intake import Intake
+from service.runtime.replica import THREAD_FLOPS, Replica
+from service.store import codec
+from service.store.pending import Track
+
+_rows = msgspec.json.Decoder(PredictRow)
+_columns = msgspec.json.Decoder(PredictColumns)
+_encode = msgspec.json.Encoder().encode
+
+
+async def predict_row(ctx: Context, request: Request) -> Response:
+    """One row."""
+    engine = ctx.engine
+    bodies.media_type(request, (bodies.JSON,))
+    body = await bodies.read(request, engine.bounds.body_bytes_max)
+    ask = bodies.decode(body, _rows)
+    bodies.refuse_repeated(body, len(ask.features) + 1 + ask.track + ask.explain)
+    if ask.track:
+        ctx.keys.check(request.headers, "learn", request.path_params["name"])
+    replica = await engine.replica(request.path_params["name"], freshness(request))
+    intake = Intake(engine.hub, replica)
+    raw = intake.known_schema().row(ask.features, intake.missing_allowed)
+    prediction = await _predict(replica, raw)
+    answer = _one(replica, prediction)
+    if ask.track:
+        answer.prediction_id = await _track(ctx, replica, raw, prediction, answer.version)
+    if ask.explain:
+        answer.explanation = _explain(replica.machine, raw, prediction)
+    return Response(_encode(answer), media_type=bodies.JSON)
+
+
+async def predict_batch(ctx: Context, request: Request) -> Response:
+    """Many rows: JSON by column, CSV, or .npy."""
+    engine = ctx.engine
+    kind = bodies.media_type(request, (bodies.JSON, bodies.CSV, bodies.NPY))
+    body = await bodies.read(request, engine.bounds.body_bytes_max)
+    replica = await engine.replica(request.path_params["name"], freshness(request))
+    intake = Intake(engine.hub, replica)
+    raw = _table(kind, body, intake, intake.known_schema())
+    tables.bounded(len(raw), engine.bounds.batch_rows_max)
+    prediction = await _predict(replica, raw)
+    return Response(_encode(_many(replica, prediction)), media_type=bodies.JSON)
+
+
+def _table(kind: str, body: bytes, intake: Intake, schema: Schema) -> Floats:
+    if kind == bodies.CSV:
+        header, rows = tables.csv_rows(body)
+        return schema.text_cells(header, rows, intake.missing_allowed)
+    if kind == bodies.NPY:
+        return schema.matrix(tables.npy(body, len(schema.names)), intake.missing_allowed, "body")
+    ask = bodies.decode(body, _columns)
+    bodies.refuse_repeated(body, 2)
+    return schema.block(ask.columns, ask.data, intake.missing_allowed)
+
+
+async def _predict(replica: Replica, raw: Floats) -> Prediction:
+    """Predict from a consistent state: while a thread learns, wait for it; much work goes to a thread."""
+    if replica.flops(len(raw)) > THREAD_FLOPS:
+        async with replica.lock:
+            return await asyncio.to_thread(replica.machine.predict, raw)
+    if replica.lock.locked():
+        async with replica.lock:
+            return replica.machine.predict(raw)
+    return replica.machine.predict(raw)
+
+
+def _one(replica: Replica, prediction: Prediction) -> Predicted:
+    machine = replica.machine
+    value = machine.named(prediction.value)[0]
+    answer = Predicted(value, replica.version, replica.incarnation)
+    if machine.config.task == "classification":
+        shares = prediction.probabilities
+        answer.probabilities = {} if shares is None else dict(zip(machine.labels.keys, shares[0].tolist(), strict=True))
+    elif prediction.std is not None:
+        answer.std = float(prediction.std[0])
+    return answer
+
+
+def _many(replica: Replica, prediction: Prediction) -> PredictedBatch:
+    machine = replica.machine
+    answer = PredictedBatch(machine.named(prediction.value), replica.version, replica.incarnation)
+    if machine.config.task == "classification":
+        answer.classes = list(machine.labels.labels)
+        shares = prediction.probabilities
+        answer.probabilities = [] if shares is None else shares.tolist()
+    elif prediction.std is not None:
+        answer.std = prediction.std.tolist()
+    return answer
+
+
+async def _track(ctx: Context, replica: Replica, raw: Floats, prediction: Prediction, version: int) -> str:
+    """Keep the row and what was told until its label comes."""
+    bounds, machine = ctx.engine.bounds, replica.machine
+    assert machine.schema is not None
+    identity = secrets.token_urlsafe(15)
+    blob = codec.encode_tracked(machine.schema.id, raw, machine.told(prediction, 0), version)
+    track = Track(replica.name, replica.incarnation, identity, blob, bounds.prediction_ttl_ms, bounds.pending_max)
+    (outcome,) = await ctx.engine.pending.track_many([track])
+    if outcome == "gone":
+        raise NotFound(f"there is no model {replica.name}")
+    if outcome == "full":
+        raise PendingFull(f"model {replica.name} has as many tracked predictions waiting as it may")
+    if isinstance(outcome, Exception):
+        raise outcome
+    return identity
+
+
+def _explain(machine: Machine, raw: Floats, prediction: Prediction) -> dict[str, Any]:
+    """What each encoded column contributed to the score behind the prediction.
+
+    Raises:
+        Invalid: the algorithm has no linear model.
+    """
+    weights = machine.weights()
+    if weights is None or machine.encoder is None or machine.schema is None:
+        raise Invalid.of("explain", f"{machine.config.algorithm} has no weights to explain with")
+    output = 0 if machine.config.task == "regression" else int(prediction.value[0])
+    if output < 0:
+        return {"bias": 0.0, "contributions": {}}
+    parts = np.clip(weights.coefficients[output] * machine.encoder.encode(raw)[0], -1e300, 1e300)
+    contributions = dict(zip(machine.schema.columns, parts.tolist(), strict=True))
+    explained: dict[str, Any] = {"bias": float(weights.bias[output]), "contributions": contributions}
+    if machine.config.task == "classification":
+        explained["class"] = key(machine.labels.labels[output])
+    return explained

@@ -1,0 +1,89 @@
+"""Errors as application/problem+json (RFC 9457). The only file that knows both exceptions and HTTP status."""
+
+import re
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from core.problems import Conflict, Invalid, Problem
+from service.errors import (
+    Clash,
+    Forbidden,
+    ModelDown,
+    NotFound,
+    NotJson,
+    NotReached,
+    OnepassError,
+    TooLarge,
+    TooManyRequests,
+    Unauthorized,
+    Unavailable,
+    WrongMedia,
+)
+
+STATUS: dict[type[Exception], int] = {
+    NotJson: 400,
+    Unauthorized: 401,
+    Forbidden: 403,
+    NotFound: 404,
+    Clash: 409,
+    Conflict: 409,
+    TooLarge: 413,
+    WrongMedia: 415,
+    Invalid: 422,
+    TooManyRequests: 429,
+    ModelDown: 503,
+    Unavailable: 503,
+    NotReached: 504,
+}
+MEDIA = "application/problem+json"
+
+
+def status_of(error: Exception) -> int:
+    """The HTTP status an error becomes; 500 for what nobody foresaw."""
+    return next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 500)
+
+
+def problem(error: Exception) -> Response:
+    """An error as a response."""
+    status = status_of(error)
+    if status == 500:
+        return render(500, "internal-error", "the service failed on this request; nothing is known to be learned")
+    extra: dict[str, Any] = {}
+    headers: dict[str, str] = {}
+    if isinstance(error, NotReached):
+        extra["version"] = error.version
+    if isinstance(error, Unavailable | TooManyRequests):
+        headers["Retry-After"] = str(max(1, round(error.retry_after_s)))
+    if isinstance(error, Unauthorized):
+        headers["WWW-Authenticate"] = "Bearer"
+    problems: Sequence[Problem] = error.problems if isinstance(error, Invalid | OnepassError) else ()
+    detail = error.detail if isinstance(error, OnepassError) else str(error)
+    return render(status, _slug(type(error)), detail, problems, extra, headers)
+
+
+def render(
+    status: int,
+    slug: str,
+    detail: str,
+    problems: Sequence[Problem] = (),
+    extra: Mapping[str, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """A problem document."""
+    body: dict[str, Any] = {
+        "type": f"urn:onepass:problem:{slug}",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail,
+        **(extra or {}),
+        "errors": [{"field": p.field, "problem": p.problem, "allowed": p.allowed} for p in problems],
+    }
+    return Response(msgspec.json.encode(body), status, headers, MEDIA)
+
+
+def _slug(kind: type[Exception]) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", kind.__name__).lower()

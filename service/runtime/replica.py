@@ -1,0 +1,191 @@
+"""One model in this process: its machine, where it stands on its log, and who waits for it."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from core.entry import Entry, Learned, Outcome, Refused, Rows, Segment
+from core.machine import Machine
+from service.errors import ModelDown
+from service.runtime.stats import Stats
+from service.store import codec
+from service.store.codec import Answer
+from service.store.log import Append, SegmentIn
+
+logger = logging.getLogger(__name__)
+
+THREAD_FLOPS = 2e7
+"""Work above this many floating-point operations (some milliseconds) leaves the event loop."""
+OBJECT_BYTES = 12_000
+"""Python objects around a model's arrays, measured with tests.benchmarks.models."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a request is answered.
+
+    Attributes:
+        version: the version its entry made (for a duplicate: made then).
+        rows: rows learned after it.
+        predictions: a-priori predictions (or what was told), one per row; None where a row was refused earlier.
+        losses: one per row.
+        learned: False where the row could only be scored.
+        statistics: metrics of a batch, or None.
+        duplicates: how many rows had been sent before.
+        whole: True when nothing was learned because all of it had been sent before.
+    """
+
+    version: int
+    rows: int
+    predictions: Sequence[Any]
+    losses: Sequence[float | None]
+    learned: bool = True
+    statistics: dict[str, Any] | None = None
+    duplicates: int = 0
+    whole: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """One request on its way to the log.
+
+    Attributes:
+        segment: what is to be committed.
+        sent: the same, as the store takes it.
+        reply: resolved with a Reply, or an error.
+        deadline: event loop time after which the request gives up.
+        attempts: how often it has been put back because the replica had to reload.
+    """
+
+    segment: Segment
+    sent: SegmentIn
+    reply: "asyncio.Future[Reply]"
+    deadline: float
+    attempts: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Work:
+    """One append in flight: sent again unchanged until the store says what became of it, or time is up."""
+
+    replica: "Replica"
+    append: Append
+    jobs: list[Job]
+    syncs: "list[asyncio.Future[None]]"
+    deadline: float
+
+
+@dataclass(slots=True, eq=False)
+class Replica:
+    """One loaded model.
+
+    Attributes:
+        name, incarnation, created_ms: who it is.
+        machine: its state at ``version``.
+        version, uid, time_ms: the last applied entry.
+        queue: requests not yet sent; syncs: readers who want the head first.
+        unsettled: an append whose fate is not known yet.
+        busy: an apply or a reload is under way in a thread or a task.
+        down: why the model is out of service, or None.
+        answers: id -> (version, answer) of applied entries, until the store has them.
+        fresh: ids of own entries whose answers go with the next tick.
+        log_bytes: bytes of entries since the last snapshot; snapshot_bytes, snapshot_version: the last snapshot.
+        lock: held while a thread works on the machine.
+    """
+
+    name: str
+    incarnation: str
+    created_ms: int
+    machine: Machine
+    version: int
+    uid: str
+    time_ms: int
+    stats: Stats
+    queue: deque[Job] = field(default_factory=deque)
+    syncs: "list[asyncio.Future[None]]" = field(default_factory=list)
+    unsettled: Work | None = None
+    busy: bool = False
+    down: ModelDown | None = None
+    gone: bool = False
+    answers: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+    fresh: list[str] = field(default_factory=list)
+    log_bytes: int = 0
+    snapshot_bytes: int = 0
+    snapshot_version: int = -1
+    nbytes: int = OBJECT_BYTES
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def idle(self) -> bool:
+        """Whether the replica may leave memory."""
+        waiting = self.queue or self.syncs or self.fresh
+        return not (waiting or self.busy or self.unsettled or self.lock.locked())
+
+    def flops(self, rows: int) -> float:
+        """Work of learning some rows, as the catalogue estimates it."""
+        machine = self.machine
+        width = 1 if machine.schema is None else machine.schema.width
+        classes = max(2, len(machine.labels.labels))
+        return rows * machine.config.entry.row_cost(machine.config.spec(width), classes)
+
+    async def apply(self, entry: Entry, uid: str, size: int) -> list[Outcome]:
+        """Apply one entry, in a thread where it is much work, and move to its version.
+
+        Args:
+            entry: must make ``version + 1``.
+            uid: the entry's uid.
+            size: its bytes on the log.
+
+        Raises:
+            ModelDown: apply raised, which is a bug: the model is out of service from now on.
+        """
+        if entry.version != self.version + 1:
+            raise RuntimeError(f"entry {entry.version} does not follow version {self.version}")
+        rows = sum(len(segment.X) for segment in entry.segments if isinstance(segment, Rows))
+        try:
+            async with self.lock:
+                if self.flops(rows) > THREAD_FLOPS:
+                    outcomes = await asyncio.to_thread(self.machine.apply, entry)
+                else:
+                    outcomes = self.machine.apply(entry)
+        except Exception as error:
+            raise self.take_out(f"applying entry {entry.version} failed: {error!r}") from error
+        self._moved(entry, uid, size, outcomes)
+        return outcomes
+
+    def _moved(self, entry: Entry, uid: str, size: int, outcomes: Sequence[Outcome]) -> None:
+        before = self.machine.rows
+        self.version, self.uid, self.time_ms = entry.version, uid, entry.time_ms
+        self.log_bytes += size
+        for segment, outcome in zip(entry.segments, outcomes, strict=True):
+            if segment.ids:
+                for identity, answer in codec.answers(entry.version, segment, outcome):
+                    self.answers[identity] = (entry.version, answer)
+            if isinstance(outcome, Learned):
+                self.stats.rows += len(outcome.losses)
+            elif isinstance(outcome, Refused):
+                self.stats.refused += 1
+        if entry.version & 31 == 1 or before == 0:
+            self.measure()
+
+    def measure(self) -> None:
+        """Take stock of the memory the model holds."""
+        self.nbytes = OBJECT_BYTES + self.machine.nbytes
+
+    def take_out(self, why: str) -> ModelDown:
+        """Take this one model out of service, loudly; the others go on."""
+        if self.down is None:
+            self.stats.models_down += 1
+            logger.error("model %s is out of service: %s", self.name, why)
+        self.down = ModelDown(f"model {self.name} is out of service: {why}")
+        return self.down
+
+    def answer(self, identity: str, recorded: bytes | None) -> Answer | None:
+        """The first answer given to an id: as the store remembers it, or from memory."""
+        if recorded:
+            return codec.decode_answer(recorded)
+        held = self.answers.get(identity)
+        return None if held is None else codec.decode_answer(held[1])

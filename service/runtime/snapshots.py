@@ -1,0 +1,102 @@
+"""Snapshots off the request path: when a model's log has outgrown its last snapshot, and on stop.
+
+A snapshot of version v is written only after the answers up to v: whoever loads it finds every earlier answer in the
+store and regenerates the later ones by replay.
+"""
+
+import asyncio
+import hashlib
+import logging
+
+from service.errors import OnepassError, StoreDown
+from service.runtime.hub import Hub
+from service.runtime.pump import Pump
+from service.runtime.replica import Replica
+from service.runtime.stats import Stats
+from service.store.snapshots import SnapshotInfo, Snapshots
+
+logger = logging.getLogger(__name__)
+
+PAUSE_S = 0.25
+"""How often the snapshotter looks for models whose log has grown."""
+THREAD_BYTES = 2**20
+"""States above this size are packed in a thread."""
+
+
+class Snapshotter:
+    """Writes the snapshots of all loaded models, one at a time.
+
+    Args:
+        hub: the loaded models.
+        pump: records answers first.
+        snapshots: where they are kept.
+        stats: counters.
+        keep: snapshots kept per model.
+        least_bytes: least growth of the log between two snapshots.
+    """
+
+    def __init__(
+        self, hub: Hub, pump: Pump, snapshots: Snapshots, stats: Stats, *, keep: int, least_bytes: int
+    ) -> None:
+        self._hub, self._pump, self._snapshots, self._stats = hub, pump, snapshots, stats
+        self._keep, self._least_bytes = keep, least_bytes
+        self._lock = asyncio.Lock()
+
+    async def run(self) -> None:
+        """Look around for ever; the supervisor restarts it should it die."""
+        while True:
+            await asyncio.sleep(PAUSE_S)
+            if self._pump.store_down:
+                continue
+            for replica in self._hub.loaded:
+                if self._due(replica):
+                    await self._attempt(replica)
+            self._hub.shrink()
+
+    async def flush(self) -> None:
+        """Write a snapshot of every loaded model that has moved since its last one."""
+        for replica in self._hub.loaded:
+            if replica.down is None and replica.log_bytes > 0:
+                await self._attempt(replica)
+
+    def _due(self, replica: Replica) -> bool:
+        outgrown = replica.log_bytes > max(replica.snapshot_bytes, self._least_bytes)
+        return outgrown and replica.down is None and not replica.gone and not replica.busy
+
+    async def _attempt(self, replica: Replica) -> None:
+        try:
+            await self.take(replica)
+        except StoreDown as error:
+            logger.warning("model %s: no snapshot: %s", replica.name, error.detail)
+        except OnepassError as error:
+            logger.error("model %s: no snapshot: %s", replica.name, error.detail)  # noqa: TRY400
+
+    async def take(self, replica: Replica) -> SnapshotInfo:
+        """Write a snapshot of the replica's present version.
+
+        Raises:
+            StoreDown: the store did not answer; the older snapshots still hold.
+        """
+        async with self._lock:
+            blob, info, size = await self._pack(replica)
+            await self._pump.record(replica, info.version)
+            if await self._snapshots.write(replica.name, replica.incarnation, info, blob, self._keep):
+                self._stats.snapshots += 1
+                replica.log_bytes -= size
+                replica.snapshot_bytes, replica.snapshot_version = info.bytes, info.version
+            elif not replica.gone:
+                logger.error("model %s: version %d is not on its log; no snapshot", replica.name, info.version)
+                await self._pump.sync(replica)
+            return info
+
+    async def _pack(self, replica: Replica) -> tuple[bytes, SnapshotInfo, int]:
+        async with replica.lock:
+            version, uid, rows, time_ms = replica.version, replica.uid, replica.machine.rows, replica.time_ms
+            stamp = {"incarnation": replica.incarnation, "version": version, "uid": uid}
+            size = replica.log_bytes
+            if replica.machine.nbytes > THREAD_BYTES:
+                blob = await asyncio.to_thread(replica.machine.to_bytes, stamp)
+            else:
+                blob = replica.machine.to_bytes(stamp)
+        digest = hashlib.blake2b(blob, digest_size=16).hexdigest()
+        return blob, SnapshotInfo(version, uid, rows, time_ms, len(blob), digest), size

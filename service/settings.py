@@ -1,0 +1,55 @@
+"""Every setting of the service: environment variables ``ONEPASS_*``, typed, one sentence each.
+
+Only app.py and cli.py read them; everything else is given what it needs.
+"""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """The settings; ``onepass settings`` prints them with their values."""
+
+    model_config = SettingsConfigDict(env_prefix="ONEPASS_", extra="ignore")
+
+    redis_url: SecretStr | None = Field(
+        None, description="Redis or Valkey to keep the models in (redis://, rediss://, unix://); empty: a private one."
+    )
+    data_dir: Path = Field(Path("onepass-data"), description="Directory of the private store; one service at a time.")
+    host: str = Field("127.0.0.1", description="Address to listen on.")
+    port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    api_keys: SecretStr = Field(
+        SecretStr(""),
+        description="Comma-separated NAME:SECRET:SCOPES[:MODELS]; scopes read, learn, admin joined by +; models are "
+        "name patterns joined by +; empty: no key is asked for.",
+    )
+    rate_per_s: float = Field(
+        0.0, ge=0, description="Requests a key may make per second, in bursts of one second; 0: no limit."
+    )
+    durability: Literal["always", "everysec"] = Field(
+        "everysec", description="When the private store writes to disk: before every answer, or every second."
+    )
+    memory_budget_mb: int = Field(
+        1024, ge=16, description="Memory for loaded models; the least recently used leave first."
+    )
+    model_limit_mb: int = Field(512, ge=1, description="Memory one model's state may take; larger models are refused.")
+    body_limit_mb: int = Field(32, ge=1, le=512, description="Largest request body.")
+    batch_rows_max: int = Field(100_000, ge=1, description="Most rows in one batch.")
+    batch_ids_max: int = Field(10_000, ge=1, description="Most rows in one batch whose rows carry ids.")
+    queue_max: int = Field(4096, ge=1, description="Most feedback requests waiting per model; beyond it 503.")
+    tick_segments_max: int = Field(1000, ge=1, le=1000, description="Most requests committed as one log entry.")
+    id_ttl_s: int = Field(86_400, ge=1, description="How long the id of a feedback is remembered.")
+    ids_max: int = Field(1_000_000, ge=1, description="Most ids remembered per model; beyond it 503.")
+    prediction_ttl_s: int = Field(86_400, ge=1, description="How long a tracked prediction waits for its label.")
+    pending_max: int = Field(100_000, ge=1, description="Most tracked predictions waiting per model; beyond it 503.")
+    store_timeout_s: float = Field(2.0, gt=0, le=60, description="How long a request waits for the store before 503.")
+    wait_timeout_s: float = Field(5.0, gt=0, le=60, description="How long a read waits for min_version before 504.")
+    grace_s: float = Field(
+        20.0, ge=0, le=600, description="How long a stop may take to finish requests and write snapshots."
+    )
+    snapshots_kept: int = Field(3, ge=1, le=100, description="Snapshots kept per model.")
+    snapshot_min_kb: int = Field(64, ge=1, description="Least log growth, in KiB, between two snapshots of a model.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="What is written to the log.")

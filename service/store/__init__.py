@@ -1,0 +1,1 @@
+"""The one place that knows Redis: its keys, commands, scripts and error texts."""

@@ -1,0 +1,122 @@
+"""Which models there are: one meta HASH each, and an index to list them by.
+
+The meta HASH is the truth. The index is written before it and cleared after it, so it may name a model that is not
+there (a crash in between), but never misses one that is; ``names`` asks meta about every member.
+"""
+
+from dataclasses import dataclass
+
+from service.store.connection import Call, Connection, Script
+from service.store.keys import INDEX, ModelKeys
+from service.store.scripts import BASICS
+
+_CREATE = Script(
+    BASICS
+    + """
+local old = call('HMGET', KEYS[1], 'incarnation', 'config')
+if old[1] then return old end
+local time = string.format('%.0f', now)
+call('HSET', KEYS[1], 'incarnation', ARGV[1], 'config', ARGV[2], 'version', 0, 'uid', ARGV[1],
+  'created', time, 'updated', time)
+return false
+"""
+)
+
+# KEYS meta, snapshots, then everything else of the incarnation; ARGV incarnation, what the chunk keys begin with.
+# Chunks of a snapshot that was never published are not found here; they expire by themselves.
+_DELETE = Script("""
+if redis.call('HGET', KEYS[1], 'incarnation') ~= ARGV[1] then return 0 end
+for _, version in ipairs(redis.call('HKEYS', KEYS[2])) do redis.call('UNLINK', ARGV[2] .. version) end
+redis.call('UNLINK', unpack(KEYS))
+return 1
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class Existing:
+    """The model that has the name now; ``created`` where it is the caller's, also by a call whose answer got lost."""
+
+    incarnation: str
+    config: bytes
+    created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ModelMeta:
+    """A model as the store knows it; ``expired`` counts tracked predictions that were swept without a label."""
+
+    name: str
+    incarnation: str
+    config: bytes
+    version: int
+    uid: str
+    created_ms: int
+    updated_ms: int
+    expired: int
+
+
+class Catalog:
+    """The models of one store.
+
+    Every method raises StoreDown where the store did not answer, or answered that it cannot.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def create(self, name: str, incarnation: str, config: bytes) -> Existing:
+        """Create a model, unless the name is taken; an ``incarnation`` is used for one model only."""
+        keys = ModelKeys(name, incarnation)
+        await self._connection.ask(("ZADD", INDEX, 0, keys.member()))
+        old = await self._connection.one(Call(_CREATE, (keys.meta,), (incarnation, config)))
+        if old is None or old[0] == incarnation.encode():
+            return Existing(incarnation, config, created=True)
+        await self._connection.ask(("ZREM", INDEX, keys.member()))  # nobody will ever create ours
+        return Existing(old[0].decode(), old[1], created=False)
+
+    async def read(self, name: str) -> ModelMeta | None:
+        """The model of that name, or None."""
+        fields = ("incarnation", "config", "version", "uid", "created", "updated", "expired")
+        (answer,) = await self._connection.ask(("HMGET", ModelKeys(name, "").meta, *fields))
+        incarnation, config, version, uid, created, updated, expired = answer
+        if incarnation is None:
+            return None
+        return ModelMeta(
+            name,
+            incarnation.decode(),
+            config,
+            int(version),
+            uid.decode(),
+            int(created),
+            int(updated),
+            int(expired or 0),
+        )
+
+    async def delete(self, name: str) -> bool:
+        """Delete the model that has the name now, with all that belongs to it; False where there is none."""
+        while (meta := await self.read(name)) is not None:
+            keys = ModelKeys(name, meta.incarnation)
+            own = (keys.meta, keys.snapshots, keys.log, keys.seen, keys.seen_due, keys.pending, keys.pending_due)
+            if await self._connection.one(Call(_DELETE, own, (meta.incarnation, keys.chunks_prefix))):
+                await self._connection.ask(("ZREM", INDEX, keys.member()))
+                return True
+            # Somebody else deleted it and the name was taken again in between: look who has it now.
+        return False
+
+    async def names(self, limit: int, after: str | None = None) -> tuple[list[tuple[str, str]], str | None]:
+        """Up to ``limit`` models as (name, incarnation), by name, and the name to go on after, or None at the end."""
+        found: list[tuple[str, str]] = []
+        low = b"-" if after is None else f"[{after}!".encode()  # "!" follows the space: behind all members of that name
+        while len(found) <= limit:
+            (members,) = await self._connection.ask(("ZRANGEBYLEX", INDEX, low, b"+", "LIMIT", 0, limit + 1))
+            if not members:
+                break
+            found += await self._living(members)
+            low = b"(" + members[-1]
+        return found[:limit], found[limit - 1][0] if len(found) > limit else None
+
+    async def _living(self, members: list[bytes]) -> list[tuple[str, str]]:
+        pairs = [tuple(member.decode().split(" ", 1)) for member in members]
+        commands = [("HGET", ModelKeys(name, "").meta, "incarnation") for name, _ in pairs]
+        living = await self._connection.ask(*commands)
+        return [(name, inc) for (name, inc), is_now in zip(pairs, living, strict=True) if is_now == inc.encode()]

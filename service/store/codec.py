@@ -1,0 +1,258 @@
+"""Segments and answers as bytes: MessagePack arrays with a version number in front.
+
+    rows     ["rows", 1, space, schema names | nil, n, X float64 (n, F), labels [...] | float64, discounts, told, ids]
+    reset    ["reset", 1, ids]
+    restore  ["restore", 1, state, source, ids]
+    answer   [1, version, rows, predictions, losses float64, learned, statistics | nil, refusal | nil]
+
+Arrays are little-endian float64 in C order. A record with another version number is refused, never guessed at.
+"""
+
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from core.entry import Entry, Label, Learned, Outcome, Refused, Replaced, Reset, Restore, Rows, Segment, Told
+from core.model import Floats
+from service.store.log import RawEntry
+
+FORMAT = 1
+"""Version of the records."""
+
+
+class _Rows(msgspec.Struct, array_like=True, tag="rows", frozen=True):
+    format: int
+    space: str
+    names: tuple[str, ...] | None
+    count: int
+    x: bytes
+    labels: list[str | int | bool] | bytes
+    discounts: bytes | None = None
+    told: tuple[str | int | bool | float | None, list[tuple[str | int | bool, float]] | None] | None = None
+    ids: tuple[str, ...] = ()
+
+
+class _Reset(msgspec.Struct, array_like=True, tag="reset", frozen=True):
+    format: int
+    ids: tuple[str, ...] = ()
+
+
+class _Restore(msgspec.Struct, array_like=True, tag="restore", frozen=True):
+    format: int
+    state: bytes
+    source: str
+    ids: tuple[str, ...] = ()
+
+
+class Answer(msgspec.Struct, array_like=True, frozen=True):
+    """What a request with an id was answered, as the store remembers it.
+
+    Attributes:
+        format: version of this record.
+        version: the version its entry made.
+        rows: rows learned after it.
+        predictions: one per row.
+        losses: one per row.
+        learned: False where the row could only be scored.
+        statistics: metrics of a batch.
+        refusal: why it was refused (409), or None.
+    """
+
+    format: int
+    version: int
+    rows: int
+    predictions: list[str | int | bool | float | None]
+    losses: list[float]
+    learned: bool = True
+    statistics: dict[str, Any] | None = None
+    refusal: str | None = None
+
+
+_encoder = msgspec.msgpack.Encoder()
+_segments = msgspec.msgpack.Decoder(_Rows | _Reset | _Restore)
+_answers = msgspec.msgpack.Decoder(Answer)
+
+
+def encode(segment: Segment) -> bytes:
+    """A segment as bytes."""
+    if isinstance(segment, Rows):
+        return _encoder.encode(_rows_record(segment))
+    if isinstance(segment, Reset):
+        return _encoder.encode(_Reset(FORMAT, segment.ids))
+    return _encoder.encode(_Restore(FORMAT, segment.state, segment.source, segment.ids))
+
+
+def decode(blob: bytes, skip: tuple[int, ...] = ()) -> Segment:
+    """A segment from bytes.
+
+    Args:
+        blob: what ``encode`` gave.
+        skip: rows that the store found already seen.
+
+    Raises:
+        ValueError: corrupt, or of another format version.
+    """
+    try:
+        record = _segments.decode(blob)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise ValueError(f"log segment is corrupt: {error}") from error
+    if record.format != FORMAT:
+        raise ValueError(f"log segment has format {record.format}, this version reads {FORMAT}")
+    if isinstance(record, _Rows):
+        return _rows(record, skip)
+    if isinstance(record, _Reset):
+        return Reset(record.ids)
+    return Restore(record.state, record.source, record.ids)
+
+
+def entry(raw: RawEntry) -> Entry:
+    """A log entry with its segments decoded, in the order of their ordinals."""
+    return Entry(raw.version, raw.time_ms, tuple(decode(blob, skip) for _, blob, skip in raw.segments))
+
+
+def _rows_record(rows: Rows) -> _Rows:
+    told = None if rows.told is None else (rows.told.prediction, _pairs(rows.told))
+    return _Rows(
+        FORMAT,
+        rows.space,
+        rows.names,
+        len(rows.X),
+        _bytes(rows.X),
+        _bytes(rows.y) if isinstance(rows.y, np.ndarray) else rows.y,
+        None if rows.discounts is None else _bytes(rows.discounts),
+        told,
+        rows.ids,
+    )
+
+
+def _pairs(told: Told) -> list[tuple[Label, float]] | None:
+    return None if told.probabilities is None else list(told.probabilities)
+
+
+def _bytes(values: Floats) -> bytes:
+    return np.ascontiguousarray(values, dtype="<f8").tobytes()
+
+
+def _rows(record: _Rows, skip: tuple[int, ...]) -> Rows:
+    told = record.told
+    return Rows(
+        space=record.space,
+        names=record.names,
+        X=np.frombuffer(record.x, dtype="<f8").reshape(record.count, -1),
+        y=np.frombuffer(record.labels, dtype="<f8") if isinstance(record.labels, bytes) else record.labels,
+        discounts=None if record.discounts is None else np.frombuffer(record.discounts, dtype="<f8"),
+        told=None if told is None else Told(told[0], None if told[1] is None else tuple(told[1])),
+        ids=record.ids,
+        skip=skip,
+    )
+
+
+def answers(version: int, segment: Segment, outcome: Outcome) -> list[tuple[str, bytes]]:
+    """What to remember with each id of a segment: one record per row, or one for the whole request."""
+    ids = segment.ids
+    if isinstance(outcome, Learned) and isinstance(segment, Rows) and len(ids) > 1:
+        kept = [row for row in range(len(ids)) if row not in set(segment.skip)]
+        return [(ids[row], encode_answer(_row_answer(version, outcome, at))) for at, row in enumerate(kept)]
+    whole = encode_answer(whole_answer(version, outcome))
+    return [(identity, whole) for identity in ids]
+
+
+def whole_answer(version: int, outcome: Outcome) -> Answer:
+    """An outcome as it is remembered and answered."""
+    if isinstance(outcome, Refused):
+        return Answer(FORMAT, version, 0, [], [], refusal=outcome.detail)
+    if isinstance(outcome, Replaced):
+        return Answer(FORMAT, version, outcome.rows, [], [])
+    losses: list[float] = outcome.losses.tolist()
+    return Answer(FORMAT, version, outcome.rows, outcome.predictions, losses, outcome.learned, outcome.statistics)
+
+
+def _row_answer(version: int, outcome: Learned, at: int) -> Answer:
+    loss = float(outcome.losses[at])
+    return Answer(FORMAT, version, outcome.rows, [outcome.predictions[at]], [loss], outcome.learned)
+
+
+def encode_answer(answer: Answer) -> bytes:
+    """An answer as bytes."""
+    return _encoder.encode(answer)
+
+
+def decode_answer(blob: bytes) -> Answer:
+    """An answer from bytes.
+
+    Raises:
+        ValueError: corrupt, or of another format version.
+    """
+    try:
+        answer = _answers.decode(blob)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise ValueError(f"remembered answer is corrupt: {error}") from error
+    if answer.format != FORMAT:
+        raise ValueError(f"remembered answer has format {answer.format}, this version reads {FORMAT}")
+    return answer
+
+
+def config(blob: bytes) -> dict[str, Any]:
+    """A model's configuration as its JSON object.
+
+    Raises:
+        ValueError: not JSON, or not an object.
+    """
+    try:
+        return msgspec.json.decode(blob, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise ValueError(f"configuration is corrupt: {error}") from error
+
+
+class Tracked(msgspec.Struct, array_like=True, frozen=True):
+    """A tracked prediction: the row and what was told.
+
+    Attributes:
+        format: version of this record.
+        space: id of the feature space it was predicted in.
+        x: raw row, float64.
+        prediction: what was told.
+        probabilities: (label, probability) pairs, or None.
+        version: the version it was predicted with.
+    """
+
+    format: int
+    space: str
+    x: bytes
+    prediction: str | int | bool | float | None
+    probabilities: list[tuple[str | int | bool, float]] | None
+    version: int
+
+    @property
+    def told(self) -> Told:
+        """What the client was told."""
+        return Told(self.prediction, None if self.probabilities is None else tuple(self.probabilities))
+
+    @property
+    def raw(self) -> Floats:
+        """The raw row, (1, F)."""
+        return np.frombuffer(self.x, dtype="<f8").reshape(1, -1)
+
+
+_tracked = msgspec.msgpack.Decoder(Tracked)
+
+
+def encode_tracked(space: str, raw: Floats, told: Told, version: int) -> bytes:
+    """A tracked prediction as bytes."""
+    return _encoder.encode(Tracked(FORMAT, space, _bytes(raw), told.prediction, _pairs(told), version))
+
+
+def decode_tracked(blob: bytes) -> Tracked:
+    """A tracked prediction from bytes.
+
+    Raises:
+        ValueError: corrupt, or of another format version.
+    """
+    try:
+        tracked = _tracked.decode(blob)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise ValueError(f"tracked prediction is corrupt: {error}") from error
+    if tracked.format != FORMAT:
+        raise ValueError(f"tracked prediction has format {tracked.format}, this version reads {FORMAT}")
+    return tracked

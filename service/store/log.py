@@ -1,0 +1,354 @@
+"""The log of a model: append at its head, read on, remember what was answered.
+
+    entry = XADD onepass:{NAME}:INC:log VERSION-0
+        u    uid of this entry
+        p    uid of the entry before it; the incarnation for version 1
+        t    the server's time, ms
+        n    how many segments the request had
+        0    blob of segment 0 of the request; a segment that was not added leaves its ordinal out
+        0s   "1,4": rows of segment 0 that must not be learned, since their ids had been seen
+
+    segment: no id               always added
+             one id              seen already: dropped whole
+             one id per row      rows seen already (in the log, or further up in the same request) are skipped;
+                                  all of them: dropped whole
+
+A version made is never made again: the uid chain u <- p tells a log that a failover has cut and others have
+continued from the one a replica knows. scripts.py is the Lua of it.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from service.errors import StoreDown
+from service.store.connection import Call, Connection
+from service.store.keys import ModelKeys, raw
+from service.store.scripts import APPEND, LOOKUP, READ_AFTER, RECORD
+
+SEGMENTS_MAX = 1000
+"""Most segments of one entry; the server's Lua cannot pass on many more in one command."""
+
+_log = logging.getLogger(__name__)
+
+Code = Literal["ok", "gone", "ahead", "fork", "trimmed", "fenced"]
+Status = Literal["added", "seen", "full"]
+Answers = tuple[str, str, Sequence[tuple[str, int, bytes]]]
+"""name, incarnation, and (id, version that learned it, answer)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentIn:
+    """One request's share of an entry.
+
+    Attributes:
+        blob: its bytes, any.
+        ids: none, one for the whole segment, or one per row.
+        digests: one per id: tells the same request from another one under the same id; no colons.
+        rows: number of rows in the blob.
+        pending: the tracked prediction that is settled by adding this segment, or None.
+    """
+
+    blob: bytes
+    ids: tuple[str, ...] = ()
+    digests: tuple[str, ...] = ()
+    rows: int = 1
+    pending: str | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.ids) not in {0, 1, self.rows} or len(self.digests) != len(self.ids):
+            raise ValueError("a segment has no id, one, or one per row, and a digest for each")
+        if any(":" in digest for digest in self.digests):
+            raise ValueError("a digest holds no colon")
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """What a replica that stands at ``version`` wants to add to a model's log.
+
+    Attributes:
+        name: model.
+        incarnation: the one the caller knows.
+        version: v0, the caller's version.
+        uid: uid of the entry that made v0; the incarnation for version 0.
+        writer: who appends; each has one append under way at most.
+        sequence: higher than in every earlier append of this writer; the same to repeat one whose answer got lost.
+        new_uid: uid for the entry, if it is made.
+        segments: at least one, at most SEGMENTS_MAX.
+        id_ttl_ms: how long ids are remembered.
+        id_cap: how many are remembered at most.
+        max_bytes: the most bytes of entries to return (at least one entry comes, however large).
+    """
+
+    name: str
+    incarnation: str
+    version: int
+    uid: str
+    writer: str
+    sequence: int
+    new_uid: str
+    segments: tuple[SegmentIn, ...]
+    id_ttl_ms: int
+    id_cap: int
+    max_bytes: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.segments) <= SEGMENTS_MAX:
+            raise ValueError(f"an append has 1 to {SEGMENTS_MAX} segments")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An id that is remembered: which row it was, and what was answered, if that is known yet."""
+
+    version: int
+    ordinal: int
+    row: int
+    digest: str
+    answer: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentOut:
+    """What became of a segment.
+
+    Attributes:
+        status: "added"; "seen": all its ids had been seen; "full": no room for its ids, nothing of it was kept.
+        skip: rows of an added segment that are not learned.
+        seen: (row, what is remembered) for every row that had been seen. In a retry a row of ``skip`` whose id has
+            been forgotten meanwhile is missing here.
+    """
+
+    status: Status
+    skip: tuple[int, ...] = ()
+    seen: tuple[tuple[int, Seen], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RawEntry:
+    """An entry as it lies in the log; ``segments`` are (ordinal, blob, rows to skip), by ordinal."""
+
+    version: int
+    uid: str
+    previous: str
+    time_ms: int
+    count: int
+    segments: tuple[tuple[int, bytes, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """Answer to an append; unless ``code`` is "ok" nothing was written and only the head is told.
+
+    Attributes:
+        code: "gone", "ahead", "fork", "trimmed" and "fenced" are DESIGN.md's.
+        head: the model's version now.
+        head_uid: its uid.
+        made: version made by this append, or by the one it repeats; None where no segment was added.
+        time_ms: the time of that entry; 0 where there is none, or a retry found it trimmed.
+        segments: one per segment of the request, in order.
+        entries: what others have appended after v0 and before ``made``.
+        complete: whether ``entries`` are all of these; if not, go on with ``read_after``.
+    """
+
+    code: Code
+    head: int
+    head_uid: str
+    made: int | None = None
+    time_ms: int = 0
+    segments: tuple[SegmentOut, ...] = ()
+    entries: tuple[RawEntry, ...] = ()
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOn:
+    """Entries after a version, and whether they reach the head."""
+
+    code: Code
+    head: int
+    head_uid: str
+    entries: tuple[RawEntry, ...] = ()
+    complete: bool = True
+
+
+class Log:
+    """The logs of all models of one store."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def append_many(
+        self, requests: Sequence[Append], answers: Sequence[Answers] = ()
+    ) -> list[Appended | StoreDown]:
+        """Append to many models in one round trip; what fails for one does not concern the others.
+
+        Whether ``answers`` have arrived is not told: who has to know (a snapshot waits for it) calls ``exchange``.
+        """
+        return (await self.exchange(requests, answers))[0]
+
+    async def exchange(
+        self, requests: Sequence[Append], answers: Sequence[Answers]
+    ) -> tuple[list[Appended | StoreDown], list[StoreDown | None]]:
+        """``append_many`` and ``record_answers`` in the same round trip; the answers, being older, go first."""
+        calls = [*map(_record_call, answers), *map(_append_call, requests)]
+        results = await self._connection.run(calls) if calls else []
+        recorded = [failed(result) if isinstance(result, Exception) else None for result in results[: len(answers)]]
+        appended = [
+            _appended_or_down(request, result)
+            for request, result in zip(requests, results[len(answers) :], strict=True)
+        ]
+        return appended, recorded
+
+    async def record_answers(self, answers: Sequence[Answers]) -> list[StoreDown | None]:
+        """Add answers to ids that are still remembered for that version and have none; may be repeated."""
+        return (await self.exchange((), answers))[1]
+
+    async def read_after(
+        self, name: str, incarnation: str, version: int, uid: str, limit_bytes: int, limit_entries: int
+    ) -> ReadOn:
+        """Read what follows the entry ``uid`` that made ``version``: at least one entry, if there is one.
+
+        Raises:
+            StoreDown: the store did not answer, or answered that it cannot.
+        """
+        keys = ModelKeys(name, incarnation)
+        args = (incarnation, version, uid, limit_bytes, limit_entries)
+        answer = await self._connection.one(Call(READ_AFTER, (keys.meta, keys.log), args))
+        if answer[0] != b"ok":
+            return ReadOn(answer[0].decode(), answer[1], answer[2].decode())
+        entries = _entries(answer[4], version)
+        return ReadOn("ok", answer[1], answer[2].decode(), entries, bool(answer[3]) and len(entries) == len(answer[4]))
+
+    async def lookup(self, name: str, incarnation: str, ids: Sequence[str]) -> list[Seen | None]:
+        """What is remembered of each id.
+
+        Raises:
+            StoreDown: the store did not answer, or answered that it cannot.
+        """
+        keys = ModelKeys(name, incarnation)
+        records = await self._connection.one(Call(LOOKUP, (keys.seen, keys.seen_due), [raw(i) for i in ids]))
+        return [None if record is None else seen_from(record) for record in records]
+
+    async def head(self, name: str, incarnation: str) -> tuple[int, str] | None:
+        """Version and uid the model is at, or None where this incarnation does not live.
+
+        Raises:
+            StoreDown: the store did not answer, or answered that it cannot.
+        """
+        meta = ModelKeys(name, incarnation).meta
+        ((living, version, uid),) = await self._connection.ask(("HMGET", meta, "incarnation", "version", "uid"))
+        return (int(version), uid.decode()) if living == incarnation.encode() else None
+
+
+def seen_from(record: bytes) -> Seen:
+    """A record of the seen HASH."""
+    version, ordinal, row, digest, answer = record.split(b":", 4)
+    return Seen(int(version), int(ordinal), int(row), digest.decode(), answer or None)
+
+
+def _append_call(request: Append) -> Call:
+    keys = ModelKeys(request.name, request.incarnation)
+    args: list[bytes | str | int] = [
+        request.incarnation,
+        request.version,
+        request.uid,
+        request.writer,
+        request.sequence,
+        request.new_uid,
+        request.id_ttl_ms,
+        request.id_cap,
+        request.max_bytes,
+        len(request.segments),
+    ]
+    for segment in request.segments:
+        args += (segment.blob, raw(segment.pending or ""), len(segment.ids))
+        args += map(raw, segment.ids)
+        args += segment.digests
+    return Call(APPEND, (keys.meta, keys.log, keys.seen, keys.seen_due, keys.pending, keys.pending_due), args)
+
+
+def _record_call(answers: Answers) -> Call:
+    name, incarnation, items = answers
+    args = [arg for seen_id, version, answer in items for arg in (raw(seen_id), version, answer)]
+    return Call(RECORD, (ModelKeys(name, incarnation).seen,), args)
+
+
+def _appended_or_down(request: Append, result: Any) -> Appended | StoreDown:
+    if isinstance(result, Exception):
+        return failed(result)
+    try:
+        return _appended(request, result)
+    except (KeyError, ValueError) as error:  # a foreign entry: it takes its own model down, not the pipeline
+        return failed(error)
+
+
+def failed(error: Exception) -> StoreDown:
+    """The error of one model among many; what is not the store's is told to the operator."""
+    if isinstance(error, StoreDown):
+        return error
+    _log.error("unexpected answer of the store: %s", error)
+    down = StoreDown("the store gave an unexpected answer")
+    down.__cause__ = error
+    return down
+
+
+def _appended(request: Append, answer: list[Any]) -> Appended:
+    code, head, head_uid = answer[0].decode(), answer[1], answer[2].decode()
+    if code != "ok":
+        return Appended(code, head, head_uid)
+    made, time_ms, complete, segments, found = answer[3:]
+    entries = _entries(found, request.version)
+    return Appended(
+        code,
+        head,
+        head_uid,
+        made or None,
+        time_ms,
+        tuple(map(_segment, segments)),
+        entries,
+        bool(complete) and len(entries) == len(found),
+    )
+
+
+_ADDED = SegmentOut("added")
+_FULL = SegmentOut("full")
+
+
+def _segment(answer: Any) -> SegmentOut:
+    if answer == b"added":
+        return _ADDED
+    if answer == b"full":
+        return _FULL
+    status, hits = answer
+    rows, records = hits[::2], hits[1::2]
+    seen = tuple((row, seen_from(record)) for row, record in zip(rows, records, strict=True) if record)
+    return SegmentOut("added", tuple(rows), seen) if status == b"added" else SegmentOut("seen", (), seen)
+
+
+def _entries(found: list[Any], after: int) -> tuple[RawEntry, ...]:
+    """The entries up to the first gap: whoever reads on from there is told that the log is trimmed."""
+    return tuple(_unbroken(map(_entry, found), after + 1))
+
+
+def _unbroken(entries: Iterator[RawEntry], version: int) -> Iterator[RawEntry]:
+    for entry in entries:
+        if entry.version != version:
+            return
+        yield entry
+        version += 1
+
+
+def _entry(item: list[Any]) -> RawEntry:
+    entry_id, flat = item
+    fields = dict(zip(flat[::2], flat[1::2], strict=True))
+    version = int(entry_id.partition(b"-")[0])
+    uid, previous = fields[b"u"].decode(), fields[b"p"].decode()
+    ordinals = sorted(int(field) for field in fields if field.isdigit())
+    segments = tuple((k, fields[b"%d" % k], _rows(fields.get(b"%ds" % k, b""))) for k in ordinals)
+    return RawEntry(version, uid, previous, int(fields[b"t"]), int(fields[b"n"]), segments)
+
+
+def _rows(skip: bytes) -> tuple[int, ...]:
+    return tuple(map(int, skip.split(b","))) if skip else ()

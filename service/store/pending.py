@@ -1,0 +1,143 @@
+"""Tracked predictions: what a client was told, kept until its label comes or its time is over."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from service.errors import StoreDown
+from service.store.connection import Call, Connection, Script
+from service.store.keys import ModelKeys, raw, text
+from service.store.log import Seen, failed, seen_from
+from service.store.scripts import BASICS, LOOK, SWEEP
+
+# KEYS meta, pending, pending_due; ARGV incarnation, prediction id, blob, life in ms, most.
+# HSET is the first write: where the server has no memory left it fails, and nothing has changed.
+_TRACK = Script(
+    BASICS
+    + SWEEP
+    + """
+if call('HGET', KEYS[1], 'incarnation') ~= ARGV[1] then return 'gone' end
+local waiting = call('ZCOUNT', KEYS[3], '(' .. string.format('%.0f', now), '+inf')
+if waiting >= tonumber(ARGV[5]) and call('HEXISTS', KEYS[2], ARGV[2]) == 0 then return 'full' end
+call('HSET', KEYS[2], ARGV[2], ARGV[3])
+call('ZADD', KEYS[3], string.format('%.0f', now + tonumber(ARGV[4])), ARGV[2])
+count_expired(KEYS[1], sweep(KEYS[2], KEYS[3], 100))
+return false
+"""
+)
+
+# KEYS pending, pending_due, seen, seen_due; ARGV prediction id, id
+_FETCH = Script(
+    BASICS
+    + LOOK
+    + """
+local due = tonumber(call('ZSCORE', KEYS[2], ARGV[1]) or 0)
+local blob = due > now and call('HGET', KEYS[1], ARGV[1])
+return {blob, blob and due, look(KEYS[3], KEYS[4], {ARGV[2]})[ARGV[2]] or false}
+"""
+)
+
+# KEYS pending, pending_due; ARGV where to begin, most (those that begin at the same ms as the page come on top: the
+# caller knows which of them it has). What has expired is left out, swept or not.
+_PAGE = Script(
+    BASICS
+    + """
+local from = string.format('%.0f', math.max(tonumber(ARGV[1]), now + 1))
+local limit = ARGV[2] + call('ZCOUNT', KEYS[2], from, from)
+local found = call('ZRANGEBYSCORE', KEYS[2], from, '+inf', 'WITHSCORES', 'LIMIT', 0, limit)
+local out = {}
+for i = 1, #found, 2 do out[#out + 1] = {found[i], tonumber(found[i + 1]), call('HGET', KEYS[1], found[i])} end
+return out
+"""
+)
+
+# KEYS meta, pending_due; ARGV incarnation
+_EXPIRED = Script(
+    BASICS
+    + """
+local meta = call('HMGET', KEYS[1], 'incarnation', 'expired')
+if meta[1] ~= ARGV[1] then return 0 end
+return tonumber(meta[2] or 0) + call('ZCOUNT', KEYS[2], '-inf', string.format('%.0f', now))
+"""
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """A prediction to keep for ``ttl_ms``, unless ``cap`` are waiting already."""
+
+    name: str
+    incarnation: str
+    prediction_id: str
+    blob: bytes
+    ttl_ms: int
+    cap: int
+
+
+Tracked = Literal["gone", "full"] | StoreDown | None
+
+
+class Pending:
+    """The tracked predictions of all models of one store.
+
+    Every method but ``track_many`` raises StoreDown where the store did not answer, or answered that it cannot.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def track_many(self, items: Sequence[Track]) -> list[Tracked]:
+        """Keep predictions in one round trip; None for each that is kept."""
+        calls = [_track_call(item) for item in items]
+        return [_tracked(result) for result in await self._connection.run(calls)] if calls else []
+
+    async def fetch(
+        self, name: str, incarnation: str, prediction_id: str, seen_id: str
+    ) -> tuple[bytes | None, int | None, Seen | None]:
+        """A prediction, when it expires (ms), and what is remembered of the id its label is learned under."""
+        keys = ModelKeys(name, incarnation)
+        own = (keys.pending, keys.pending_due, keys.seen, keys.seen_due)
+        blob, due, seen = await self._connection.one(Call(_FETCH, own, (raw(prediction_id), raw(seen_id))))
+        return blob, due, None if seen is None else seen_from(seen)
+
+    async def list(
+        self, name: str, incarnation: str, limit: int, after: str | None = None
+    ) -> tuple[list[tuple[str, int, bytes]], str | None]:
+        """Up to ``limit`` as (id, expires ms, blob), first to expire first, and what to go on after, or None.
+
+        Raises:
+            ValueError: ``after`` is not what this method gave.
+        """
+        last = _cursor(after)
+        keys = ModelKeys(name, incarnation)
+        page = await self._connection.one(Call(_PAGE, (keys.pending, keys.pending_due), (last[0], limit + 1)))
+        found = [(text(i), due, blob) for i, due, blob in page if (due, i) > last]
+        ends = found[limit - 1] if len(found) > limit else None
+        return found[:limit], None if ends is None else f"{ends[1]}:{ends[0]}"
+
+    async def expired(self, name: str, incarnation: str) -> int:
+        """How many have expired without a label, swept or not; 0 where this incarnation does not live."""
+        keys = ModelKeys(name, incarnation)
+        return int(await self._connection.one(Call(_EXPIRED, (keys.meta, keys.pending_due), (incarnation,))))
+
+
+def _track_call(item: Track) -> Call:
+    keys = ModelKeys(item.name, item.incarnation)
+    args = (item.incarnation, raw(item.prediction_id), item.blob, item.ttl_ms, item.cap)
+    return Call(_TRACK, (keys.meta, keys.pending, keys.pending_due), args)
+
+
+def _tracked(result: object) -> Tracked:
+    if isinstance(result, Exception):
+        return failed(result)
+    return None if result is None else "gone" if result == b"gone" else "full"
+
+
+def _cursor(after: str | None) -> tuple[int, bytes]:
+    """Where a page begins: behind this expiry and id, in the order the server keeps."""
+    if after is None:
+        return 0, b""
+    due, colon, prediction_id = after.partition(":")
+    if not (colon and due.isascii() and due.isdigit()):
+        raise ValueError("not a cursor of this list")
+    return int(due), raw(prediction_id)

@@ -1,0 +1,44 @@
+"""A server on a Unix socket of our own: does it answer yet, and make it stop. For embedded.py, outside the loop."""
+
+from pathlib import Path
+from typing import Literal
+
+from redis import Redis, exceptions
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+State = Literal["up", "loading", "down"]
+
+
+def state(socket: Path, timeout_s: float = 1.0) -> State:
+    """Whether the server behind ``socket`` answers; "down" also where there is none."""
+    try:
+        with _client(socket, timeout_s) as client:
+            client.execute_command("PING")
+    except exceptions.BusyLoadingError:
+        return "loading"
+    except (exceptions.RedisError, OSError):
+        return "down"
+    return "up"
+
+
+def shut_down(socket: Path, timeout_s: float = 1.0) -> None:
+    """Ask the server behind ``socket`` to stop, if there is one.
+
+    NOSAVE concerns the dump, which is not used; the append-only file is written and synced before the server ends.
+    """
+    try:
+        with _client(socket, timeout_s) as client:
+            client.execute_command("SHUTDOWN", "NOSAVE")
+    except (exceptions.RedisError, OSError):  # it ends without an answer, or cannot yet: the caller looks again
+        pass
+
+
+def _client(socket: Path, timeout_s: float) -> Redis:
+    return Redis(
+        unix_socket_path=str(socket),
+        socket_timeout=timeout_s,
+        retry=Retry(NoBackoff(), 0),
+        protocol=2,
+        driver_info=None,
+    )

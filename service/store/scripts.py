@@ -1,0 +1,260 @@
+"""The server-side scripts of the log, in Lua; log.py says what goes in and what comes out.
+
+The server runs one script at a time, so each sees and leaves a consistent model. Nothing newer than Redis 6.2 is used.
+Keys and arguments are checked by nobody but the code in log.py. Versions are written with %.0f: Lua would turn
+large numbers into exponents.
+"""
+
+from service.store.connection import Script
+
+# Lua's unpack has a bound (8000); a thousand at a time also keeps single commands short.
+BASICS = """
+local call, most = redis.call, 1000
+local clock = call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+
+local function entry_id(version) return string.format('%.0f-0', version) end
+
+local function in_parts(list, send)
+  for from = 1, #list, most do send(from, math.min(from + most - 1, #list)) end
+end
+"""
+
+# id -> record of those ids that are remembered and not yet due, whether or not they have been swept.
+LOOK = """
+local function look(seen, seen_due, ids)
+  local known = {}
+  in_parts(ids, function(from, to)
+    local records = call('HMGET', seen, unpack(ids, from, to))
+    for i = 1, #records do
+      local id = ids[from + i - 1]
+      if records[i] and tonumber(call('ZSCORE', seen_due, id) or 0) > now then known[id] = records[i] end
+    end
+  end)
+  return known
+end
+"""
+
+# The checks every reader of the log shares, in the order of DESIGN.md, then reading.
+# KEYS 1 meta, 2 log; ARGV 1 incarnation, 2 version, 3 uid of that version.
+_JOIN = """
+local meta = call('HMGET', KEYS[1], 'incarnation', 'version', 'uid')
+if meta[1] ~= ARGV[1] then return {'gone', 0, ''} end
+local head, v0 = tonumber(meta[2]), tonumber(ARGV[2])
+if v0 > head then return {'ahead', head, meta[3]} end
+local first = nil
+if v0 == head then
+  if meta[3] ~= ARGV[3] then return {'fork', head, meta[3]} end
+else
+  first = call('XRANGE', KEYS[2], entry_id(v0 + 1), entry_id(v0 + 1))[1]
+  if not first then return {'trimmed', head, meta[3]} end
+  local fields = first[2]
+  for i = 1, #fields, 2 do
+    if fields[i] == 'p' and fields[i + 1] ~= ARGV[3] then return {'fork', head, meta[3]} end
+  end
+end
+
+-- Entries v0+1 to `last` in order, at least one where there are any, and whether these are all.
+-- Few at a time: an entry can be large, and what is read beyond the limit was read for nothing.
+local function read(last, bytes, entries)
+  local out, version, part = {}, v0 + 1, {first}
+  while version <= last do
+    if #part == 0 then return out, 0 end
+    for i = 1, #part do
+      local fields, size = part[i][2], 0
+      for j = 1, #fields do size = size + #fields[j] end
+      if #out > 0 and (size > bytes or #out >= entries) then return out, 0 end
+      bytes = bytes - size
+      out[#out + 1] = part[i]
+    end
+    version = v0 + 1 + #out
+    if version <= last then
+      part = call('XRANGE', KEYS[2], entry_id(version), entry_id(last), 'COUNT', math.min(8, #out))
+    end
+  end
+  return out, 1
+end
+"""
+
+# KEYS 3 seen, 4 seen_due, 5 pending, 6 pending_due
+# ARGV 4 writer, 5 sequence, 6 new uid, 7 life of an id in ms, 8 most ids, 9 bytes to read, 10 number of segments,
+#      then per segment: blob, pending id or '', number of ids, the ids, their digests
+_APPEND = """
+local log, seen, seen_due = KEYS[2], KEYS[3], KEYS[4]
+local writer, sequence, count = 'w:' .. ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[10])
+local ids, at = {}, {}                       -- all ids of the request; where in ARGV each segment's ids begin
+local next_arg = 11
+for k = 0, count - 1 do
+  local held = tonumber(ARGV[next_arg + 2])
+  at[k] = next_arg + 3
+  for i = at[k], at[k] + held - 1 do ids[#ids + 1] = ARGV[i] end
+  next_arg = at[k] + 2 * held
+end
+local function ids_of(k) return tonumber(ARGV[at[k] - 1]) end
+local function record(version, k, row) return string.format('%.0f:%d:%d:', version, k, row) end
+local known = look(seen, seen_due, ids)
+
+-- What an earlier call with this sequence made, told again from the log and seen; nothing is written.
+local function told_again(made)
+  local held, time = nil, 0                  -- fields of the entry made, unless it is trimmed
+  local entry = call('XRANGE', log, entry_id(made), entry_id(made))[1]
+  if entry then
+    held = {}
+    for i = 1, #entry[2], 2 do held[entry[2][i]] = entry[2][i + 1] end
+    time = tonumber(held.t)
+  end
+  local function own(k, row)
+    local mine, is = record(made, k, row), known[ARGV[at[k] + row]]
+    return is and string.sub(is, 1, #mine) == mine
+  end
+  local segments = {}
+  for k = 0, count - 1 do
+    local n, missing, added, hits = ids_of(k), false, false, {}
+    local kept, skipped = held and held[tostring(k)], {}
+    for row in string.gmatch(kept and held[k .. 's'] or '', '%d+') do skipped[tonumber(row)] = true end
+    for row = 0, n - 1 do
+      local is, mine = known[ARGV[at[k] + row]], own(k, row)
+      added, missing = added or mine, missing or not is
+      if skipped[row] or not kept and is and not mine then hits[#hits + 1], hits[#hits + 2] = row, is or '' end
+    end
+    if held then added = kept else added = added or n == 0 end
+    if added and #hits == 0 then segments[k + 1] = 'added'
+    elseif added then segments[k + 1] = {'added', hits}
+    elseif missing then segments[k + 1] = 'full'
+    else segments[k + 1] = {'seen', hits} end
+  end
+  local entries, complete = read(made - 1, tonumber(ARGV[9]), 1e9)
+  return {'ok', head, meta[3], made, time, complete, segments, entries}
+end
+
+local last = call('HGET', KEYS[1], writer)
+if last then
+  local last_sequence, made = string.match(last, '^(%d+):(%d+)$')
+  if sequence < tonumber(last_sequence) then return {'fenced', head, meta[3]} end
+  if sequence == tonumber(last_sequence) then return told_again(tonumber(made)) end
+end
+
+local made = head + 1
+local fields = {'u', ARGV[6], 'p', meta[3], 't', string.format('%.0f', now), 'n', count}
+local segments, remember, dues, done, adds = {}, {}, {}, {}, false
+local due = string.format('%.0f', now + tonumber(ARGV[7]))
+local room = #ids > 0 and tonumber(ARGV[8]) - call('ZCOUNT', seen_due, '(' .. string.format('%.0f', now), '+inf') or 0
+for k = 0, count - 1 do
+  local n = ids_of(k)
+  local mine, fresh, hits, skip = {}, {}, {}, {}
+  for row = 0, n - 1 do
+    local id = ARGV[at[k] + row]
+    local is = known[id] or mine[id]
+    if is then
+      hits[#hits + 1], hits[#hits + 2], skip[#skip + 1] = row, is, row
+    else
+      mine[id] = record(made, k, row) .. ARGV[at[k] + n + row] .. ':'
+      fresh[#fresh + 1] = id
+    end
+  end
+  if n > 0 and #fresh == 0 then
+    segments[k + 1] = {'seen', hits}
+  elseif n > 0 and #fresh > room then
+    segments[k + 1] = 'full'
+  else
+    segments[k + 1] = #hits > 0 and {'added', hits} or 'added'
+    adds, room = true, room - #fresh
+    fields[#fields + 1], fields[#fields + 2] = k, ARGV[at[k] - 3]
+    if #skip > 0 then fields[#fields + 1], fields[#fields + 2] = k .. 's', table.concat(skip, ',') end
+    if ARGV[at[k] - 2] ~= '' then done[#done + 1] = ARGV[at[k] - 2] end
+    for i = 1, #fresh do
+      local id = fresh[i]
+      known[id] = mine[id]
+      remember[#remember + 1], remember[#remember + 2] = id, mine[id]
+      dues[#dues + 1], dues[#dues + 2] = due, id
+    end
+  end
+end
+local entries, complete = read(head, tonumber(ARGV[9]), 1e9)
+if not adds then return {'ok', head, meta[3], 0, 0, complete, segments, entries} end
+
+-- The first write, and the only one that can fail: once a script has written, the server refuses it nothing.
+local answer = redis.pcall('XADD', log, entry_id(made), unpack(fields))
+if type(answer) == 'table' and answer.err then return answer end
+call('HSET', KEYS[1], 'version', string.format('%.0f', made), 'uid', ARGV[6], 'updated', string.format('%.0f', now),
+  writer, string.format('%.0f:%.0f', sequence, made))
+
+if not last then                             -- a new writer: forget the one that has been silent longest
+  local all, writers = call('HGETALL', KEYS[1]), {}
+  for i = 1, #all, 2 do
+    if string.sub(all[i], 1, 2) == 'w:' and all[i] ~= writer then
+      writers[#writers + 1] = {tonumber(string.match(all[i + 1], ':(%d+)$')), all[i]}
+    end
+  end
+  table.sort(writers, function(a, b) return a[1] < b[1] end)
+  for i = 1, #writers - 63 do call('HDEL', KEYS[1], writers[i][2]) end
+end
+
+in_parts(remember, function(from, to) call('HSET', seen, unpack(remember, from, to)) end)
+in_parts(dues, function(from, to) call('ZADD', seen_due, unpack(dues, from, to)) end)
+if #done > 0 then
+  call('HDEL', KEYS[5], unpack(done))
+  call('ZREM', KEYS[6], unpack(done))
+end
+sweep(seen, seen_due, 100 + #remember)
+count_expired(KEYS[1], sweep(KEYS[5], KEYS[6], 100))
+return {'ok', made, ARGV[6], made, now, complete, segments, entries}
+"""
+
+# Sweeping more than one call adds keeps what is past its time from piling up.
+SWEEP = """
+local function sweep(hash, due, limit)
+  local swept = 0
+  while swept < limit do
+    local old = call('ZRANGEBYSCORE', due, '-inf', string.format('%.0f', now), 'LIMIT', 0, most)
+    if #old > 0 then
+      call('HDEL', hash, unpack(old))
+      call('ZREM', due, unpack(old))
+    end
+    swept = swept + #old
+    if #old < most then break end
+  end
+  return swept
+end
+
+local function count_expired(meta_key, swept)
+  if swept > 0 then call('HINCRBY', meta_key, 'expired', swept) end
+end
+"""
+
+# ARGV 4 most bytes, 5 most entries
+_READ_AFTER = """
+local entries, complete = read(head, tonumber(ARGV[4]), tonumber(ARGV[5]))
+return {'ok', head, meta[3], complete, entries}
+"""
+
+# KEYS 1 seen; ARGV id, version, answer and so on. Only where the id is still that version's, and has no answer yet.
+_RECORD = """
+local ids = {}
+for i = 1, #ARGV, 3 do ids[#ids + 1] = ARGV[i] end
+local answered = {}
+in_parts(ids, function(from, to)
+  local records = call('HMGET', KEYS[1], unpack(ids, from, to))
+  for i = 1, #records do
+    local arg = 3 * (from + i - 1) - 2
+    local version, answer_at = string.match(records[i] or '', '^(%d+):%d+:%d+:[^:]*:()')
+    if version == ARGV[arg + 1] and answer_at > #records[i] then
+      answered[#answered + 1], answered[#answered + 2] = ARGV[arg], records[i] .. ARGV[arg + 2]
+    end
+  end
+end)
+in_parts(answered, function(from, to) call('HSET', KEYS[1], unpack(answered, from, to)) end)
+return #answered / 2
+"""
+
+# KEYS 1 seen, 2 seen_due; ARGV ids
+_LOOKUP = """
+local known, out = look(KEYS[1], KEYS[2], ARGV), {}
+for i = 1, #ARGV do out[i] = known[ARGV[i]] or false end
+return out
+"""
+
+APPEND = Script(BASICS + LOOK + SWEEP + _JOIN + _APPEND)
+READ_AFTER = Script(BASICS + _JOIN + _READ_AFTER)
+RECORD = Script(BASICS + _RECORD)
+LOOKUP = Script(BASICS + LOOK + _LOOKUP)

@@ -1,0 +1,183 @@
+"""Snapshots: the whole state of a model at one version, in pieces, checked when written and when read.
+
+The pieces come first and expire by themselves; publishing makes them last and is one script. So a writer that dies
+leaves nothing behind, and a published snapshot is whole. The log is trimmed to the oldest one kept.
+"""
+
+import asyncio
+from hashlib import blake2b
+
+import msgspec
+
+from service.store.connection import Call, Connection, Script
+from service.store.keys import ModelKeys
+
+CHUNK_BYTES = 4 * 1024 * 1024
+_UNPUBLISHED_MS = 3_600_000
+"""How long pieces wait to be published; refreshed with every piece."""
+
+# KEYS meta, snapshots, chunks; ARGV incarnation, version, field, piece, life in ms
+_CHUNK = Script("""
+if redis.call('HGET', KEYS[1], 'incarnation') ~= ARGV[1] then return 0 end
+if redis.call('HEXISTS', KEYS[2], ARGV[2]) == 1 then return 0 end
+redis.call('HSET', KEYS[3], ARGV[3], ARGV[4])
+redis.call('PEXPIRE', KEYS[3], ARGV[5])
+return 1
+""")
+
+# KEYS meta, log, snapshots, chunks
+# ARGV incarnation, version, uid, info, bytes, number of pieces, digest, how many to keep, what chunk keys begin with
+_PUBLISH = Script("""
+local call = redis.call
+local meta = call('HMGET', KEYS[1], 'incarnation', 'version', 'uid')
+if meta[1] ~= ARGV[1] then return 0 end
+local version, head = tonumber(ARGV[2]), tonumber(meta[2])
+local function id(v) return string.format('%.0f-0', v) end
+
+-- Does it join the log? The head knows its uid; every other version is named by its successor.
+local uid = version == head and meta[3] or nil
+if version < head then
+  local next_entry = call('XRANGE', KEYS[2], id(version + 1), id(version + 1))[1]
+  local fields = next_entry and next_entry[2] or {}
+  for i = 1, #fields, 2 do if fields[i] == 'p' then uid = fields[i + 1] end end
+end
+if uid ~= ARGV[3] then return 0 end
+
+local kept = {}
+for _, v in ipairs(call('HKEYS', KEYS[3])) do kept[#kept + 1] = tonumber(v) end
+if call('HEXISTS', KEYS[3], ARGV[2]) == 0 then
+  local newer = 0
+  for i = 1, #kept do if kept[i] > version then newer = newer + 1 end end
+  if newer >= tonumber(ARGV[8]) then return 0 end
+
+  -- Two replicas may have sent pieces that differ (another CPU): the first that publishes wins, whole.
+  local own, size = {}, 0
+  for i = 0, tonumber(ARGV[6]) - 1 do
+    local field = ARGV[7] .. ':' .. i
+    own[field], size = true, size + call('HSTRLEN', KEYS[4], field)
+  end
+  if size ~= tonumber(ARGV[5]) then return 0 end
+  call('HSET', KEYS[3], ARGV[2], ARGV[4])
+  call('PERSIST', KEYS[4])
+  for _, field in ipairs(call('HKEYS', KEYS[4])) do
+    if not own[field] then call('HDEL', KEYS[4], field) end
+  end
+  kept[#kept + 1] = version
+end
+
+table.sort(kept, function(a, b) return a > b end)
+local keep = tonumber(ARGV[8])
+for i = keep + 1, #kept do
+  local old = string.format('%.0f', kept[i])
+  call('HDEL', KEYS[3], old)
+  call('UNLINK', ARGV[9] .. old)
+end
+call('XTRIM', KEYS[2], 'MINID', id(kept[math.min(keep, #kept)] + 1))
+return 1
+""")
+
+
+class CorruptSnapshot(ValueError):
+    """A published snapshot is not what was published; an older one may be whole."""
+
+
+class SnapshotInfo(msgspec.Struct, frozen=True):
+    """What is known of a snapshot without reading it.
+
+    Attributes:
+        version: the version whose state it is.
+        uid: uid of the entry that made the version; the incarnation for version 0.
+        rows: rows learned up to it.
+        time_ms: when it was taken.
+        bytes: its length.
+        digest: blake2b-16 of it, hexadecimal.
+    """
+
+    version: int
+    uid: str
+    rows: int
+    time_ms: int
+    bytes: int
+    digest: str
+
+
+def digest(blob: bytes) -> str:
+    """The digest that ``SnapshotInfo`` carries."""
+    return blake2b(blob, digest_size=16).hexdigest()
+
+
+class Snapshots:
+    """The snapshots of all models of one store.
+
+    Every method raises StoreDown where the store did not answer, or answered that it cannot.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def write(self, name: str, incarnation: str, info: SnapshotInfo, blob: bytes, keep: int = 3) -> bool:
+        """Write and publish a snapshot, keep the ``keep`` newest, trim the log to the oldest of them.
+
+        Returns:
+            False where nothing was published: another incarnation, a version that is not on this log, or too old a one.
+            True also where the version is published already: by another replica, or by a call whose answer got lost.
+
+        Raises:
+            ValueError: ``info`` does not describe ``blob``.
+        """
+        if (info.bytes, info.digest) != (len(blob), await asyncio.to_thread(digest, blob)):
+            raise ValueError("length or digest are not the snapshot's")
+        keys = ModelKeys(name, incarnation)
+        await self._send_pieces(keys, info, blob)
+        what = (info.version, info.uid, msgspec.json.encode(info), info.bytes, _count(info.bytes), info.digest)
+        return bool(
+            await self._connection.one(
+                Call(
+                    _PUBLISH,
+                    (keys.meta, keys.log, keys.snapshots, keys.chunks(info.version)),
+                    (incarnation, *what, keep, keys.chunks_prefix),
+                )
+            )
+        )
+
+    async def list(self, name: str, incarnation: str) -> list[SnapshotInfo]:
+        """The published snapshots, newest first; one whose description cannot be read is left out."""
+        (answer,) = await self._connection.ask(("HVALS", ModelKeys(name, incarnation).snapshots))
+        return sorted(filter(None, map(_info, answer)), key=lambda info: -info.version)
+
+    async def read(self, name: str, incarnation: str, info: SnapshotInfo) -> bytes:
+        """The snapshot's bytes.
+
+        Raises:
+            CorruptSnapshot: pieces are missing, or length or digest differ.
+        """
+        key = ModelKeys(name, incarnation).chunks(info.version)
+        pieces: list[bytes] = []
+        for i in range(_count(info.bytes)):
+            (piece,) = await self._connection.ask(("HGET", key, f"{info.digest}:{i}"))
+            if piece is None:
+                raise CorruptSnapshot(f"snapshot {info.version} of {name}: piece {i} is missing")
+            pieces.append(piece)
+        blob = b"".join(pieces)
+        if len(blob) != info.bytes or await asyncio.to_thread(digest, blob) != info.digest:
+            raise CorruptSnapshot(f"snapshot {info.version} of {name}: length or digest differ")
+        return blob
+
+    async def _send_pieces(self, keys: ModelKeys, info: SnapshotInfo, blob: bytes) -> None:
+        own = (keys.meta, keys.snapshots, keys.chunks(info.version))
+        for i in range(_count(info.bytes)):
+            piece = blob[i * CHUNK_BYTES : (i + 1) * CHUNK_BYTES]
+            args = (keys.incarnation, info.version, f"{info.digest}:{i}", piece, _UNPUBLISHED_MS)
+            if not await self._connection.one(Call(_CHUNK, own, args)):
+                return  # gone, or published already: publishing tells which
+
+
+def _count(size: int) -> int:
+    return max(1, -(-size // CHUNK_BYTES))
+
+
+def _info(data: bytes) -> SnapshotInfo | None:
+    try:
+        return msgspec.json.decode(data, type=SnapshotInfo)
+    except msgspec.MsgspecError:
+        return None

@@ -1,0 +1,137 @@
+"""Encoding: categories as ones and zeros, missing values filled, means as state."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.features import Encoder, Schema, parse_features
+
+MIXED = [
+    "load",
+    {"name": "day", "type": "categorical", "categories": ["mon", "tue", 1, False]},
+    {"name": "x", "min": 0},
+]
+NAN = math.nan
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+
+
+def schema(raw=("a", "b", "c")):
+    """A schema from a declaration, plain and numeric unless told otherwise."""
+    return Schema(parse_features(list(raw)))
+
+
+def oracle(features, rows):
+    """Encoded rows by the book: each gap is the mean of the full list of what its column showed before."""
+    seen = [[] for _ in range(features.width)]
+    encoded = []
+    for row in rows:
+        flat = []
+        for feature, value in zip(features.features, row, strict=True):
+            if math.isnan(value) or not feature.categories:
+                flat += [value] * feature.width
+            else:
+                flat += [float(i == value) for i in range(feature.width)]
+        encoded.append([math.fsum(s) / max(len(s), 1) if math.isnan(x) else x for s, x in zip(seen, flat, strict=True)])
+        for s, x in zip(seen, flat, strict=True):
+            if not math.isnan(x):
+                s.append(x)
+    return encoded
+
+
+def raw_rows(rng, n, gaps):
+    """Random raw rows of the mixed schema."""
+    X = np.column_stack([rng.normal(size=n), rng.integers(0, 4, n), rng.normal(size=n)]).astype(float)
+    X[rng.random(X.shape) < gaps] = NAN
+    return np.ascontiguousarray(X)
+
+
+def test_missing_values_become_the_means_before_them():
+    """Each row is filled with the plain means of the rows before it."""
+    X = raw_rows(np.random.default_rng(1), 60, 0.3)
+    encoder = Encoder(schema(MIXED), "mean")
+    assert np.allclose(oracle(schema(MIXED), X), encoder.absorb(X), atol=1e-12)
+    before = encoder.to_arrays()[0]["moments"].copy()
+    assert np.allclose(before[1], encoder.encode(np.full((1, 3), NAN))[0])
+    assert np.array_equal(before, encoder.to_arrays()[0]["moments"])
+
+
+def test_missing_values_become_zero():
+    """Under "zero" every column of a missing value is 0, and nothing is kept."""
+    encoder = Encoder(schema(MIXED), "zero")
+    assert [[0, 0, 0, 1, 0, 5], [1, 0, 0, 0, 0, 0]] == encoder.absorb(np.array([[NAN, 2, 5], [1, NAN, NAN]])).tolist()
+    assert {} == encoder.to_arrays()[0]
+
+
+@pytest.mark.parametrize("missing", ["error", "zero", "mean"])
+@pytest.mark.parametrize("raw", [MIXED, ["a", "b", "c"]])
+def test_a_block_is_encoded_like_its_rows_bit_for_bit(missing, raw):
+    """Whatever the cut, the encoded rows and the state are the same bits, and inputs are not touched."""
+    X = raw_rows(np.random.default_rng(2), 50, 0.0 if missing == "error" else 0.3)
+    kept = X.copy()
+    X.flags.writeable = False
+    whole, single = Encoder(schema(raw), missing), Encoder(schema(raw), missing)
+    encoded = whole.absorb(X)
+    assert encoded.tobytes() == np.vstack([single.absorb(X[i : i + 1]) for i in range(50)]).tobytes()
+    for name, array in whole.to_arrays()[0].items():
+        assert array.tobytes() == single.to_arrays()[0][name].tobytes()
+    assert kept.tobytes() == X.tobytes()
+
+
+@given(st.lists(FINITE | st.sampled_from([1.7976931348623157e308, -1.7976931348623157e308]), min_size=1, max_size=30))
+def test_no_finite_value_makes_a_mean_overflow(values):
+    """The running mean of any finite values stays finite and within them."""
+    encoder = Encoder(schema(["a"]), "mean")
+    encoder.absorb(np.array(values)[:, None])
+    mean = float(encoder.encode(np.array([[NAN]]))[0, 0])
+    slack = 1e-12 * max(abs(value) for value in values)
+    assert min(values) - slack <= mean <= max(values) + slack
+
+
+def test_nothing_to_encode_is_passed_through():
+    """Plain complete rows come back as they are, without a copy, unless means are kept."""
+    X = np.ones((2, 3))
+    assert X is Encoder(schema(), "error").absorb(X)
+    assert X is Encoder(schema(), "mean").encode(X)
+    assert X is not Encoder(schema(), "mean").absorb(X)
+
+
+@pytest.mark.parametrize("X", [[[NAN, 0.0, 1.0]], [[1.0, 4.0, 1.0]], [[1.0, -1.0, 1.0]]])
+def test_what_no_reader_lets_through_is_an_error(X):
+    """A missing value under "error" and an index of no category raise instead of corrupting anything."""
+    with pytest.raises(ValueError, match="missing|category"):
+        Encoder(schema(MIXED), "error").absorb(np.array(X))
+
+
+def test_the_state_of_an_encoder_survives_bit_for_bit():
+    """Save and load give an encoder that goes on with the same bits."""
+    X = raw_rows(np.random.default_rng(3), 40, 0.3)
+    encoder, restored = Encoder(schema(MIXED), "mean"), Encoder(schema(MIXED), "mean")
+    encoder.absorb(X)
+    arrays, header = encoder.to_arrays()
+    restored.load_arrays(arrays, json.loads(json.dumps(header)))
+    assert encoder.absorb(X).tobytes() == restored.absorb(X).tobytes()
+    assert encoder.nbytes == restored.nbytes
+
+
+@pytest.mark.parametrize(
+    ("arrays", "header"),
+    [
+        ({}, {"missing": "mean"}),
+        ({"moments": np.zeros((2, 6))}, {"missing": "zero"}),
+        ({"moments": np.zeros((2, 5))}, {"missing": "mean"}),
+        ({"moments": np.zeros((2, 6), np.float32)}, {"missing": "mean"}),
+        ({"moments": np.full((2, 6), NAN)}, {"missing": "mean"}),
+        ({"moments": np.full((2, 6), 0.5)}, {"missing": "mean"}),
+        ({"moments": np.full((2, 6), -1.0)}, {"missing": "mean"}),
+    ],
+)
+def test_a_state_that_cannot_be_is_refused(arrays, header):
+    """Other shapes, types or values are a ValueError and change nothing."""
+    encoder = Encoder(schema(MIXED), "mean")
+    with pytest.raises(ValueError, match="state|whole"):
+        encoder.load_arrays(arrays, header)
+    assert not encoder.to_arrays()[0]["moments"].any()

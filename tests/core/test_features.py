@@ -1,0 +1,280 @@
+"""Declared features, and rows read against them."""
+
+import json
+import math
+from hashlib import blake2b
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.features import Feature, Schema, parse_features
+from core.problems import Invalid
+
+MIXED = [
+    "load",
+    {"name": "day", "type": "categorical", "categories": ["mon", "tue", 1, False]},
+    {"name": "x", "min": 0},
+]
+NAN = math.nan
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+
+
+def schema(raw=("a", "b", "c")):
+    """A schema from a declaration, plain and numeric unless told otherwise."""
+    return Schema(parse_features(list(raw)))
+
+
+def fields(refused):
+    """The fields an error names."""
+    return [problem.field for problem in refused.value.problems]
+
+
+# -- declarations
+
+
+def test_a_declaration_survives_json():
+    """What a feature says of itself declares the same feature again."""
+    features = parse_features(MIXED)
+    assert features == parse_features(json.loads(json.dumps([feature.to_json() for feature in features])))
+    assert ["load", MIXED[1], {"name": "x", "type": "numeric", "min": 0.0}] == [f.to_json() for f in features]
+
+
+def test_a_declared_feature_has_its_defaults():
+    """A bare name is numeric without a range."""
+    assert (Feature("a", "numeric", (), None, None),) == parse_features(["a"])
+
+
+@pytest.mark.parametrize(
+    ("named", "raw"),
+    [
+        (["features"], None),
+        (["features"], "a"),
+        (["features"], []),
+        (["features"], ["a"] * 100_001),
+        (["features[1]"], ["a", ""]),
+        (["features[0]"], ["a" * 201]),
+        (["features[0]"], ["a\n"]),
+        (["features[0]"], ["\ud800"]),
+        (["features[0]", "features[1]"], [1, None]),
+        (["features[1]"], ["a", "a"]),
+        (["features[1].name"], ["a", {"name": "a", "min": 0}]),
+        (["features[0].name"], [{}]),
+        (["features[0].colour"], [{"name": "a", "colour": 1}]),
+        (["features[0].type"], [{"name": "a", "type": "text"}]),
+        (["features[0].type"], [{"name": "a", "type": []}]),
+        (["features[0].max"], [{"name": "a", "min": 1, "max": 1}]),
+        (["features[0].min"], [{"name": "a", "min": True}]),
+        (["features[0].min"], [{"name": "a", "min": "0"}]),
+        (["features[0].max"], [{"name": "a", "max": 10**400}]),
+        (["features[0].max"], [{"name": "a", "max": math.inf}]),
+        (["features[0].categories"], [{"name": "a", "categories": ["x", "y"]}]),
+        (["features[0].categories"], [{"name": "a", "type": "categorical"}]),
+        (["features[0].categories"], [{"name": "a", "type": "categorical", "categories": ["x"]}]),
+        (["features[0].categories[1]"], [{"name": "a", "type": "categorical", "categories": ["x", None]}]),
+        (["features[0].categories[2]"], [{"name": "a", "type": "categorical", "categories": [0, 1, "0"]}]),
+        (["features[0].categories[1]"], [{"name": "a", "type": "categorical", "categories": [1, 1.0]}]),
+        (["features[0].min"], [{"name": "a", "type": "categorical", "categories": [1, 2], "min": 0}]),
+        (["features[1]"], [{"name": "a", "type": "categorical", "categories": ["x", "y"]}, "a=y"]),
+        (["features"], [{"name": str(i), "type": "categorical", "categories": list(range(9999))} for i in range(11)]),
+    ],
+)
+def test_a_declaration_that_cannot_be_is_refused(named, raw):
+    """Each thing wrong is named by its path."""
+    with pytest.raises(Invalid) as refused:
+        parse_features(raw)
+    assert named == fields(refused)
+
+
+# -- schemas
+
+
+def test_a_schema_knows_its_columns():
+    """Names, indices and encoded columns follow the declaration."""
+    mixed = schema(MIXED)
+    assert ("load", "day", "x") == mixed.names
+    assert {"load": 0, "day": 1, "x": 2} == mixed.index
+    assert ("load", "day=mon", "day=tue", "day=1", "day=false", "x") == mixed.columns
+    assert 6 == mixed.width
+
+
+def test_the_id_is_that_of_the_declaration():
+    """Equal declarations have equal ids; order, categories and ranges make another; the digest is fixed for ever."""
+    assert schema(MIXED).id == schema(MIXED).id
+    others = [["a", "b"], ["b", "a"], [{"name": "a", "min": 0}, "b"], MIXED, [MIXED[0], MIXED[1]]]
+    assert len(others) == len({schema(raw).id for raw in others})
+    assert blake2b(b'["a","b"]', digest_size=8).hexdigest() == schema(["a", "b"]).id
+
+
+@pytest.mark.parametrize("raw", [["a"], ["a", "b", "c"], MIXED])
+def test_a_row_is_read_by_names(raw):
+    """Whatever the order of the names, numbers stand in schema order and categories are indices."""
+    values = {"x": 3, "c": 2.5, "b": -1, "day": 1.0, "load": 2, "a": 10**18}
+    expected = [2.0 if name == "day" else float(values[name]) for name in schema(raw).names]
+    row = schema(raw).row({name: values[name] for name in reversed(schema(raw).names)}, False)
+    assert [expected] == row.tolist()
+    assert (np.float64, True) == (row.dtype, row.flags.c_contiguous)
+
+
+@pytest.mark.parametrize("value", [True, "1", [], {}, math.nan, math.inf, -math.inf, 10**400, -(10**400), 1j])
+@pytest.mark.parametrize("missing_allowed", [False, True])
+def test_what_is_no_number_is_refused(value, missing_allowed):
+    """Booleans, texts and what is not finite are no numbers, in a row and in a block."""
+    with pytest.raises(Invalid) as refused:
+        schema().row({"a": 1, "b": value, "c": 1}, missing_allowed)
+    assert ["features.b"] == fields(refused)
+    with pytest.raises(Invalid) as refused:
+        schema().block(["c", "b", "a"], [[1, 2, 3], [1, value, 3]], missing_allowed)
+    assert ["data[1][1]"] == fields(refused)
+
+
+def test_integers_that_cancel_are_still_too_large():
+    """A sum that is small proves nothing about integers beyond doubles."""
+    with pytest.raises(Invalid) as refused:
+        schema().row({"a": 10**400, "b": -(10**400), "c": 1}, False)
+    assert ["features.a", "features.b"] == fields(refused)
+
+
+@given(st.lists(FINITE, min_size=3, max_size=3))
+def test_every_finite_number_gets_in(values):
+    """Any finite double is read bit for bit, even where the sum of a row overflows."""
+    values = [max(values, key=abs)] * 2 + values[2:]
+    assert [values] == schema().row(dict(zip("abc", values, strict=True)), False).tolist()
+    assert [values, values] == schema().block("a b c".split(), [values, values], False).tolist()
+
+
+def test_unknown_and_missing_names_are_listed():
+    """A row names what it has too much and what it lacks, at most 20 of them, and allowed names."""
+    with pytest.raises(Invalid) as refused:
+        schema().row({"a": 1, "d": 2, "c": None}, False)
+    assert ["features.d", "features.b", "features.c"] == fields(refused)
+    assert ["a", "b", "c"] == refused.value.problems[0].allowed
+    with pytest.raises(Invalid) as refused:
+        schema([f"f{i}" for i in range(300)]).row({"z": 1}, False)
+    assert (20, 100) == (len(refused.value.problems), len(refused.value.problems[0].allowed))
+    with pytest.raises(Invalid):
+        schema().row([("a", 1)], False)
+
+
+def test_a_missing_value_is_nan_where_it_may_be():
+    """Null and an absent name are both missing."""
+    assert np.array_equal([[1, NAN, NAN]], schema().row({"a": 1, "b": None}, True), equal_nan=True)
+    assert np.array_equal([[NAN, NAN, 1]], schema(MIXED).row({"x": 1}, True), equal_nan=True)
+
+
+@pytest.mark.parametrize("value", ["wed", 0, True, 1.5, "1", "false", [], 10**400])
+def test_what_is_no_category_is_refused(value):
+    """A category is matched with its type; the refusal lists the categories."""
+    with pytest.raises(Invalid) as refused:
+        schema(MIXED).row({"load": 1, "day": value, "x": 1}, True)
+    assert (["features.day"], ["mon", "tue", 1, False]) == (fields(refused), refused.value.problems[0].allowed)
+    with pytest.raises(Invalid) as refused:
+        schema(MIXED).block(["load", "day", "x"], [[1, value, 1]], True)
+    assert ["data[0][1]"] == fields(refused)
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_a_block_is_its_rows(data):
+    """A table with columns in any order, some absent, reads like its rows one by one."""
+    mixed = schema(MIXED)
+    columns = data.draw(st.permutations(mixed.names))[: data.draw(st.integers(0, 3))]
+    number = st.none() | FINITE | st.integers(-(2**70), 2**70)
+    kinds = {"load": number, "x": number, "day": st.sampled_from(["mon", "tue", 1, 1.0, False, None])}
+    table = data.draw(st.lists(st.tuples(*(kinds[name] for name in columns)).map(list), max_size=5))
+    block = mixed.block(columns, table, True)
+    rows = [mixed.row(dict(zip(columns, row, strict=True)), True) for row in table]
+    assert (len(table), 3) == block.shape
+    assert np.array_equal(np.vstack([np.empty((0, 3)), *rows]), block, equal_nan=True)
+    texts = [["" if v is None else json.dumps(v).strip('"') for v in row] for row in table]
+    assert np.array_equal(block, mixed.text_cells(columns, texts, True), equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("named", "columns", "table"),
+    [
+        (["columns"], "abc", []),
+        (["columns"], ["a", "b"], [[1, 2]]),
+        (["columns[3]"], ["a", "b", "c", "d"], [[1, 2, 3, 4]]),
+        (["columns[3]"], ["a", "b", "c", "a"], [[1, 2, 3, 4]]),
+        (["columns[2]", "columns"], ["a", "b", 3], [[1, 2, 3]]),
+        (["data"], ["a", "b", "c"], {"a": 1}),
+        (["data[1]"], ["a", "b", "c"], [[1, 2, 3], "abc"]),
+        (["data[0]", "data[2]"], ["a", "b", "c"], [[1, 2], [1, 2, 3], [1, 2, 3, 4]]),
+        (["data[1][0]", "data[1][2]"], ["a", "b", "c"], [[1, 2, 3], [None, 2, True]]),
+    ],
+)
+def test_a_table_that_cannot_be_is_refused(named, columns, table):
+    """Columns, ragged rows and bad cells are named."""
+    with pytest.raises(Invalid) as refused:
+        schema().block(columns, table, False)
+    assert named == fields(refused)
+
+
+def test_a_ragged_row_says_how_long_it_is():
+    """The refusal states both lengths."""
+    with pytest.raises(Invalid, match=r"data\[0\]: has 1 values, 3 expected"):
+        schema().block(["a", "b", "c"], [[1]], False)
+
+
+@pytest.mark.parametrize("cell", ["nan", "inf", "-Infinity", "1_000", "1e999", "٣", "a", "0x10", "true", " "])
+def test_a_text_that_is_no_number_is_refused(cell):
+    """Numbers in CSV are plain finite decimals; the cell is named by row and column."""
+    for missing_allowed in (False, True):
+        with pytest.raises(Invalid) as refused:
+            schema().text_cells(["c", "a", "b"], [["1", "2", "3"], ["1", cell, "3"]], missing_allowed)
+        assert ["row 2, column a"] == fields(refused)
+
+
+def test_texts_are_numbers_and_categories():
+    """Categories match by text or as the number they are; an empty cell is missing."""
+    table = schema(MIXED).text_cells(["day", "x", "load"], [["1.0", "2e3", "-0.5"], ["false", "", "1"]], True)
+    assert np.array_equal([[-0.5, 2, 2000], [1, 3, NAN]], table, equal_nan=True)
+    with pytest.raises(Invalid) as refused:
+        schema(MIXED).text_cells(["day", "x", "load"], [["wed", "", "1"]], False)
+    assert ["row 1, column day", "row 1, column x"] == fields(refused)
+
+
+def test_an_empty_text_may_be_a_category():
+    """Where "" is a category, an empty cell is it and not missing."""
+    blank = schema([{"name": "a", "type": "categorical", "categories": ["x", ""]}, "b"])
+    for missing_allowed in (False, True):
+        assert [[1.0, 2.0]] == blank.text_cells(["a", "b"], [["", "2"]], missing_allowed).tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int8, np.uint64, ">f8"])
+def test_an_array_of_real_numbers_is_taken(dtype):
+    """Any real type becomes C-contiguous float64; what is that already is not copied."""
+    X = np.asfortranarray([[1, 2, 3], [4, 1, 6]]).astype(dtype)
+    raw = schema(MIXED).matrix(X, False)
+    assert X.tolist() == raw.tolist()
+    assert (np.float64, True) == (raw.dtype, raw.flags.c_contiguous)
+    assert raw is schema(MIXED).matrix(raw, False)
+
+
+@pytest.mark.parametrize(
+    ("named", "X"),
+    [
+        (["data"], np.zeros(3)),
+        (["data"], np.zeros((2, 4))),
+        (["data"], np.zeros((2, 3), dtype=bool)),
+        (["data"], np.zeros((2, 3), dtype=complex)),
+        (["data"], np.zeros((2, 3), dtype=object)),
+        (["data[1][0]"], [[1, 1, 1], [math.inf, 1, 1]]),
+        (["data[0][2]"], [[1, 1, NAN]]),
+        (["data[0][1]", "data[1][1]", "data[2][1]"], [[1, 4, 1], [1, -1, 1], [1, 0.5, 1]]),
+        (["data[0][0]"], np.array([[np.longdouble("1e4000"), 1, 1]])),
+    ],
+)
+def test_an_array_that_does_not_fit_is_refused(named, X):
+    """Shape, type, infinities, NaN and indices of no category are named by row and column."""
+    with pytest.raises(Invalid) as refused:
+        schema(MIXED).matrix(np.asarray(X), False)
+    assert named == fields(refused)
+
+
+def test_nan_in_an_array_is_missing_where_it_may_be():
+    """NaN passes in numeric and categorical columns alike."""
+    X = np.array([[NAN, NAN, 1.0]])
+    assert np.array_equal(X, schema(MIXED).matrix(X, True), equal_nan=True)

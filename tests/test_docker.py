@@ -1,0 +1,147 @@
+"""The image, the compose file, the lock files and the Makefile, as far as they can be checked without Docker."""
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parents[1]
+BIN = Path(sys.executable).parent
+DOCKERFILE = ROOT / "docker/Dockerfile"
+COMPOSE = ROOT / "docker/compose.yaml"
+RUN = ROOT / "docker/requirements.txt"
+TEST = ROOT / "tests/requirements.txt"
+
+
+def _run(*command: object) -> tuple[int, str]:
+    finished = subprocess.run([str(word) for word in command], cwd=ROOT, capture_output=True, text=True, check=False)
+    return finished.returncode, finished.stdout + finished.stderr
+
+
+def _instructions() -> list[tuple[str, str]]:
+    text = re.sub(r"^#.*\n", "", DOCKERFILE.read_text(), flags=re.MULTILINE).replace("\\\n", " ")
+    return [(line.split(None, 1)[0], line.split(None, 1)[1]) for line in text.splitlines() if line.strip()]
+
+
+def _locked(path: Path) -> dict[str, str]:
+    """Name and version of everything in a lock file."""
+    return dict(re.findall(r"^([a-z0-9][a-z0-9.-]*)==(\S+)", path.read_text(), flags=re.MULTILINE))
+
+
+def _direct(*groups: str) -> list[Requirement]:
+    """What pyproject.toml asks for: run time, the build backend, and the named groups."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    wanted = project["project"]["dependencies"] + project["build-system"]["requires"]
+    for group in groups:
+        wanted += [item for item in project["dependency-groups"][group] if isinstance(item, str)]
+    return [Requirement(item) for item in wanted]
+
+
+def test_the_dockerfile_passes_its_linter() -> None:
+    """Hadolint has nothing to say about the Dockerfile."""
+    assert (0, "") == _run(BIN / "hadolint", DOCKERFILE)
+
+
+def test_the_compose_file_follows_its_schema() -> None:
+    """The compose file is what the Compose specification allows."""
+    code, said = _run(BIN / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", COMPOSE)
+    assert 0 == code, said
+
+
+def test_every_copied_file_exists() -> None:
+    """Each source of a COPY is in the repository and let through by the ignore file."""
+    let_through = (ROOT / "docker/Dockerfile.dockerignore").read_text().split()
+    sources = [
+        word for name, rest in _instructions() if name == "COPY" and "--from" not in rest for word in rest.split()[:-1]
+    ]
+    assert sources
+    assert [] == [source for source in sources if not (ROOT / source).exists()]
+    assert [] == [source for source in sources if f"!{source}" not in let_through]
+
+
+def test_the_image_runs_as_nobody_special() -> None:
+    """The last USER is a number that is not root's, so that orchestrators can check it."""
+    uid, gid = [rest for name, rest in _instructions() if name == "USER"][-1].split(":")
+    assert 0 not in {int(uid), int(gid)}
+
+
+def test_the_service_is_process_one() -> None:
+    """Signals reach the service: exec form, and the shell that prepares replaces itself."""
+    commands = {name: json.loads(rest) for name, rest in _instructions() if name in {"ENTRYPOINT", "CMD"}}
+    assert ["serve"] == commands["CMD"]
+    assert "exec onepass" in commands["ENTRYPOINT"][2]
+    assert 0 == _run("sh", "-n", "-c", commands["ENTRYPOINT"][2])[0]
+
+
+def test_the_healthcheck_is_python_that_compiles() -> None:
+    """The health check needs nothing but Python, and asks for life, not readiness."""
+    check = next(rest for name, rest in _instructions() if name == "HEALTHCHECK")
+    python, _, code = json.loads(check[check.index("[") :])
+    assert "python" == python
+    assert "/healthz" in code
+    compile(code, "healthcheck", "exec")
+
+
+def test_images_are_pinned() -> None:
+    """No image is taken by a tag that means something else tomorrow."""
+    images = re.findall(r"image: (\S+)", COMPOSE.read_text())
+    images += [
+        rest.removeprefix("BASE=") for name, rest in _instructions() if name == "ARG" and rest.startswith("BASE=")
+    ]
+    assert 3 == len(images)
+    assert [] == [image for image in images if not re.search(r":\d+\.\d+", image)]
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    """pyproject.toml, the image's label and the compose file agree on the version."""
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert f'image.version="{version}"' in DOCKERFILE.read_text()
+    assert f"image: onepass:{version}\n" in COMPOSE.read_text()
+
+
+@pytest.mark.parametrize("path", [RUN, TEST], ids=["run", "test"])
+def test_locks_are_hashed_and_name_no_place(path: Path) -> None:
+    """Every locked package has hashes; no address, no path, no option."""
+    text = path.read_text()
+    blocks = re.split(r"\n(?=\S)", text.strip())
+    assert len(blocks) == len(_locked(path))
+    assert [] == [block.splitlines()[0] for block in blocks if "--hash=sha256:" not in block]
+    assert [] == re.findall(r"://|file:|^-|^/|@ ", text, flags=re.MULTILINE)
+
+
+def test_the_locks_agree() -> None:
+    """What runs is what was tested: the run-time lock is a part of the tests' lock."""
+    assert set(_locked(RUN).items()) <= set(_locked(TEST).items())
+
+
+@pytest.mark.parametrize(("path", "groups"), [(RUN, ["build"]), (TEST, ["build", "dev"])], ids=["run", "test"])
+def test_the_locks_fulfil_the_project(path: Path, groups: list[str]) -> None:
+    """Each direct dependency is locked, in a version that pyproject.toml allows (else: make lock)."""
+    locked = _locked(path)
+    wanted = {canonicalize_name(item.name): item.specifier for item in _direct(*groups)}
+    assert set() == set(wanted) - set(locked)
+    assert {} == {
+        name: locked[name] for name, allowed in wanted.items() if not allowed.contains(locked[name], prereleases=True)
+    }
+
+
+def test_one_version_serves_every_python() -> None:
+    """No package is locked twice for different Pythons or systems: the same bits everywhere."""
+    names = re.findall(r"^([a-z0-9.-]+)==", TEST.read_text(), flags=re.MULTILINE)
+    assert len(set(names)) == len(names)
+
+
+def test_scripts_are_sound() -> None:
+    """The CI script is executable bash, and make knows what each target does."""
+    script = ROOT / ".ci/run"
+    assert script.stat().st_mode & 0o111
+    assert (0, "") == _run("bash", "-n", script)
+    code, said = _run("make", "help")
+    assert 0 == code
+    assert {"run", "test", "lock"} <= set(re.findall(r"^make ([a-z-]+)", said, flags=re.MULTILINE))
