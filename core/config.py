@@ -7,7 +7,7 @@ is asked for, defaults written out or left out) give equal configurations and eq
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from core.catalog import find
 from core.entry import Label
@@ -115,7 +115,7 @@ def _task(value: object, entry: Algorithm) -> Task:
         raise Invalid.of("task", f"is required: {entry.id} learns several", list(entry.tasks))
     if value not in entry.tasks:
         raise Invalid.of("task", f"is not a task of {entry.id}", list(entry.tasks))
-    return cast("Task", value)
+    return value
 
 
 def _params(value: object) -> Mapping[str, Any]:
@@ -135,7 +135,7 @@ def _labels(value: object, task: Task, bound: int) -> tuple[Label, ...]:
 def _missing(value: object) -> Missing:
     if value not in MISSING:
         raise Invalid.of("missing", "is not one of the choices", list(MISSING))
-    return cast("Missing", value)
+    return value
 
 
 def _seed(value: object) -> int:

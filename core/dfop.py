@@ -17,7 +17,8 @@ and are kept up to date without storing a row. With Q = mu P (the paper's P), R 
     R <- lam R + x x'                                   the same in information form
 
 **Q and R.** R is the truth: a sum of squares that round-off cannot spoil. Q is refreshed from it (core.linalg)
-at every absolute row number divisible by 4096, after every leak, and whenever round-off has made x'Qx negative.
+at every absolute row number divisible by 4096, after every leak, and whenever a row shows that round-off has made Q
+indefinite (x'Qx < 0, or (e_i'Qx)^2 > 4 Q_ii x'Qx for a unit vector e_i, which no covariance allows).
 4096 rows are few enough to bound the drift of Q where nothing is forgotten (an error of some 4096 ulp), and
 many enough to make the O(d^3) of a refresh small beside 4096 O(d^2) for d up to about a thousand.
 
@@ -42,12 +43,13 @@ or more classes per column, then normalised. There the clip is bent a little, p 
 .998 + z, so that two sure columns do not tie. The predicted class is the most probable one, of equals the first.
 
 **Predictive deviation** (regression): sqrt(v (1 + g/lam)). e^2 / (1 + g/lam) estimates the noise variance v; each row
-votes with the weight a = 1/(1 + g/lam), small for rows that mostly discover the weights (the first ones):
+votes with the weight a = 1/(1 + g/lam), small for rows that mostly discover the weights (the first ones); the
+deviation is told with the default lam, since a prediction does not know what discount its row will bring:
 
     A <- lam A + a,     v <- v + (a / A) (a e^2 - v),     v = 1 until the first row
 
 **Any finite input.** Rows larger than 1e75 in x or y are scaled down as a whole, which is least squares with a smaller
-weight. Innovations are held within 1e150, weights within 1e200, predictions within 1e300, s_j > 0 above 1e-60, q0
+weight. Innovations are held within 1e90, weights within 1e200, predictions within 1e300, s_j > 0 above 1e-60, q0
 above 1e-60, and lam above 1e-3 (a single row that forgets nearly everything; the leak follows it at once).
 
 Source: Zhao, Wang, Xie, Guo, Zhou: Distribution-Free One-Pass Learning, IEEE TKDE 33(3), 2021: (2), (3), Algorithm 1.

@@ -10,9 +10,9 @@ here for the inverse and nowhere else. Three things go wrong in floating point, 
 
 - *Columns are collinear*, so S is singular up to round-off. diag(S^{-1}) holds the variance inflation factors, and
   x'S^{-1}x loses as many digits as their largest has. Above 1e13 (no more than three digits left) or where Cholesky
-  fails, a jitter is added to the unit diagonal: 1e-14, 1e-12, ... 1. The last one always succeeds, since |S_ij| <= 1
-  up to round-off makes the last matrix diagonally dominated in every case that a sum of squares can produce; the
-  diagonal alone is inverted should it not.
+  fails, a jitter is added to the unit diagonal: 1e-14, 1e-12, ... 1. The last one succeeds on every sum of squares,
+  for S is then positive semidefinite up to round-off and S + I is as regular as can be; on any other matrix that
+  resists, the diagonal alone is inverted.
 - *Threads* change the order of sums and with it the last bits: one log must give the same bits on every replica.
 """
 

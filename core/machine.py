@@ -110,7 +110,7 @@ class Machine:
     def named(self, values: NDArray[Any]) -> list[Any]:
         """Predicted values in the client's terms: labels, None before the first class, or numbers."""
         if self.config.task == "regression":
-            return values.tolist()
+            return list(values.tolist())
         labels = self.labels.labels
         return [labels[index] if index >= 0 else None for index in values.tolist()]
 
@@ -188,7 +188,7 @@ class Machine:
             return Refused("the model's features are no longer those the rows were sent with")
         if self.config.task == "regression":
             return None
-        return self._admit_labels(rows.y)
+        return self._admit_labels(list(rows.y))
 
     def _admit_labels(self, labels: Sequence[Any]) -> Refused | None:
         seen = LabelSet.from_header(self.labels.to_header())
@@ -290,9 +290,9 @@ class Machine:
 
     def _losses(self, scored: Scored) -> Floats:
         if self.config.task == "classification":
-            return (scored.predicted != scored.truth).astype(np.float64)
+            return np.asarray(scored.predicted != scored.truth, dtype=np.float64)
         with np.errstate(over="ignore"):
-            return np.minimum((scored.predicted - scored.truth) ** 2, LOSS_MAX)
+            return np.asarray(np.minimum((scored.predicted - scored.truth) ** 2, LOSS_MAX), dtype=np.float64)
 
     def _statistics(self, scored: Scored, chunk: slice) -> dict[str, Any]:
         if self.config.task == "regression":

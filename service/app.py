@@ -44,6 +44,7 @@ logger = logging.getLogger(__name__)
 
 Lifespan = Callable[[FastAPI], Any]
 STATIC = "/static"
+SWAGGER = {"tryItOutEnabled": True, "defaultModelsExpandDepth": 0, "displayRequestDuration": True}
 CHILD_WATCH_S = 0.2
 """How often the private store is looked after."""
 
@@ -196,7 +197,7 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
     return app.openapi_schema
 
 
-async def _http_problem(request: Request, error: Exception) -> Response:
+async def _http_problem(_: Request, error: Exception) -> Response:
     """Unknown routes and methods, as the rest of the errors."""
     status = error.status_code if isinstance(error, HTTPException) else 500
     slug = {404: "no-route", 405: "no-method"}.get(status, "http")
@@ -205,11 +206,24 @@ async def _http_problem(request: Request, error: Exception) -> Response:
     return render(status, slug, detail or "the request cannot be served", headers=headers)
 
 
-async def _crash(request: Request, error: Exception) -> Response:
+async def _crash(_: Request, error: Exception) -> Response:
     return problem(error)
 
 
-def crash_here(point: str) -> None:
-    """Kill this process at a named point, as fault tests ask for it by ``ONEPASS_FAILPOINT``."""
-    if os.environ.get("ONEPASS_FAILPOINT") == point:
-        os.kill(os.getpid(), signal.SIGKILL)
+def crasher(plan: str) -> Callable[[str], None]:
+    """A failpoint that kills this process: ``POINT:N`` at the N-th time a point is passed, "" never.
+
+    For fault tests only, through ``ONEPASS_FAILPOINT``: points are "appended" (committed, not applied) and "applied"
+    (applied, not answered).
+    """
+    wanted, _, count = plan.partition(":")
+    left = int(count or 1)
+
+    def failpoint(point: str) -> None:
+        nonlocal left
+        if point == wanted:
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    return failpoint

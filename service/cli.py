@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import os
 import sys
 from collections.abc import Sequence
 
@@ -45,13 +46,13 @@ def _print_settings(settings: Settings) -> int:
 def _serve(settings: Settings, options: argparse.Namespace) -> int:
     import uvicorn
 
-    from service.app import build, crash_here
+    from service.app import build, crasher
 
     logging.basicConfig(
         level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
     )
     try:
-        app = build(settings, crash_here)
+        app = build(settings, crasher(os.environ.get("ONEPASS_FAILPOINT", "")))
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2

@@ -52,26 +52,41 @@ SUMMARY = {
     "PUT /models/{name}/state": "Import a state",
 }
 TEXT = {
-    "GET /readyz": "503 while the store does not answer or a background task is down. `durability` is what the store was "
-    "found to do: `always`, `everysec`, `none`, or `unknown` where it may not be asked.",
-    "PUT /models/{name}": "Only `algorithm` is needed, and `task` where the algorithm has several. Features left out are "
-    "fixed by the first feedback row; labels left out appear as they come. The same body again is 200, another one 409.",
-    "POST /models/{name}/predict": "Changes nothing. With `track` the row is kept under a `prediction_id` until its label "
-    "comes; that needs the scope `learn`. With `explain` a linear model says what each feature contributed.",
-    "POST /models/{name}/feedback": "Answers what the model said *before* it learned the row. `id`, `prediction_id` and the "
-    "header `Idempotency-Key` exclude each other; sent again within a day the row is learned once and answered with the "
-    "first answer and `duplicate: true`; with another label it is 409.",
-    "POST /models/{name}/feedback/batch": "Also `text/csv` with a header (name the columns: `?label=`, `?id=`, `?discount=`) "
-    "and `application/x-npy` (float64, columns in schema order, label last). `metrics` are those of this batch.",
-    "POST /models/{name}/predict/batch": "Also `text/csv` with a header and `application/x-npy` (float64, columns in schema "
-    "order).",
-    "GET /models/{name}/metrics": "Every prediction is made before its row is learned. `no_change` repeats the last label, "
-    "`majority` says the most frequent one (`last_value` for regression).",
-    "GET /models/{name}/weights": "`names` picks columns, `sparsity` the largest of each output.",
-    "POST /models/{name}/reset": "Rows and metrics start at 0; the version goes on, ids stay seen.",
-    "POST /models/{name}/restore": "An entry that embeds the state: the version goes on.",
-    "PUT /models/{name}/state": "Everything is checked before anything changes. A model that does not exist is created with "
-    "the configuration that the state carries.",
+    "GET /readyz": (
+        "503 while the store does not answer or a background task is down. `durability` is what the store was "
+        "found to do: `always`, `everysec`, `none`, or `unknown` where it may not be asked."
+    ),
+    "PUT /models/{name}": (
+        "Only `algorithm` is needed, and `task` where the algorithm has several. Features left out are fixed by "
+        "the first feedback row; labels left out appear as they come. The same body again is 200, another one 409."
+    ),
+    "POST /models/{name}/predict": (
+        "Changes nothing. With `track` the row is kept under a `prediction_id` until its label comes; that needs "
+        "the scope `learn`. With `explain` a linear model says what each feature contributed."
+    ),
+    "POST /models/{name}/feedback": (
+        "Answers what the model said *before* it learned the row. `id`, `prediction_id` and the header "
+        "`Idempotency-Key` exclude each other; sent again within a day the row is learned once and answered with "
+        "the first answer and `duplicate: true`; with another label it is 409."
+    ),
+    "POST /models/{name}/feedback/batch": (
+        "Also `text/csv` with a header (name the columns: `?label=`, `?id=`, `?discount=`) and `application/x-npy`"
+        " (float64, columns in schema order, label last). `metrics` are those of this batch."
+    ),
+    "POST /models/{name}/predict/batch": (
+        "Also `text/csv` with a header and `application/x-npy` (float64, columns in schema order)."
+    ),
+    "GET /models/{name}/metrics": (
+        "Every prediction is made before its row is learned. `no_change` repeats the last label, `majority` says "
+        "the most frequent one (`last_value` for regression)."
+    ),
+    "GET /models/{name}/weights": ("`names` picks columns, `sparsity` the largest of each output."),
+    "POST /models/{name}/reset": ("Rows and metrics start at 0; the version goes on, ids stay seen."),
+    "POST /models/{name}/restore": ("An entry that embeds the state: the version goes on."),
+    "PUT /models/{name}/state": (
+        "Everything is checked before anything changes. A model that does not exist is created with the "
+        "configuration that the state carries."
+    ),
 }
 BODY: dict[str, tuple[str, Any]] = {
     "PUT /models/{name}": ("ModelBody", DEMO),

@@ -40,7 +40,7 @@ class Batch(NamedTuple):
         names: proposed or given column names; None where the columns are in schema order.
         data: cells: JSON values, CSV texts, or an array.
         labels: as sent; ids, discounts: one per row, or None.
-        count: number of rows.
+        size: number of rows.
     """
 
     names: list[str] | None
@@ -48,7 +48,7 @@ class Batch(NamedTuple):
     labels: Any
     ids: list[str] | None
     discounts: Any
-    count: int
+    size: int
 
 
 async def feedback_row(ctx: Context, request: Request) -> Response:
@@ -146,13 +146,7 @@ async def _seen_again(ctx: Context, replica: Replica, identity: str, seen: Seen,
         raise Clash("this id has been sent before with another label or body; nothing was learned from this request")
     answer = replica.answer(identity, seen.answer)
     if answer is None:
-        await ctx.engine.pump.sync(replica)
-        answer = replica.answer(identity, None)
-    if answer is None:
-        (later,) = await ctx.engine.store.log.lookup(replica.name, replica.incarnation, [identity])
-        answer = None if later is None else replica.answer(identity, later.answer)
-    if answer is None:
-        answer = await ctx.engine.pump.regenerate(replica, identity, seen.version)
+        answer = await ctx.engine.settler.regenerate(replica, identity, seen.version)
     reply = replies.repeated(1, [(0, answer)])
     if isinstance(reply, Exception):
         raise reply
@@ -183,7 +177,7 @@ async def feedback_batch(ctx: Context, request: Request) -> Response:
     replica = await engine.replica(request.path_params["name"])
     intake = Intake(engine.hub, replica)
     batch = _read(kind, request, body, intake)
-    tables.bounded(batch.count, engine.bounds.batch_rows_max)
+    tables.bounded(batch.size, engine.bounds.batch_rows_max)
     ids, digests = _batch_ids(ctx, request, batch, body)
     try:
         rows = _rows(intake, batch, kind, ids)
@@ -294,7 +288,7 @@ async def _batch_again(
             raise Clash("an id has been sent before with another label or body; nothing was learned from this request")
         answer = replica.answer(identity, seen.answer)
         if answer is None:
-            answer = await ctx.engine.pump.regenerate(replica, identity, seen.version)
+            answer = await ctx.engine.settler.regenerate(replica, identity, seen.version)
         earlier.append((row, answer))
     reply = replies.repeated(len(ids), earlier)
     if isinstance(reply, Exception):

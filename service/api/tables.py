@@ -66,7 +66,7 @@ def npy(body: bytes, columns: int) -> NDArray[np.float64]:
     stream = io.BytesIO(body)
     try:
         array: Any = npy_format.read_array(stream, allow_pickle=False)
-    except Exception as error:  # the reader raises whatever a broken header makes it trip over
+    except Exception as error:  # noqa: BLE001 - the reader raises whatever a broken header makes it trip over
         raise NotJson(f"the body is not an .npy array: {type(error).__name__}") from None
     if stream.tell() != len(body):
         raise NotJson("the body goes on after the .npy array")

@@ -11,6 +11,7 @@ from service.runtime.hub import Hub
 from service.runtime.pump import Limits, Pump
 from service.runtime.recovery import Recovery, Store
 from service.runtime.replica import Replica
+from service.runtime.settle import Settler
 from service.runtime.snapshots import Snapshotter
 from service.runtime.stats import Stats
 from service.store.pending import Pending
@@ -78,12 +79,21 @@ class Engine:
             budget_bytes=bounds.budget_bytes,
             model_bytes_max=bounds.model_bytes_max,
         )
+        self.settler = Settler(
+            store.log,
+            self.stats,
+            READ_BYTES_MAX,
+            load=self.recovery.load,
+            reload=self.recovery.reload,
+            forget=self.hub.forget,
+            failpoint=failpoint,
+        )
         self.pump = Pump(
             store.log,
             self.stats,
             bounds.pump,
             ping=store.connection.ping,
-            reload=self.recovery.reload,
+            settler=self.settler,
             forget=self.hub.forget,
             failpoint=failpoint,
         )

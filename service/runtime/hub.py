@@ -83,10 +83,10 @@ class Hub:
 
     def _refuse_known(self, name: str) -> None:
         """A model that could not be loaded is not tried again at once: one model cannot harm another."""
-        error, until = self._down.get(name, (None, 0.0))
-        if error is not None and asyncio.get_running_loop().time() < until:
-            raise error
-        self._down.pop(name, None)
+        found = self._down.pop(name, None)
+        if found is not None and asyncio.get_running_loop().time() < found[1]:
+            self._down[name] = found
+            raise found[0]
 
     async def create(self, name: str, config: Config) -> tuple[Replica, bool]:
         """Create a model, or find the one that was created with the same configuration.
@@ -103,10 +103,9 @@ class Hub:
         incarnation = secrets.token_hex(8)
         text = config.canonical
         found = await self._store.catalog.create(name, incarnation, text.encode())
-        new = found is None or found.incarnation == incarnation
-        if found is not None and Config.parse(codec.config(found.config)).canonical != text:
+        if not found.created and Config.parse(codec.config(found.config)).canonical != text:
             raise Clash(f"model {name} exists with another configuration; DELETE it first or choose another name")
-        return await self.get(name), new
+        return await self.get(name), found.created
 
     def admit(self, config: Config, schema: Schema) -> None:
         """Refuse a model whose state would not fit, before anything is allocated.

@@ -56,14 +56,12 @@ class Job:
         segment: what is to be committed.
         sent: the same, as the store takes it.
         reply: resolved with a Reply, or an error.
-        deadline: event loop time after which the request gives up.
         attempts: how often it has been put back because the replica had to reload.
     """
 
     segment: Segment
     sent: SegmentIn
     reply: "asyncio.Future[Reply]"
-    deadline: float
     attempts: int = 0
 
 

@@ -128,8 +128,6 @@ class Connection:
                 "health_check_interval": 0,
                 "decode_responses": False,
                 "protocol": 2,  # 3 adds a handshake per connection and nothing that is used here
-                "lib_name": None,
-                "lib_version": None,
             }
         )
         self.client: Redis = Redis(connection_pool=self._pool)

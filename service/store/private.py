@@ -40,5 +40,4 @@ def _client(socket: Path, timeout_s: float) -> Redis:
         socket_timeout=timeout_s,
         retry=Retry(NoBackoff(), 0),
         protocol=2,
-        driver_info=None,
     )

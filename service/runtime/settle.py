@@ -1,0 +1,245 @@
+"""What the store said of an append, turned into state and answers: apply, reply, or start over.
+
+Each model is settled by itself. Nothing is answered before it is committed and applied; where the fate of a request is
+not known, the answer says so (503) and the client's id makes its retry safe.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from core.entry import Entry, Outcome, Rows, Segment
+from service.errors import IdsFull, ModelDown, NotFound, OnepassError, StoreDown
+from service.runtime import replies
+from service.runtime.replica import Job, Replica, Reply, Work
+from service.runtime.stats import Stats
+from service.store import codec
+from service.store.codec import Answer
+from service.store.log import Appended, Log, RawEntry, ReadOn, SegmentOut
+
+logger = logging.getLogger(__name__)
+
+ATTEMPTS_MAX = 5
+"""How often a request is put back because its replica had to reload."""
+ENTRIES_MAX = 1000
+"""Most entries read on in one round trip."""
+DOWN = "the store does not answer; nothing is known to be learned: send the request again with the same id"
+
+
+class Settler:
+    """Finishes what the pump has sent.
+
+    Args:
+        log: the store's logs.
+        stats: counters.
+        read_bytes_max: most bytes of log read in one round trip.
+        load: a replica of its own at the head of the log.
+        reload: brings a replica back to snapshot plus log, in place.
+        forget: drops a replica whose model is gone.
+        failpoint: called with the name of a point that fault tests crash at.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        stats: Stats,
+        read_bytes_max: int,
+        *,
+        load: Callable[[str], Awaitable[Replica]],
+        reload: Callable[[Replica], Awaitable[None]],
+        forget: Callable[[Replica], None],
+        failpoint: Callable[[str], None],
+    ) -> None:
+        self._log, self._stats, self._read_bytes_max = log, stats, read_bytes_max
+        self._load, self._reload, self._forget, self._failpoint = load, reload, forget, failpoint
+
+    async def finish(self, work: Work, appended: Appended) -> None:
+        """Apply what others committed, then our own entry, then answer."""
+        replica = work.replica
+        try:
+            await self._catch_up(replica, appended)
+            if appended.made is not None and appended.made > replica.version:
+                await self._apply_own(work, appended)
+            else:
+                await self._answer(work, appended, {})
+            resolve(work.syncs, None)
+        except OnepassError as error:
+            fail(work, error)
+        except Exception as error:
+            logger.exception("model %s: a commit could not be finished", replica.name)
+            fail(work, replica.take_out(f"a commit could not be finished: {error!r}"))
+
+    async def _catch_up(self, replica: Replica, appended: Appended) -> None:
+        """Apply what others committed before our own entry."""
+        for raw in appended.entries:
+            await self._apply_raw(replica, raw)
+        last = appended.head if appended.made is None else appended.made - 1
+        while replica.version < last:
+            more = await self._more(replica)
+            if more.code != "ok" or not more.entries:
+                raise StoreDown(f"the log of {replica.name} could not be read on: {more.code}")
+            for raw in more.entries:
+                if raw.version <= last:
+                    await self._apply_raw(replica, raw)
+
+    async def _more(self, replica: Replica) -> ReadOn:
+        return await self._log.read_after(
+            replica.name, replica.incarnation, replica.version, replica.uid, self._read_bytes_max, ENTRIES_MAX
+        )
+
+    async def read_on(self, replica: Replica) -> None:
+        """Apply everything that is on the log now, for readers who asked for the head."""
+        syncs, replica.syncs = replica.syncs, []
+        try:
+            more = await self._more(replica)
+            while more.code == "ok" and more.entries:
+                for raw in more.entries:
+                    await self._apply_raw(replica, raw)
+                more = await self._more(replica)
+            if more.code == "gone":
+                self._forget(replica)
+                raise NotFound(f"model {replica.name} was deleted")
+            if more.code != "ok":
+                self._lost_tail(replica, more.code, more.head)
+                await self._reload(replica)
+        except OnepassError as error:
+            resolve(syncs, error)
+        except Exception as error:
+            logger.exception("model %s could not read on", replica.name)
+            resolve(syncs, replica.take_out(f"it could not read on: {error!r}"))
+        else:
+            resolve(syncs, None)
+
+    async def _apply_raw(self, replica: Replica, raw: RawEntry) -> None:
+        if raw.version > replica.version:
+            size = sum(len(blob) for _, blob, _ in raw.segments)
+            await replica.apply(codec.entry(raw), raw.uid, size)
+
+    async def _apply_own(self, work: Work, appended: Appended) -> None:
+        replica, jobs = work.replica, work.jobs
+        added = [at for at, out in enumerate(appended.segments) if out.status == "added"]
+        segments = tuple(_skipping(jobs[at].segment, appended.segments[at].skip) for at in added)
+        version = appended.made or 0
+        size = sum(len(jobs[at].sent.blob) for at in added)
+        outcomes = await replica.apply(Entry(version, appended.time_ms, segments), work.append.new_uid, size)
+        self._failpoint("applied")
+        self._stats.entries += 1
+        self._stats.segments += len(added)
+        fresh = [identity for segment in segments for identity in segment.ids]
+        replica.fresh.extend(fresh)
+        await self._answer(work, appended, dict(zip(added, outcomes, strict=True)))
+
+    async def _answer(self, work: Work, appended: Appended, outcomes: dict[int, Outcome]) -> None:
+        for at, job in enumerate(work.jobs):
+            if job.reply.done():
+                continue
+            out = appended.segments[at]
+            try:
+                reply = await self._reply(work.replica, job, out, appended.made, outcomes.get(at))
+            except OnepassError as error:
+                reply = error
+            if isinstance(reply, OnepassError):
+                reject(job.reply, reply)
+            else:
+                self._stats.duplicates += reply.duplicates
+                job.reply.set_result(reply)
+
+    async def _reply(
+        self, replica: Replica, job: Job, out: SegmentOut, made: int | None, outcome: Outcome | None
+    ) -> Reply | OnepassError:
+        if out.status == "full":
+            return IdsFull(f"model {replica.name} remembers as many ids as it may")
+        earlier: list[tuple[int, Answer]] = []
+        for row, seen in out.seen:
+            clash = replies.mismatch(job, row, seen)
+            if clash is not None:
+                return clash
+            answer = replica.answer(job.segment.ids[row], seen.answer)
+            if answer is None:
+                answer = await self.regenerate(replica, job.segment.ids[row], seen.version)
+            earlier.append((row, answer))
+        if outcome is None and out.status == "added":
+            return StoreDown(DOWN)
+        if outcome is None:
+            return replies.repeated(len(job.segment.ids), earlier)
+        return replies.fresh(job, made or 0, outcome, earlier)
+
+    async def regenerate(self, replica: Replica, identity: str, version: int) -> Answer:
+        """The answer of an entry whose writer crashed before recording it: replay finds it again.
+
+        A replica of its own is loaded for that: the live one may have an append under way.
+
+        Raises:
+            ModelDown: neither the store nor the log has it, which breaks the rule that snapshots follow answers.
+        """
+        answer = (await self._load(replica.name)).answer(identity, None)
+        if answer is None:
+            (seen,) = await self._log.lookup(replica.name, replica.incarnation, [identity])
+            answer = None if seen is None or seen.answer is None else codec.decode_answer(seen.answer)
+        if answer is None:
+            raise ModelDown(f"the answer of version {version} of {replica.name} cannot be found again")
+        return answer
+
+    async def start_over(self, work: Work, appended: Appended) -> None:
+        """The replica does not join its log: back to snapshot plus log, then try again."""
+        replica = work.replica
+        self._lost_tail(replica, appended.code, appended.head)
+        try:
+            await self._reload(replica)
+        except OnepassError as error:
+            fail(work, error)
+            return
+        except Exception as error:
+            logger.exception("model %s could not be reloaded", replica.name)
+            fail(work, replica.take_out(f"it could not be reloaded: {error!r}"))
+            return
+        for job in reversed(work.jobs):
+            job.attempts += 1
+            if job.attempts > ATTEMPTS_MAX:
+                reject(job.reply, StoreDown(f"model {replica.name} could not catch up with its log"))
+            else:
+                replica.queue.appendleft(job)
+        replica.syncs.extend(work.syncs)
+
+    def _lost_tail(self, replica: Replica, code: str, head: int) -> None:
+        if code not in ("ahead", "fork"):
+            return
+        self._stats.lost_tails += 1
+        logger.error(
+            "model %s: the log lost its tail (%s): replica at version %d, log at %d; what came after their last common "
+            "version is lost; going back to snapshot plus log",
+            replica.name,
+            code,
+            replica.version,
+            head,
+        )
+
+
+def resolve(syncs: "Sequence[asyncio.Future[None]]", error: OnepassError | None) -> None:
+    """Let readers go on, or tell them why not."""
+    for future in syncs:
+        if future.done():
+            continue
+        if error is None:
+            future.set_result(None)
+        else:
+            future.set_exception(error)
+
+
+def _skipping(segment: Segment, skip: tuple[int, ...]) -> Segment:
+    if not skip or not isinstance(segment, Rows):
+        return segment
+    return Rows(segment.space, segment.names, segment.X, segment.y, segment.discounts, segment.told, segment.ids, skip)
+
+
+def fail(work: Work, error: OnepassError) -> None:
+    """Answer everybody who waits for an append with an error."""
+    for job in work.jobs:
+        reject(job.reply, error)
+    resolve(work.syncs, error)
+
+
+def reject(future: "asyncio.Future[Reply]", error: OnepassError) -> None:
+    """Answer one request with an error, unless it has gone away."""
+    if not future.done():
+        future.set_exception(error)

@@ -1,0 +1,122 @@
+"""Creating, reading, deleting and listing models in the store."""
+
+import asyncio
+
+from service.store.catalog import Catalog, Existing, ModelMeta
+from service.store.keys import INDEX, ModelKeys
+from tests.service.store_fixtures import Model, one
+
+
+async def test_a_new_model_stands_at_version_zero(connection):
+    """Its uid is its incarnation; nothing is there before it is created."""
+    catalog = Catalog(connection)
+    assert await catalog.read("m") is None
+    config = bytes(range(256))
+    assert Existing("inc1", config, created=True) == await catalog.create("m", "inc1", config)
+    meta = await catalog.read("m")
+    assert ModelMeta("m", "inc1", config, 0, "inc1", meta.created_ms, meta.created_ms, 0) == meta
+    (now,) = await connection.ask(("TIME",))
+    assert 10_000 > abs(meta.created_ms - int(now[0]) * 1000)
+
+
+async def test_a_taken_name_is_answered_with_who_has_it(connection):
+    """The first one stays; the second leaves nothing behind; repeating a lost call is still the caller's creation."""
+    catalog = Catalog(connection)
+    await catalog.create("m", "inc1", b"first")
+    assert Existing("inc1", b"first", created=False) == await catalog.create("m", "inc2", b"second")
+    assert Existing("inc1", b"first", created=True) == await catalog.create("m", "inc1", b"first")
+    assert [[b"m inc1"]] == await connection.ask(("ZRANGE", INDEX, 0, -1))
+
+
+async def test_one_of_many_creators_wins(connection):
+    """However many try at once, one model comes of it, and it is listed."""
+    catalog = Catalog(connection)
+    found = await asyncio.gather(*[catalog.create("m", f"inc{k}", b"%d" % k) for k in range(10)])
+    (winner,) = [existing for existing in found if existing.created]
+    assert {winner.incarnation} == {existing.incarnation for existing in found}
+    assert ([("m", winner.incarnation)], None) == await catalog.names(10)
+    assert 1 == (await connection.ask(("ZCARD", INDEX)))[0]
+
+
+async def test_appends_move_version_uid_and_time(model):
+    """Meta is set by the append script and read by the catalogue."""
+    before = await Catalog(model.connection).read("m")
+    await asyncio.sleep(0.005)
+    await model.append()
+    meta = await Catalog(model.connection).read("m")
+    assert (1, "w1-1", before.created_ms) == (meta.version, meta.uid, meta.created_ms)
+    assert meta.updated_ms > meta.created_ms
+
+
+async def test_delete_leaves_nothing(model):
+    """All keys of the incarnation go, chunks of published snapshots included; a second time there is nothing."""
+    catalog, keys = Catalog(model.connection), model.keys
+    await model.append(one("a"))
+    await model.connection.ask(
+        ("HSET", keys.pending, "p", "x"),
+        ("ZADD", keys.pending_due, 1, "p"),
+        ("HSET", keys.snapshots, 1, "{}", 7, "{}"),
+        ("HSET", keys.chunks(1), "d:0", "x"),
+        ("HSET", keys.chunks(7), "d:0", "x"),
+    )
+    assert await catalog.delete("m")
+    assert {} == await model.contents()
+    assert not await catalog.delete("m")
+    assert await catalog.read("m") is None
+
+
+async def test_delete_does_not_touch_others(model):
+    """Neither a model whose name begins alike nor the same name's next life."""
+    catalog = Catalog(model.connection)
+    await catalog.create("m2", "inc1", b"{}")
+    await Model(model.connection, name="m2").append(one("a"))
+    await catalog.delete("m")
+    await catalog.create("m", "inc2", b"{}")
+    assert ([("m", "inc2"), ("m2", "inc1")], None) == await catalog.names(10)
+    assert 1 == (await catalog.read("m2")).version
+
+
+async def test_a_crash_between_the_steps_is_harmless(connection):
+    """An index that names what is not there lists less, never wrongly; deleting and creating go on as ever."""
+    catalog = Catalog(connection)
+    await connection.ask(("ZADD", INDEX, 0, "m inc0"), ("ZADD", INDEX, 0, "z inc0"))
+    assert ([], None) == await catalog.names(10)
+    assert not await catalog.delete("m")
+    await catalog.create("m", "inc1", b"{}")
+    assert ([("m", "inc1")], None) == await catalog.names(10)
+    await connection.ask(("DEL", ModelKeys("m", "inc1").meta))
+    assert ([], None) == await catalog.names(1)
+
+
+async def test_deleting_and_creating_at_once_ends_in_one_of_the_two(connection):
+    """A delete hits the model that was there, whatever is created meanwhile; the index agrees with meta."""
+    catalog = Catalog(connection)
+
+    async def live(k: int) -> None:
+        await catalog.create("m", f"inc{k}", b"{}")
+        await catalog.delete("m")
+
+    await asyncio.gather(*[live(k) for k in range(20)])
+    assert await catalog.read("m") is None
+    await catalog.create("m", "last", b"{}")
+    assert ([("m", "last")], None) == await catalog.names(10)
+
+
+async def test_names_come_in_order_page_by_page(connection):
+    """Every name once, in the order of the bytes, whatever stale members lie between; the last page says so."""
+    catalog = Catalog(connection)
+    names = sorted(["a", "a-b", "a.b", "a0", "aB", "a_b", "ab", "B", "0", "b" * 64])
+    for name in reversed(names):
+        await catalog.create(name, "inc5", b"{}")
+        await connection.ask(*[("ZADD", INDEX, 0, f"{name} {stale}") for stale in ("inc1", "inc2", "inc9")])
+    for limit in (1, 3, 10, 11):
+        pages, after = [], None
+        while True:
+            page, after = await catalog.names(limit, after)
+            pages += page
+            assert limit >= len(page)
+            if after is None:
+                break
+            assert (limit, after) == (len(page), page[-1][0])
+        assert [(name, "inc5") for name in names] == pages
+    assert ([("ab", "inc5")], "ab") == await catalog.names(1, "a_b-deleted-meanwhile")

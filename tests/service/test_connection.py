@@ -1,0 +1,267 @@
+"""The connection: a store that is down is said to be down, at once, and nothing is sent twice."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from redis import exceptions
+
+from service.errors import StoreDown
+from service.store.catalog import Catalog
+from service.store.connection import Call, Connection, Script, store_down, translated
+from service.store.log import Log
+from service.store.pending import Pending
+from service.store.snapshots import Snapshots
+from tests.service.store_fixtures import INCARNATION, Model
+
+ECHO = Script("return ARGV[1]")
+SECRET = "secret-host"
+
+
+class Counting:
+    """Takes commands and counts them by name; answers only what a client sends to introduce itself."""
+
+    def __init__(self, hangs_up: bool) -> None:
+        self.hangs_up = hangs_up
+        self.got: list[str] = []
+        self.url = ""
+
+    async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while line := await reader.readline():
+                words = [await self._word(reader) for _ in range(int(line[1:]))]
+                if words[0] == b"CLIENT":
+                    writer.write(b"+OK\r\n")
+                    continue
+                self.got.append(words[0].decode())
+                if self.hangs_up:
+                    break
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    async def _word(self, reader: asyncio.StreamReader) -> bytes:
+        size = int((await reader.readline())[1:])
+        return (await reader.readexactly(size + 2))[:-2]
+
+
+@asynccontextmanager
+async def counting(hangs_up: bool) -> AsyncIterator[Counting]:
+    fake = Counting(hangs_up)
+    listening = await asyncio.start_server(fake.talk, "127.0.0.1", 0)
+    fake.url = f"redis://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+    try:
+        yield fake
+    finally:
+        listening.close()
+
+
+@asynccontextmanager
+async def connected(url: str, timeout_s: float = 0.2, connections_max: int = 4) -> AsyncIterator[Connection]:
+    connection = Connection(url, timeout_s, connections_max)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+@pytest.mark.parametrize("hangs_up", [True, False])
+async def test_nothing_is_sent_twice(hangs_up):
+    """Whether the store hangs up or never answers, it has seen every command once."""
+    async with counting(hangs_up) as fake, connected(fake.url) as connection:
+        (answer,) = await Log(connection).append_many([Model(connection).asks()])
+        assert isinstance(answer, StoreDown)
+        with pytest.raises(StoreDown):
+            await connection.ping()
+        with pytest.raises(StoreDown), translated():
+            await connection.client.set("x", "y")
+        assert ["EVALSHA", "PING", "SET"] == fake.got
+
+
+async def test_a_store_that_is_down_is_found_out_at_once():
+    """Every part says StoreDown, none waits, and none tells where the store is."""
+    async with connected("redis://127.0.0.1:1", 2.0) as connection:
+        started = time.monotonic()
+        asked = [
+            connection.ping(),
+            connection.durability(),
+            connection.eviction_ok(),
+            Log(connection).head("m", INCARNATION),
+            Log(connection).read_after("m", INCARNATION, 0, INCARNATION, 1, 1),
+            Catalog(connection).create("m", INCARNATION, b""),
+            Catalog(connection).names(1),
+            Snapshots(connection).list("m", INCARNATION),
+            Pending(connection).list("m", INCARNATION, 1),
+        ]
+        errors = await asyncio.gather(*asked, return_exceptions=True)
+        errors += await Log(connection).append_many([Model(connection).asks()] * 2)
+        assert [(StoreDown, "the store cannot be reached")] * 11 == [(type(e), e.detail) for e in errors]
+        assert 2.0 > time.monotonic() - started
+
+
+async def test_a_store_that_comes_back_is_used_again(server, model):
+    """Broken connections are replaced and lost scripts sent again, without anybody's doing."""
+    await model.append()
+    server.stop()
+    down = await model.append()
+    server.start()
+    assert isinstance(down, StoreDown)
+    assert 2 == (await model.again()).made
+
+
+async def test_a_late_answer_reaches_nobody(server):
+    """A connection whose command timed out or was cancelled is closed; the next command gets its own answer."""
+    async with connected(server.url, 0.1, 1) as connection:
+        with pytest.raises(StoreDown, match="did not answer in time"):
+            await connection.ask(("BLPOP", "nothing", "0.3"))
+        assert b"mine" == await connection.one(Call(ECHO, (), ("mine",)))
+        task = asyncio.create_task(connection.ask(("BLPOP", "nothing", "0.3")))
+        await asyncio.sleep(0.02)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert b"mine" == await connection.one(Call(ECHO, (), ("mine",)))
+
+
+async def test_the_pool_is_bounded_and_so_is_the_wait_for_it(server):
+    """With all connections busy a command waits, and gives up in time."""
+    async with connected(server.url, 0.3, 2) as connection:
+        busy = [asyncio.create_task(connection.ask(("BLPOP", "nothing", "1"))) for _ in range(2)]
+        await asyncio.sleep(0.05)
+        with pytest.raises(StoreDown):
+            await connection.ping()
+        ended = await asyncio.gather(*busy, return_exceptions=True)
+        assert [StoreDown, StoreDown] == list(map(type, ended))
+        waited = await asyncio.gather(*[connection.one(Call(ECHO, (), (k,))) for k in range(50)])
+        assert [b"%d" % k for k in range(50)] == waited
+
+
+async def test_calls_are_answered_in_order_and_fail_alone(connection):
+    """An error of one script is the answer of that call; lost scripts are loaded for those that miss them."""
+    broken = Script("return redis.call('NO SUCH COMMAND')")
+    calls = [Call(ECHO, (), ("a",)), Call(broken, (), ()), Call(ECHO, (), ("b",))]
+    for _ in range(2):
+        first, error, last = await connection.run(calls)
+        assert (b"a", b"b") == (first, last)
+        assert isinstance(error, exceptions.ResponseError)
+        await connection.ask(("SCRIPT", "FLUSH"))
+    assert [] == await connection.run([])
+
+
+async def test_durability_is_what_the_server_says(connection):
+    """Nothing written, every second, before every answer."""
+    found = []
+    for on, sync in (("yes", "everysec"), ("yes", "always"), ("yes", "no"), ("no", "always"), ("yes", "everysec")):
+        await connection.ask(("CONFIG", "SET", "appendfsync", sync), ("CONFIG", "SET", "appendonly", on))
+        found.append(await connection.durability())
+    assert ["everysec", "always", "none", "none", "everysec"] == found
+
+
+async def test_eviction_is_seen(connection):
+    """A store that may forget keys under pressure is no store."""
+    assert await connection.eviction_ok() is True
+    await connection.ask(("CONFIG", "SET", "maxmemory", "1gb"))
+    assert await connection.eviction_ok() is True
+    await connection.ask(("CONFIG", "SET", "maxmemory-policy", "allkeys-lru"))
+    assert await connection.eviction_ok() is False
+    await connection.ask(("CONFIG", "SET", "maxmemory-policy", "noeviction"))
+
+
+async def test_where_config_is_denied_nothing_is_known(server, connection):
+    """Managed stores deny it; that is no failure. Other denials are."""
+    await connection.ask(("ACL", "SETUSER", "low", "on", ">pw", "~*", "+@all", "-config", "-get"))
+    async with connected(f"unix://low:pw@{server.socket}") as low:
+        assert ("unknown", None) == (await low.durability(), await low.eviction_ok())
+        with pytest.raises(StoreDown, match="lacks a permission"):
+            await low.ask(("GET", "x"))
+    async with connected(f"unix://low:wrong@{server.socket}") as wrong:
+        with pytest.raises(StoreDown, match="credentials"):
+            await wrong.durability()
+
+
+@pytest.mark.parametrize(
+    ("detail", "error"),
+    [
+        ("the store cannot be reached", exceptions.ConnectionError(f"Error 111 connecting to {SECRET}:6379.")),
+        ("the store cannot be reached", ConnectionResetError(SECRET)),
+        ("the store cannot be reached", FileNotFoundError(2, "No such file", f"/{SECRET}/socket")),
+        ("the store cannot be reached", exceptions.ConnectionError("max number of clients reached")),
+        ("the store did not answer in time", exceptions.TimeoutError(f"Timeout reading from {SECRET}:6379")),
+        ("the store did not answer in time", TimeoutError()),
+        ("the store is loading its data", exceptions.BusyLoadingError("Redis is loading the dataset in memory")),
+        ("the store is a read-only replica", exceptions.ReadOnlyError("You can't write against a read only replica.")),
+        ("the store is out of memory", exceptions.OutOfMemoryError("command not allowed when used memory")),
+        ("the store's cluster is down", exceptions.ClusterDownError("CLUSTERDOWN The cluster is down")),
+        ("the store is moving its data", exceptions.TryAgainError("TRYAGAIN Multiple keys request")),
+        ("the store has lost its primary", exceptions.MasterDownError("Link with MASTER is down")),
+        ("the store is part of a cluster", exceptions.MovedError("3999 127.0.0.1:6381")),
+        ("the store refuses the credentials", exceptions.AuthenticationError("invalid username-password pair")),
+        ("the store cannot write to disk", exceptions.ResponseError("MISCONF Redis is configured to save RDB")),
+        ("the store has too few replicas to write", exceptions.ResponseError("NOREPLICAS Not enough good replicas")),
+        ("the store is busy", exceptions.ResponseError("BUSY Redis is busy running a script.")),
+        (
+            "the store is out of memory",  # as Redis 6.2 wraps it
+            exceptions.ResponseError(
+                "Error running script (call to f_0): @user_script:3: @user_script: 3: -OOM command not allowed"
+            ),
+        ),
+    ],
+)
+def test_what_the_store_cannot_do_is_said_without_its_address(detail, error):
+    """The library's messages name hosts and paths; clients get ours, operators find the cause chained."""
+    with pytest.raises(StoreDown) as caught, translated():
+        raise error
+    assert (detail, error) == (caught.value.detail, caught.value.__cause__)
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        exceptions.ResponseError("WRONGTYPE Operation against a key holding the wrong kind of value"),
+        exceptions.ResponseError("ERR unknown command 'BUSYBODY'"),
+        exceptions.DataError("Invalid input of type"),
+        asyncio.CancelledError(),
+        ValueError("MISCONF"),
+    ],
+)
+def test_nothing_else_is_translated(error):
+    """A bug stays a bug, and a cancellation one."""
+    with pytest.raises(type(error)) as caught, translated():
+        raise error
+    assert caught.value is error
+    assert store_down(error) is None
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("redis+sentinel://a:1/x", "redis\\+sentinel is not supported"),
+        ("redis+cluster://a:1", "redis\\+cluster is not supported"),
+        ("http://a", "http is not supported"),
+        ("", "no scheme"),
+        ("redis://:hidden@a:port", "cannot be read"),
+        ("redis://:hidden@a:1/0?no_such_option=1", "option that is not known"),
+    ],
+)
+def test_a_url_that_cannot_be_used_is_refused_at_the_start(url, said):
+    """In words for the operator, without the password."""
+    with pytest.raises(ValueError, match=said) as caught:
+        Connection(url, 1.0)
+    assert "hidden" not in str(caught.value)
+
+
+async def test_options_in_the_url_change_no_behaviour(server):
+    """It may not switch on retries, decoding, another protocol, or waiting for ever."""
+    extras = "?decode_responses=true&protocol=3&socket_timeout=99&health_check_interval=1&retry_on_timeout=true&db=1"
+    async with connected(server.url + extras) as connection:
+        options = connection.client.get_connection_kwargs()
+        assert (False, 2, 0.2, 0, False) == tuple(
+            options[k]
+            for k in ("decode_responses", "protocol", "socket_timeout", "health_check_interval", "retry_on_timeout")
+        )
+        assert (0, 1) == (options["retry"].get_retries(), options["db"])
+        assert b"x" == await connection.one(Call(ECHO, (), ("x",)))

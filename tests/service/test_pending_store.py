@@ -1,0 +1,102 @@
+"""Tracked predictions in the store."""
+
+import pytest
+
+from service.errors import StoreDown
+from service.store.catalog import Catalog
+from service.store.log import Seen
+from service.store.pending import Pending, Track
+from tests.service.store_fixtures import INCARNATION, one
+
+
+def track(prediction_id: str, blob: bytes = b"told", ttl_ms: int = 60_000, cap: int = 100, **changes) -> Track:
+    return Track(
+        **{"name": "m", "incarnation": INCARNATION, **changes},
+        prediction_id=prediction_id,
+        blob=blob,
+        ttl_ms=ttl_ms,
+        cap=cap,
+    )
+
+
+async def test_a_tracked_prediction_is_fetched_until_its_label_comes(model):
+    """With its expiry and what is remembered of the label's id, in one round trip."""
+    pending, blob = Pending(model.connection), bytes(range(256))
+    assert [None] == await pending.track_many([track("p", blob)])
+    found, expires_ms, seen = await pending.fetch("m", INCARNATION, "p", "p")
+    (now,) = await model.connection.ask(("TIME",))
+    assert (blob, None) == (found, seen)
+    assert 10_000 > abs(expires_ms - int(now[0]) * 1000 - 60_000)
+    await model.append(one("p", pending="p"))
+    assert (None, None, Seen(1, 0, 0, "d", None)) == await pending.fetch("m", INCARNATION, "p", "p")
+    assert (None, None, None) == await pending.fetch("m", INCARNATION, "nobody", "nobody")
+
+
+async def test_each_item_has_its_own_outcome(model):
+    """A model that is gone or full does not concern the others; nothing is written for it."""
+    items = [
+        track("a", cap=2),
+        track("b", incarnation="inc0"),
+        track("c", name="nobody"),
+        track("d", cap=2),
+        track("e", cap=2),
+    ]
+    pending = Pending(model.connection)
+    assert [None, "gone", "gone", None, "full"] == await pending.track_many(items)
+    assert (0, 0, 0, 2, 2) == await model.shape()
+    assert [None] == await pending.track_many([track("a", b"again", cap=2)])
+    assert b"again" == (await pending.fetch("m", INCARNATION, "a", "a"))[0]
+    assert [] == await pending.track_many([])
+
+
+async def test_an_expired_prediction_is_gone_before_it_is_swept(model):
+    """The server's clock decides; it makes room at once, and is counted once."""
+    pending = Pending(model.connection)
+    await pending.track_many([track("a"), track("b")])
+    await model.connection.ask(("ZADD", model.keys.pending_due, 1, "a", 1, "b"))
+    assert (None, None, None) == await pending.fetch("m", INCARNATION, "a", "a")
+    assert ([], None) == await pending.list("m", INCARNATION, 10)
+    assert 2 == await pending.expired("m", INCARNATION)
+    assert (0, 0, 0, 2, 2) == await model.shape()
+    assert [None] == await pending.track_many([track("c", cap=1)])
+    assert (0, 0, 0, 1, 1) == await model.shape()
+    assert 2 == await pending.expired("m", INCARNATION)
+    assert 2 == (await Catalog(model.connection).read("m")).expired
+    assert (0, 0) == (await pending.expired("m", "inc0"), await pending.expired("nobody", INCARNATION))
+
+
+@pytest.mark.parametrize("limit", [1, 3, 7, 8])
+async def test_the_list_comes_by_expiry_page_by_page(model, limit):
+    """Each once, those of the same millisecond by id, whatever leaves between two pages."""
+    pending, keys = Pending(model.connection), model.keys
+    due = {"b": 3, "a": 3, "c:1": 3, "d": 1, "e": 2, "f": 4, "\u00fc": 3}
+    for prediction_id, late in due.items():
+        at = 9_000_000_000_000 + late
+        await model.connection.ask(
+            ("HSET", keys.pending, prediction_id, b"told"), ("ZADD", keys.pending_due, at, prediction_id)
+        )
+    found, after = [], None
+    while True:
+        page, after = await pending.list("m", INCARNATION, limit, after)
+        found += page
+        assert limit >= len(page)
+        if after is None:
+            break
+        await model.append(one(page[-1][0], pending=page[-1][0]))
+    order = sorted(due, key=lambda prediction_id: (due[prediction_id], prediction_id.encode()))
+    assert [(i, 9_000_000_000_000 + due[i], b"told") for i in order] == found
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "x:a", "-1:a", "²:a"])
+async def test_a_cursor_of_something_else_is_refused(model, cursor):
+    """It comes from a client."""
+    with pytest.raises(ValueError):
+        await Pending(model.connection).list("m", INCARNATION, 10, cursor)
+
+
+async def test_a_store_without_memory_keeps_nothing(model):
+    """And says so."""
+    await model.connection.ask(("CONFIG", "SET", "maxmemory", "1"))
+    (outcome,) = await Pending(model.connection).track_many([track("a")])
+    assert isinstance(outcome, StoreDown)
+    assert (0, 0, 0, 0, 0) == await model.shape()

@@ -1,0 +1,168 @@
+"""Snapshots in the store: published whole or not at all, kept few, checked when read."""
+
+import os
+from dataclasses import dataclass
+
+import msgspec
+import pytest
+
+from service.store.catalog import Catalog
+from service.store.snapshots import CHUNK_BYTES, CorruptSnapshot, SnapshotInfo, Snapshots, digest
+from tests.service.store_fixtures import INCARNATION, Model
+
+
+@dataclass
+class Taker:
+    """A replica that takes snapshots."""
+
+    model: Model
+    store: Snapshots
+
+    def info(self, version: int, blob: bytes, uid: str | None = None) -> SnapshotInfo:
+        uid = uid or (f"w1-{version}" if version else INCARNATION)
+        return SnapshotInfo(version, uid, version * 10, 1234, len(blob), digest(blob))
+
+    async def take(self, version: int, blob: bytes = b"state", uid: str | None = None, keep: int = 3) -> bool:
+        return await self.store.write("m", INCARNATION, self.info(version, blob, uid), blob, keep)
+
+    async def versions(self) -> list[int]:
+        return [info.version for info in await self.store.list("m", INCARNATION)]
+
+    async def log_begins(self) -> list[bytes]:
+        (found,) = await self.model.connection.ask(("XRANGE", self.model.keys.log, "-", "+", "COUNT", 1))
+        return [entry[0] for entry in found]
+
+    async def keys(self) -> set[bytes]:
+        return {key.rpartition(b":")[2] for key in await self.model.contents() if b":chunks:" in key}
+
+
+@pytest.fixture
+async def taker(model) -> Taker:
+    """A model at version 6."""
+    for _ in range(6):
+        await model.append()
+    return Taker(model, Snapshots(model.connection))
+
+
+@pytest.mark.parametrize("size", [0, 1, CHUNK_BYTES, CHUNK_BYTES + 1, 2 * CHUNK_BYTES])
+async def test_what_is_written_is_read(taker, size):
+    """Any bytes, in as many pieces as they take, and nothing that expires once it is published."""
+    blob = os.urandom(size)
+    assert await taker.take(6, blob)
+    (info,) = await taker.store.list("m", INCARNATION)
+    assert taker.info(6, blob) == info
+    assert blob == await taker.store.read("m", INCARNATION, info)
+    (ttl, pieces) = await taker.model.connection.ask(
+        ("PTTL", taker.model.keys.chunks(6)), ("HLEN", taker.model.keys.chunks(6))
+    )
+    assert (-1, max(1, -(-size // CHUNK_BYTES))) == (ttl, pieces)
+
+
+async def test_few_are_kept_and_the_log_goes_with_the_oldest(taker):
+    """Beyond ``keep`` the oldest go with their pieces; the log begins behind the oldest kept."""
+    for version, kept, begins in ((1, [1], b"2-0"), (3, [3, 1], b"2-0"), (5, [5, 3], b"4-0"), (6, [6, 5], b"6-0")):
+        assert await taker.take(version, keep=2)
+        assert (kept, [begins]) == (await taker.versions(), await taker.log_begins())
+    assert {b"5", b"6"} == await taker.keys()
+    assert await taker.take(6, keep=1)
+    assert ([6], []) == (await taker.versions(), await taker.log_begins())
+    assert 7 == (await taker.model.append()).made
+
+
+async def test_a_late_snapshot_is_not_published(taker):
+    """An older one than those kept would be dropped at once; its pieces expire."""
+    for version in (4, 5, 6):
+        assert await taker.take(version)
+    assert not await taker.take(3)
+    assert [6, 5, 4] == await taker.versions()
+    (ttl,) = await taker.model.connection.ask(("PTTL", taker.model.keys.chunks(3)))
+    assert 0 < ttl <= 3_600_000
+
+
+async def test_a_snapshot_that_does_not_join_the_log_is_refused(taker):
+    """The uid is checked at the head and behind it; beyond the head there is none; a dead incarnation has none."""
+    assert not await taker.take(6, uid="other")
+    assert not await taker.take(3, uid="other")
+    assert not await taker.take(7)
+    assert not await taker.take(0, uid="other")
+    dead = SnapshotInfo(6, "w1-6", 0, 0, 1, digest(b"x"))
+    assert not await taker.store.write("m", "inc0", dead, b"x")
+    assert ([], [b"1-0"]) == (await taker.versions(), await taker.log_begins())
+    assert await taker.take(0)
+
+
+async def test_two_replicas_write_the_same_snapshot(taker):
+    """The second changes nothing, be its bytes the same or, on another CPU, not."""
+    assert await taker.take(6, b"state")
+    before = await taker.model.contents()
+    assert await taker.take(6, b"state")
+    assert await taker.take(6, b"State")
+    assert before == await taker.model.contents()
+
+
+async def test_pieces_of_two_writers_do_not_mix(taker):
+    """Pieces of another digest lie beside the own ones until one of the two is published whole."""
+    keys = taker.model.keys.chunks(6)
+    await taker.model.connection.ask(("HSET", keys, "other:0", "x", "other:1", "y"))
+    assert await taker.take(6, b"state")
+    assert [[f"{digest(b'state')}:0".encode()]] == await taker.model.connection.ask(("HKEYS", keys))
+    assert b"state" == await taker.store.read("m", INCARNATION, taker.info(6, b"state"))
+
+
+async def test_nothing_is_published_while_pieces_are_missing(taker, monkeypatch):
+    """The publishing script counts the bytes that are there."""
+
+    async def lose(*_):
+        return None
+
+    monkeypatch.setattr(taker.store, "_send_pieces", lose)
+    assert not await taker.take(6)
+    assert [] == await taker.versions()
+
+
+@pytest.mark.parametrize("blob", [b"State", b"stat", b""])
+async def test_a_corrupt_piece_is_found(taker, blob):
+    """Another digest or another length is never taken for the state."""
+    await taker.take(6)
+    info = taker.info(6, b"state")
+    await taker.model.connection.ask(("HSET", taker.model.keys.chunks(6), f"{info.digest}:0", blob))
+    with pytest.raises(CorruptSnapshot):
+        await taker.store.read("m", INCARNATION, info)
+
+
+async def test_a_missing_piece_is_found(taker):
+    """Be it one piece or all of them."""
+    blob = os.urandom(CHUNK_BYTES + 10)
+    await taker.take(6, blob)
+    info = taker.info(6, blob)
+    key = taker.model.keys.chunks(6)
+    for command in (("HDEL", key, f"{info.digest}:1"), ("DEL", key)):
+        await taker.model.connection.ask(command)
+        with pytest.raises(CorruptSnapshot):
+            await taker.store.read("m", INCARNATION, info)
+
+
+async def test_a_description_that_cannot_be_read_is_left_out(taker):
+    """The others are still offered."""
+    await taker.take(5)
+    await taker.take(6)
+    await taker.model.connection.ask(("HSET", taker.model.keys.snapshots, 6, "{"))
+    assert [5] == await taker.versions()
+
+
+async def test_a_description_that_is_not_the_blobs_is_refused(taker):
+    """Before anything is written."""
+    before = await taker.model.contents()
+    for wrong in ({"bytes": 4}, {"digest": "00"}):
+        info = msgspec.structs.replace(taker.info(6, b"state"), **wrong)
+        with pytest.raises(ValueError):
+            await taker.store.write("m", INCARNATION, info, b"state")
+    assert before == await taker.model.contents()
+
+
+async def test_deleting_the_model_takes_its_snapshots(taker):
+    """Also those that were dropped before leave nothing."""
+    for version in (3, 4, 5, 6):
+        await taker.take(version)
+    assert await Catalog(taker.model.connection).delete("m")
+    assert {} == await taker.model.contents()
