@@ -20,9 +20,9 @@ were, beside the honest baselines. Every route comes with an example that works 
 Errors are `application/problem+json` and name the field. Feedback with an `id` may be sent again safely.
 """
 TAGS = [
+    {"name": "models", "description": "Create, look at, delete."},
     {"name": "one row", "description": "The test-then-train loop."},
     {"name": "batches", "description": "Rows in order, each tested, then trained."},
-    {"name": "models", "description": "Create, look at, delete."},
     {"name": "state", "description": "Reset, snapshots, export and import."},
     {"name": "service", "description": "The catalogue, health and metrics."},
 ]

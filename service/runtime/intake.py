@@ -23,6 +23,8 @@ from service.runtime.hub import Hub
 from service.runtime.replica import Replica
 
 PROBLEMS_MAX = 20
+DISCOUNT_MIN = 1e-3
+"""A smaller one would forget everything at one row; the kernels' own floor."""
 LABEL_KINDS = "a string, an integer or a boolean"
 
 
@@ -142,7 +144,7 @@ class Intake:
     # ---------------------------------------------------------------- discounts
 
     def discounts(self, values: Sequence[Any], field: str = "discounts") -> Floats:
-        """Discounts in (0, 1], where the algorithm takes them.
+        """Discounts up to 1, where the algorithm takes them.
 
         Raises:
             Invalid: the algorithm takes none, or a value out of range.
@@ -150,10 +152,10 @@ class Intake:
         if not self.config.entry.row_discounts:
             raise Invalid.of(field, f"{self.config.algorithm} takes no discount per row; gdfop does")
         found = _numbers(values, field)
-        wrong = np.flatnonzero(~((found > 0) & (found <= 1)))
+        wrong = np.flatnonzero(~((found >= DISCOUNT_MIN) & (found <= 1)))
         if len(wrong):
             places = [field if field == "discount" else f"{field}[{at}]" for at in wrong[:PROBLEMS_MAX]]
-            raise Invalid(*(Problem(place, "is out of range", "> 0 and <= 1") for place in places))
+            raise Invalid(*(Problem(place, "is out of range", f">= {DISCOUNT_MIN:g} and <= 1") for place in places))
         return found
 
 

@@ -3,8 +3,12 @@
 A command whose answer got lost may have been carried out. Whoever sent it knows whether asking again is safe (an append
 is, by its sequence number); the client library does not. So it is told to retry nothing, and every failure surfaces
 at once as StoreDown.
+
+A round trip is a task of its own. A request that is cancelled in the middle of one leaves it to finish: cut off, it
+would cost the connection, and in an unlucky moment the place in the pool as well.
 """
 
+import asyncio
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
@@ -22,6 +26,7 @@ from service.errors import StoreDown
 
 Durability = Literal["always", "everysec", "none", "unknown"]
 
+_Command = tuple[bytes | str | int, ...]
 _SCHEMES = ("redis", "rediss", "unix")
 _CANNOT = {
     "OOM": "the store is out of memory",
@@ -107,7 +112,7 @@ class Connection:
 
     Args:
         url: redis://, rediss:// or unix://; options in it may choose a database or certificates, no behaviour.
-        timeout_s: the most that connecting, writing, one read or waiting for a free connection may take, each.
+        timeout_s: the most a round trip may take, with waiting for a free connection and connecting.
         connections_max: size of the pool.
 
     Raises:
@@ -130,6 +135,8 @@ class Connection:
                 "protocol": 2,  # 3 adds a handshake per connection and nothing that is used here
             }
         )
+        self._timeout_s = timeout_s
+        self._under_way: set[asyncio.Task[list[Any]]] = set()
         self.client: Redis = Redis(connection_pool=self._pool)
         try:
             self._pool.make_connection()  # type: ignore[no-untyped-call]  # does not connect: it only takes the options, or not
@@ -162,18 +169,14 @@ class Connection:
             raise result
         return result
 
-    async def ask(self, *commands: tuple[bytes | str | int, ...]) -> list[Any]:
+    async def ask(self, *commands: _Command) -> list[Any]:
         """Send plain commands in one round trip and return their answers.
 
         Raises:
             StoreDown: the store did not answer, or answered that it cannot.
         """
         with translated():
-            async with self.client.pipeline(transaction=False) as pipeline:
-                for command in commands:
-                    pipeline.execute_command(*command)
-                answers: list[Any] = await pipeline.execute()
-        return answers
+            return await self._round_trip(commands, raise_on_error=True)
 
     async def ping(self) -> None:
         """Raise StoreDown unless the store answers."""
@@ -195,39 +198,57 @@ class Connection:
         return None if settings is None else settings[0] == "0" or settings[1] == "noeviction"
 
     async def close(self) -> None:
-        """Close every connection."""
+        """Give up what is under way and close every connection."""
+        for task in self._under_way:
+            task.cancel()
+        await asyncio.gather(*self._under_way, return_exceptions=True)
         await self.client.aclose()
         await self._pool.aclose()
 
     async def _send(self, calls: Sequence[Call], load: "set[Script] | tuple[()]") -> list[Any]:
+        commands: list[_Command] = [("SCRIPT", "LOAD", script.source) for script in load]
+        commands += [("EVALSHA", script.sha, len(keys), *keys, *args) for script, keys, args in calls]
         try:
-            async with self.client.pipeline(transaction=False) as pipeline:
-                for script in load:
-                    pipeline.execute_command("SCRIPT LOAD", script.source)
-                for script, keys, args in calls:
-                    pipeline.execute_command("EVALSHA", script.sha, len(keys), *keys, *args)
-                results: list[Any] = await pipeline.execute(raise_on_error=False)
+            results = await self._round_trip(commands, raise_on_error=False)
         except (exceptions.RedisError, OSError) as error:
             if store_down(error) is None:
                 raise
             return [error] * len(calls)
         return results[len(load) :]
 
+    async def _round_trip(self, commands: Sequence[_Command], *, raise_on_error: bool) -> list[Any]:
+        task = asyncio.create_task(self._execute(commands, raise_on_error))
+        self._under_way.add(task)
+        task.add_done_callback(self._ended)
+        done, _ = await asyncio.wait({task}, timeout=self._timeout_s)
+        if not done:
+            task.cancel()
+            raise TimeoutError
+        return task.result()
+
+    async def _execute(self, commands: Sequence[_Command], raise_on_error: bool) -> list[Any]:
+        async with self.client.pipeline(transaction=False) as pipeline:
+            for command in commands:
+                pipeline.execute_command(*command)
+            results: list[Any] = await pipeline.execute(raise_on_error=raise_on_error)
+        return results
+
+    def _ended(self, task: "asyncio.Task[list[Any]]") -> None:
+        self._under_way.discard(task)
+        if not task.cancelled():
+            task.exception()  # looked at, since nobody may be waiting any more
+
     async def _settings(self, *names: str) -> list[str] | None:
         """Values of server settings, or None where CONFIG is denied, renamed or unknown."""
-        values: list[str] = []
         try:
-            with translated():
-                for name in names:  # one at a time: Redis before 7 takes one
-                    answer: dict[Any, Any] = await self.client.config_get(name)
-                    values += [v.decode() if isinstance(v, bytes) else str(v) for v in answer.values()]
+            answers = await self.ask(*[("CONFIG", "GET", name) for name in names])
         except exceptions.ResponseError:
             return None
         except StoreDown as down:
             if isinstance(down.__cause__, exceptions.NoPermissionError):
                 return None
             raise
-        return values if len(values) == len(names) else None
+        return [answer[1].decode() for answer in answers] if all(answers) else None
 
 
 def _address(url: str) -> dict[str, Any]:

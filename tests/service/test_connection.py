@@ -113,24 +113,25 @@ async def test_a_store_that_comes_back_is_used_again(server, model):
 
 
 async def test_a_late_answer_reaches_nobody(server):
-    """A connection whose command timed out or was cancelled is closed; the next command gets its own answer."""
+    """A connection whose command timed out or was cancelled does no harm; the next command gets its own answer."""
     async with connected(server.url, 0.1, 1) as connection:
         with pytest.raises(StoreDown, match="did not answer in time"):
             await connection.ask(("BLPOP", "nothing", "0.3"))
         assert b"mine" == await connection.one(Call(ECHO, (), ("mine",)))
-        task = asyncio.create_task(connection.ask(("BLPOP", "nothing", "0.3")))
-        await asyncio.sleep(0.02)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert b"mine" == await connection.one(Call(ECHO, (), ("mine",)))
+        for _ in range(20):
+            task = asyncio.create_task(connection.ask(("BLPOP", "nothing", "0.02")))
+            await asyncio.sleep(0.001)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert b"mine" == await connection.one(Call(ECHO, (), ("mine",)))
 
 
 async def test_the_pool_is_bounded_and_so_is_the_wait_for_it(server):
     """With all connections busy a command waits, and gives up in time."""
     async with connected(server.url, 0.3, 2) as connection:
         busy = [asyncio.create_task(connection.ask(("BLPOP", "nothing", "1"))) for _ in range(2)]
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.01)
         with pytest.raises(StoreDown):
             await connection.ping()
         ended = await asyncio.gather(*busy, return_exceptions=True)
