@@ -10,7 +10,7 @@ from core.features import Schema
 from core.problems import Invalid
 from service.errors import Clash, ModelDown, NotFound
 from service.runtime.recovery import Recovery, Store
-from service.runtime.replica import Replica
+from service.runtime.replica import Ledger, Replica
 from service.runtime.stats import Stats
 from service.store import codec
 
@@ -37,6 +37,7 @@ class Hub:
         self._store, self._recovery, self._stats = store, recovery, stats
         self._budget_bytes, self._model_bytes_max = budget_bytes, model_bytes_max
         self._loaded: OrderedDict[str, Replica] = OrderedDict()
+        self.ledger = Ledger()
         self._down: dict[str, tuple[ModelDown, float]] = {}
         self._loading: dict[str, asyncio.Task[Replica]] = {}
 
@@ -77,7 +78,9 @@ class Hub:
             raise
         held = self._loaded.setdefault(name, replica)
         self._loaded.move_to_end(name)
-        if held is replica:
+        if held is replica and replica.ledger is None:
+            replica.ledger = self.ledger
+            self.ledger.used += replica.nbytes
             self.shrink()
         return held
 
@@ -128,9 +131,7 @@ class Hub:
             NotFound: there is no such model.
         """
         self._down.pop(name, None)
-        replica = self._loaded.pop(name, None)
-        if replica is not None:
-            replica.gone = True
+        self._drop(name)
         if not await self._store.catalog.delete(name):
             raise NotFound(f"there is no model {name}")
 
@@ -143,15 +144,21 @@ class Hub:
         """Drop a replica from memory."""
         replica.gone = True
         if self._loaded.get(replica.name) is replica:
-            del self._loaded[replica.name]
+            self._drop(replica.name)
+
+    def _drop(self, name: str) -> None:
+        replica = self._loaded.pop(name, None)
+        if replica is not None:
+            replica.ledger = None
+            self.ledger.used -= replica.nbytes
 
     def shrink(self) -> None:
         """Let idle models leave, least recently used first, until the budget is kept."""
-        used = sum(replica.nbytes for replica in self._loaded.values())
-        for name, replica in [*self._loaded.items()]:
-            if used <= self._budget_bytes:
+        if self.ledger.used <= self._budget_bytes:
+            return
+        for name, replica in [*self._loaded.items()][:-1]:
+            if self.ledger.used <= self._budget_bytes:
                 return
-            if replica.idle and len(self._loaded) > 1:
-                del self._loaded[name]
-                used -= replica.nbytes
+            if replica.idle:
+                self._drop(name)
                 self._stats.evictions += 1

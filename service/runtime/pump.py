@@ -56,6 +56,10 @@ class Pump:
         settler: finishes what has been sent.
         forget: drops a replica whose model is gone.
         failpoint: called with the name of a point that fault tests crash at; does nothing otherwise.
+
+    Attributes:
+        store_down: whether the store is known not to answer; requests are refused at once then.
+        touched: models whose log has grown since the snapshotter last looked.
     """
 
     def __init__(
@@ -76,6 +80,7 @@ class Pump:
         self._ready: dict[Replica, None] = {}
         self._unrecorded: dict[Replica, None] = {}
         self._flying: list[Work] = []
+        self.touched: dict[Replica, None] = {}
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self.store_down = False
@@ -281,6 +286,7 @@ class Pump:
     async def _settle(self, work: Work, appended: Appended) -> None:
         replica = work.replica
         replica.unsettled = None
+        self.touched[replica] = None
         if appended.code == "ok":
             if self._large(work, appended):
                 self._spawn(replica, self.settler.finish(work, appended))

@@ -23,6 +23,13 @@ OBJECT_BYTES = 12_000
 """Python objects around a model's arrays, measured with tests.benchmarks.models."""
 
 
+@dataclass(slots=True)
+class Ledger:
+    """Memory held by all loaded models together, kept up to date as each of them grows."""
+
+    used: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What a request is answered.
@@ -91,6 +98,7 @@ class Replica:
         answers: id -> (version, answer) of applied entries, until the store has them.
         fresh: ids of own entries whose answers go with the next tick.
         log_bytes: bytes of entries since the last snapshot; snapshot_bytes, snapshot_version: the last snapshot.
+        nbytes: memory held, and the ledger that sums it up while the model is loaded.
         lock: held while a thread works on the machine.
     """
 
@@ -114,6 +122,7 @@ class Replica:
     snapshot_bytes: int = 0
     snapshot_version: int = -1
     nbytes: int = OBJECT_BYTES
+    ledger: Ledger | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
@@ -171,7 +180,9 @@ class Replica:
 
     def measure(self) -> None:
         """Take stock of the memory the model holds."""
-        self.nbytes = OBJECT_BYTES + self.machine.nbytes
+        before, self.nbytes = self.nbytes, OBJECT_BYTES + self.machine.nbytes
+        if self.ledger is not None:
+            self.ledger.used += self.nbytes - before
 
     def take_out(self, why: str) -> ModelDown:
         """Take this one model out of service, loudly; the others go on."""

@@ -48,7 +48,8 @@ class Snapshotter:
             await asyncio.sleep(PAUSE_S)
             if self._pump.store_down:
                 continue
-            for replica in self._hub.loaded:
+            touched, self._pump.touched = self._pump.touched, {}
+            for replica in touched:
                 if self._due(replica):
                     await self._attempt(replica)
             self._hub.shrink()

@@ -50,9 +50,9 @@ _CLASSES: tuple[tuple[type[exceptions.RedisError], str], ...] = (
     (exceptions.OutOfMemoryError, "OOM"),
     (exceptions.ReadOnlyError, "READONLY"),
     (exceptions.BusyLoadingError, "LOADING"),
+    (exceptions.MasterDownError, "MASTERDOWN"),  # before its base
     (exceptions.ClusterDownError, "CLUSTERDOWN"),
     (exceptions.TryAgainError, "TRYAGAIN"),
-    (exceptions.MasterDownError, "MASTERDOWN"),
     (exceptions.MovedError, "MOVED"),
     (exceptions.AskError, "ASK"),
     (exceptions.AuthenticationError, "WRONGPASS"),
@@ -85,7 +85,8 @@ def store_down(error: BaseException) -> StoreDown | None:
     Never the library's own message: it names hosts and paths.
     """
     for kind, word in _CLASSES:
-        if isinstance(error, kind):
+        # What goes wrong while connecting comes wrapped in a ConnectionError.
+        if isinstance(error, kind) or isinstance(error.__cause__, kind):
             return StoreDown(_CANNOT[word])
     if isinstance(error, exceptions.TimeoutError | TimeoutError):
         return StoreDown("the store did not answer in time")

@@ -52,8 +52,11 @@ class Server:
             time.sleep(0.02)
 
     def stop(self) -> None:
-        self._process.terminate()
-        self._process.wait(20)
+        deadline = time.monotonic() + 20
+        while self._process.poll() is None:  # a server that is just beginning an append-only file refuses
+            assert time.monotonic() < deadline
+            self._process.terminate()
+            time.sleep(0.05)
 
     def end(self) -> None:
         self.stop()
