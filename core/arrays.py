@@ -64,11 +64,15 @@ def _header(packed: bytes) -> Header:
     length = int.from_bytes(packed[:_LENGTH_BYTES], "little")
     try:
         described = json.loads(packed[_LENGTH_BYTES : _LENGTH_BYTES + length])
-        header = json.loads(described["__metadata__"][METADATA_KEY], parse_constant=_refuse_constant)
+        text = described["__metadata__"][METADATA_KEY]
+        header = json.loads(text, parse_constant=_refuse_constant)
+        canonical = json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False)
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"the state has no readable header: {error}") from error
     if not isinstance(header, dict):
         raise ValueError("the state's header is not a JSON object")  # noqa: TRY004 - corrupt content, not a caller's type error
+    if text != canonical:  # 1E3 for 1e3 would say the same, and escape a digest of what it says
+        raise ValueError("the state's header is not as it was written")
     return header
 
 

@@ -19,7 +19,7 @@ def classification_batch(predicted: Ints, truth: Ints, p_true: Floats) -> Header
     rows = len(truth)
     if not rows:
         return {"rows": 0, "accuracy": None, "kappa": None, "log_loss": None}
-    accuracy = np.count_nonzero(predicted == truth) / rows
+    accuracy = float(np.count_nonzero(predicted == truth)) / rows  # some versions of NumPy count in their own type
     labels, guesses = np.bincount(truth), np.bincount(predicted[predicted >= 0])
     shared = min(len(labels), len(guesses))
     chance = float(labels[:shared] / rows @ (guesses[:shared] / rows))

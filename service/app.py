@@ -19,7 +19,6 @@ import fastapi_offline
 from fastapi import FastAPI
 from fastapi.openapi.docs import get_redoc_html, get_swagger_ui_html
 from fastapi.openapi.utils import get_openapi
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
@@ -28,7 +27,7 @@ from core.linalg import single_threaded
 from service.api import describe, health, routes
 from service.api.context import Context
 from service.api.keys import Keys
-from service.api.problems import problem, render
+from service.api.problems import install_handlers
 from service.embedded import EmbeddedStore
 from service.monitor.telemetry import Telemetry
 from service.runtime.engine import Bounds, Engine
@@ -62,8 +61,7 @@ def create_app(lifespan: Lifespan | None = None) -> FastAPI:
     )
     routes.install(app)
     _pages(app)
-    app.add_exception_handler(HTTPException, _http_problem)
-    app.add_exception_handler(Exception, _crash)
+    install_handlers(app)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app
 
@@ -195,19 +193,6 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
         )
         app.openapi_schema = describe.schema(document)
     return app.openapi_schema
-
-
-async def _http_problem(_: Request, error: Exception) -> Response:
-    """Unknown routes and methods, as the rest of the errors."""
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    slug = {404: "no-route", 405: "no-method"}.get(status, "http")
-    detail = {404: "there is no such route; see /docs", 405: "this route has no such method; see /docs"}.get(status, "")
-    headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
-    return render(status, slug, detail or "the request cannot be served", headers=headers)
-
-
-async def _crash(_: Request, error: Exception) -> Response:
-    return problem(error)
 
 
 def crasher(plan: str) -> Callable[[str], None]:

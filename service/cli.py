@@ -3,21 +3,34 @@
 import argparse
 import logging
 import os
+import shutil
+import signal
+import socket
 import sys
+import textwrap
+import threading
 from collections.abc import Sequence
 
 from pydantic import SecretStr, ValidationError
 
+from service.replay import options as replay_options
+from service.replay.failure import Failed, Interrupted
 from service.settings import Settings
+
+COLUMNS_MAX = 110
+"""Width of ``onepass settings``, in a terminal that is wider."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; its exit status."""
-    parser = argparse.ArgumentParser(prog="onepass", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
+    parser = argparse.ArgumentParser(prog="onepass", description="Online learning as a service.")
+    commands = parser.add_subparsers(title="commands", dest="command", required=True)
     _serve_options(commands.add_parser("serve", help="run the service"))
-    commands.add_parser("settings", help="print every setting, what it means and its value")
+    replay_options.add(commands.add_parser("replay", help=replay_options.SUMMARY))
+    commands.add_parser("settings", help="print every setting: its value, its default, what it means")
     options = parser.parse_args(arguments)
+    if options.command == "replay":
+        return _replay(options)
     try:
         settings = Settings()
     except ValidationError as error:
@@ -25,36 +38,59 @@ def main(arguments: Sequence[str] | None = None) -> int:
             name = "_".join(str(part) for part in problem["loc"]).upper()
             print(f"ONEPASS_{name}: {problem['msg']}", file=sys.stderr)
         return 2
-    if options.command == "settings":
-        return _print_settings(settings)
-    return _serve(settings, options)
+    return _print_settings(settings) if options.command == "settings" else _serve(settings, options)
 
 
-def _serve_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--host", help="address to listen on (ONEPASS_HOST)")
-    parser.add_argument("--port", type=int, help="port to listen on (ONEPASS_PORT)")
+# ------------------------------------------------------------------------------------------------ settings
 
 
 def _print_settings(settings: Settings) -> int:
-    for name, field in Settings.model_fields.items():
-        value = getattr(settings, name)
-        shown = "(set)" if isinstance(value, SecretStr) and value.get_secret_value() else value
-        print(f"ONEPASS_{name.upper()}={'' if shown is None else shown}\n    {field.description}")
+    rows = [
+        (f"ONEPASS_{name.upper()}", _shown(getattr(settings, name)), _shown(field.default), field.description or "")
+        for name, field in Settings.model_fields.items()
+    ]
+    names, values = (max(len(row[at]) for row in rows) for at in (0, 1))
+    width = min(shutil.get_terminal_size((COLUMNS_MAX, 24)).columns, COLUMNS_MAX)
+    print(f"{'SETTING':<{names}}  {'VALUE':<{values}}  DEFAULT")
+    for name, value, default, meaning in rows:
+        print(f"{name:<{names}}  {value:<{values}}  {default}")
+        print(textwrap.fill(meaning, width, initial_indent="    ", subsequent_indent="    "))
     return 0
 
 
-def _serve(settings: Settings, options: argparse.Namespace) -> int:
-    import uvicorn
+def _shown(value: object) -> str:
+    """A value as it stands in the environment; a secret is only said to be there."""
+    if isinstance(value, SecretStr):
+        return "********" if value.get_secret_value() else "-"
+    return "-" if value is None or value == "" else str(value)
 
-    from service.app import build, crasher
+
+# ------------------------------------------------------------------------------------------------ serve
+
+
+def _serve_options(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Run the service until it is told to stop. ONEPASS_* variables apply: see onepass settings."
+    parser.add_argument("--host", help="address to listen on; default: ONEPASS_HOST")
+    parser.add_argument("--port", type=int, help="port to listen on, 0 takes a free one; default: ONEPASS_PORT")
+    parser.add_argument("--fd", type=int, metavar="N", help="listen on this inherited socket instead")
+    parser.add_argument(
+        "--until-eof", action="store_true", help="stop when standard input ends, with the program at its other end"
+    )
+
+
+def _serve(settings: Settings, options: argparse.Namespace) -> int:
+    import uvicorn  # noqa: PLC0415  the other commands start without it
+
+    from service.app import build, crasher  # noqa: PLC0415  likewise
 
     logging.basicConfig(
         level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
     )
     try:
+        sockets = None if options.fd is None else [socket.socket(fileno=options.fd)]
         app = build(settings, crasher(os.environ.get("ONEPASS_FAILPOINT", "")))
-    except ValueError as error:
-        print(error, file=sys.stderr)
+    except (ValueError, OSError) as error:
+        print(error if isinstance(error, ValueError) else f"--fd {options.fd}: {error.strerror}", file=sys.stderr)
         return 2
     server = uvicorn.Server(
         uvicorn.Config(
@@ -68,8 +104,37 @@ def _serve(settings: Settings, options: argparse.Namespace) -> int:
             backlog=2048,
         )
     )
-    server.run()
+    if options.until_eof:
+        threading.Thread(target=_stop_at_eof, daemon=True).start()
+    try:
+        server.run(sockets)
+    except KeyboardInterrupt:  # uvicorn raises it after it has stopped in good order
+        return 0
     return 0 if server.started else 1
+
+
+def _stop_at_eof() -> None:
+    """Wait for the end of standard input, then ask this process to stop."""
+    while os.read(0, 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+# ------------------------------------------------------------------------------------------------ replay
+
+
+def _replay(found: argparse.Namespace) -> int:
+    from service.replay import command  # noqa: PLC0415  brings rich and httpx, which no other command needs
+
+    try:
+        command.run(replay_options.parse(found, dict(os.environ)))
+    except Failed as failed:
+        print(f"onepass replay: {failed}", file=sys.stderr)
+        return 1
+    except Interrupted as interrupted:
+        print("onepass replay: interrupted", file=sys.stderr)
+        return 128 + interrupted.signal
+    return 0
 
 
 if __name__ == "__main__":

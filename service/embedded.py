@@ -119,14 +119,14 @@ class EmbeddedStore:
 
     def _take_directory(self) -> None:
         self._dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self._socket.parent != self._dir:
+            _private_directory(self._socket.parent)
         if self._lock is None:
             self._lock = _locked(self._dir / "lock")
         if self._lock is None:
             raise CannotStart(
                 f"another service uses the data directory {self._dir}; give each its own by ONEPASS_DATA_DIR"
             )
-        if self._socket.parent != self._dir:
-            _private_directory(self._socket.parent)
 
     def _launch(self, deadline: float) -> None:
         server = _find_server()
@@ -204,12 +204,15 @@ class _Child:
         return not self._ended.is_set()
 
     def stop(self) -> None:
-        """SIGTERM lets the server write and sync its file; SIGKILL is for one that hangs."""
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            if self._process is not None and self.alive():
-                self._process.send_signal(number)
-            if self._ended.wait(_STOP_TIMEOUT_S):
-                return
+        """SIGTERM lets the server write and sync its file; SIGKILL is for one that hangs.
+
+        It is asked again and again: a server that cannot end just then forgets that it was asked.
+        """
+        assert self._process is not None
+        deadline = time.monotonic() + _STOP_TIMEOUT_S
+        while self.alive():
+            self._process.send_signal(signal.SIGTERM if time.monotonic() < deadline else signal.SIGKILL)
+            self._ended.wait(0.5)
 
     def _live(self, command: list[str], log: Path, lock: int) -> None:
         try:

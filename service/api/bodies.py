@@ -8,6 +8,9 @@ reading settles them).
 import json
 import math
 import re
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any, TypeVar
 
 import msgspec
@@ -19,18 +22,23 @@ from service.errors import NotJson, TooLarge, WrongMedia
 JSON = "application/json"
 CSV = "text/csv"
 NPY = "application/x-npy"
+PROBLEMS_MAX = 20
+PATH_MAX = 200
+"""Characters of a path that an error names."""
 
 T = TypeVar("T")
 
 
 def media_type(request: Request, allowed: tuple[str, ...]) -> str:
-    """The body's media type; JSON where the client says nothing.
+    """The body's media type; the first one allowed where the client says nothing.
 
     Raises:
         WrongMedia: a type the route does not read; ``allowed`` lists those it does.
     """
     given = request.headers.get("content-type")
-    if given is None or given == JSON:
+    if given is None:
+        return allowed[0]
+    if given == JSON and JSON in allowed:
         return JSON
     kind = given.partition(";")[0].strip().lower()
     if kind.endswith("+json"):
@@ -48,7 +56,7 @@ async def read(request: Request, limit: int) -> bytes:
         TooLarge: over the limit, as announced or as it arrives.
     """
     announced = request.headers.get("content-length")
-    if announced is not None and announced.isdigit():
+    if announced is not None and announced.isdecimal():
         if int(announced) > limit:
             raise too_large(limit)
         return await request.body()
@@ -89,25 +97,27 @@ def refuse_repeated(body: bytes, names: int) -> None:
         body: valid JSON.
         names: how many names it is known to hold, all objects together; where colons say otherwise it is read again.
     """
-    if body.count(b":") != names:
-        json.loads(body, object_pairs_hook=_unique)
+    if body.count(b":") == names:
+        return
+    twice: list[str] = []
+    for path, value in _walk(json.loads(body, object_pairs_hook=_Pairs)):
+        if isinstance(value, _Pairs):
+            counted = Counter(name for name, _ in value)
+            twice += [_child(path, name) for name, times in counted.items() if times > 1]
+    if twice:
+        raise Invalid(*(Problem(path, "is given twice") for path in twice[:PROBLEMS_MAX]))
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    known = dict(pairs)
-    if len(known) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        raise Invalid(*(Problem(name, "is given twice") for name in twice))
-    return known
+class _Pairs(list[tuple[str, Any]]):
+    """A JSON object with the names it repeats."""
 
 
 def _wrong_shape(body: bytes, error: msgspec.ValidationError) -> Exception:
     message, _, path = str(error).partition(" - at `")
-    if message.startswith("Number out of range"):
+    if message.startswith(("Number out of range", "Integer value out of range")):
         return _unrepresentable(body)
     field = path.rstrip("`").removeprefix("$").lstrip(".") or "body"
-    unknown = re.search(r"unknown field `(.*)`", message)
+    unknown = re.search(r"unknown field `(.*)`", message, re.DOTALL)
     if unknown:
         return Invalid.of(unknown[1][:200], "is not a field of this request")
     missing = re.search(r"missing required field `(.*)`", message)
@@ -127,29 +137,45 @@ def _not_json(body: bytes, error: Exception) -> NotJson:
     except UnicodeDecodeError as wrong:
         return NotJson(f"the body is not UTF-8 (byte {wrong.start})")
     try:
-        parsed = json.loads(text)  # reads NaN and Infinity, which JSON does not have
+        parsed = json.loads(text, parse_int=_integer)  # reads NaN and Infinity, which JSON does not have
+        problems = _odd(parsed, "is NaN or infinite; JSON has no such number")
     except (ValueError, RecursionError):
-        place = re.search(r"\(byte (\d+)\)", str(error))
-        return NotJson(f"the body is not JSON{f' (byte {place[1]})' if place else ''}")
-    problems = [
-        Problem(path, "is NaN or infinite; JSON has no such number", "a finite number") for path in _odd(parsed)
-    ]
-    return NotJson("the body is not JSON: it holds NaN or Infinity", problems[:20])
+        problems = []
+    if problems:
+        return NotJson("the body is not JSON: it holds NaN or Infinity", problems)
+    place = re.search(r"\(byte (\d+)\)", str(error))
+    return NotJson(f"the body is not JSON{f' (byte {place[1]})' if place else ''}")
 
 
 def _unrepresentable(body: bytes) -> Invalid:
-    problems = [
-        Problem(path, "is too large for a floating-point number", "a finite number") for path in _odd(json.loads(body))
-    ]
-    return Invalid(*(problems[:20] or [Problem("body", "holds a number that is too large", "finite numbers")]))
+    problems = _odd(json.loads(body, parse_int=_integer), "is too large for a floating-point number")
+    return Invalid(*(problems or [Problem("body", "holds a number that is too large", "finite numbers")]))
 
 
-def _odd(value: Any, path: str = "") -> list[str]:
-    """Paths of the numbers that are not finite."""
-    if isinstance(value, float):
-        return [] if math.isfinite(value) else [path or "body"]
-    if isinstance(value, dict):
-        return [found for name, item in value.items() for found in _odd(item, f"{path}.{name}".lstrip("."))]
-    if isinstance(value, list):
-        return [found for at, item in enumerate(value) for found in _odd(item, f"{path}[{at}]")]
-    return []
+def _integer(digits: str) -> int | float:
+    """An integer; one that no float could hold anyway is not worth its digits, of which Python reads 4300 at most."""
+    return int(digits) if len(digits) <= 400 else math.inf
+
+
+def _odd(parsed: Any, problem: str) -> list[Problem]:
+    """The first numbers that are not finite."""
+    wrong = (path for path, value in _walk(parsed) if isinstance(value, float) and not math.isfinite(value))
+    return [Problem(path or "body", problem, "a finite number") for path in islice(wrong, PROBLEMS_MAX)]
+
+
+def _walk(parsed: Any) -> Iterator[tuple[str, Any]]:
+    """Every value with its path, in order; without recursion, since a body may nest as deep as it likes."""
+    left = [("", parsed)]
+    while left:
+        path, value = left.pop()
+        yield path, value
+        if isinstance(value, dict | _Pairs):
+            pairs = value.items() if isinstance(value, dict) else value
+            left += [(_child(path, name), item) for name, item in pairs][::-1]
+        elif isinstance(value, list):
+            left += [(f"{path}[{at}]"[:PATH_MAX], item) for at, item in enumerate(value)][::-1]
+
+
+def _child(path: str, name: str) -> str:
+    """The path of a member; bounded, and without the half surrogate pairs that no answer could carry."""
+    return f"{path}.{name}".removeprefix(".")[:PATH_MAX].encode(errors="replace").decode()

@@ -5,6 +5,7 @@ refusal looks the ids up before it is given. Everything is checked before anythi
 or refused whole.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -12,23 +13,37 @@ import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
-from core.entry import Rows
+from core.entry import Label, Rows
 from core.model import Floats
+from core.prequential import classification_batch, regression_batch
 from core.problems import Conflict, Invalid, Problem
 from service.api import bodies, tables
-from service.api.context import Context
+from service.api.context import Context, known_queries
 from service.api.schemas import FeedbackColumns, FeedbackRow, Learnt, LearntBatch
 from service.errors import Clash, ModelDown, NotFound
 from service.runtime import replies
-from service.runtime.intake import Intake, digest_of, digest_of_bytes, same_count
+from service.runtime.intake import (
+    DISCOUNT,
+    DISCOUNTS,
+    LABEL,
+    LABELS,
+    Intake,
+    Place,
+    digest_of,
+    digest_of_bytes,
+    same_count,
+)
 from service.runtime.replica import Replica, Reply
 from service.store import codec
+from service.store.codec import Answer
 from service.store.log import Seen
 
 _row = msgspec.json.Decoder(FeedbackRow)
 _columns = msgspec.json.Decoder(FeedbackColumns)
 _encode = msgspec.json.Encoder().encode
 
+NO_IDENTITY = "is not 1 to 200 printable characters"
+OTHER = "an id has been sent before with another label or body; nothing was learned from this request"
 ID, PREDICTION, REQUEST = "i:", "p:", "k:"
 """Prefixes that keep a client's ids, prediction ids and Idempotency-Keys apart."""
 
@@ -39,15 +54,17 @@ class Batch(NamedTuple):
     Attributes:
         names: proposed or given column names; None where the columns are in schema order.
         data: cells: JSON values, CSV texts, or an array.
-        labels: as sent; ids, discounts: one per row, or None.
+        labels: as sent, and how errors name them; ids, discounts: one per row, or None.
         size: number of rows.
     """
 
     names: list[str] | None
     data: Any
     labels: Any
+    label_place: Place
     ids: list[str] | None
     discounts: Any
+    discount_place: Place
     size: int
 
 
@@ -88,18 +105,22 @@ def _identity(ask: FeedbackRow, idempotency_key: str | None, body: bytes) -> tup
     if ask.prediction_id is not None:
         if ask.features is not None:
             raise Invalid.of("features", "go without prediction_id: the row was kept when it was predicted")
-        return PREDICTION + ask.prediction_id, ""
+        return PREDICTION + _printable(ask.prediction_id, "prediction_id"), ""
     if ask.features is None:
         raise Invalid.of("features", "is required", "features, or prediction_id")
     if idempotency_key is not None:
-        return _request_identity(idempotency_key), digest_of_bytes(body)
-    return None if ask.id is None else ID + ask.id, ""
+        return REQUEST + _printable(idempotency_key, "Idempotency-Key"), digest_of_bytes(body)
+    return None if ask.id is None else ID + _printable(ask.id, "id"), ""
 
 
-def _request_identity(key: str) -> str:
-    if not 1 <= len(key) <= 200 or not key.isprintable():
-        raise Invalid.of("Idempotency-Key", "is not 1 to 200 printable characters")
-    return REQUEST + key
+def _printable(identity: str, field: str) -> str:
+    if not _is_identity(identity):
+        raise Invalid.of(field, NO_IDENTITY)
+    return identity
+
+
+def _is_identity(identity: str) -> bool:
+    return 1 <= len(identity) <= 200 and identity.isprintable()
 
 
 async def _tracked(ctx: Context, replica: Replica, intake: Intake, ask: FeedbackRow, digest: str) -> Reply:
@@ -109,11 +130,11 @@ async def _tracked(ctx: Context, replica: Replica, intake: Intake, ask: Feedback
     if blob is None and seen is None:
         problem = Problem("prediction_id", "is not waiting: unknown, expired, or never tracked", "GET .../pending")
         raise NotFound("there is no such tracked prediction", [problem])
-    labels = intake.labels([ask.label], "label")
-    discounts = None if ask.discount is None else intake.discounts([ask.discount], "discount")
-    digest = digest_of(labels[0])
+    digest = digest_of(intake.bare_labels([ask.label], LABEL)[0])
     if seen is not None:
         return await _seen_again(ctx, replica, identity, seen, digest)
+    labels = intake.labels([ask.label], LABEL)
+    discounts = None if ask.discount is None else intake.discounts([ask.discount], DISCOUNT)
     try:
         tracked = codec.decode_tracked(blob or b"")
     except ValueError as error:
@@ -131,23 +152,30 @@ async def _again(
     (seen,) = await ctx.engine.store.log.lookup(replica.name, replica.incarnation, [identity])
     if seen is None:
         raise error
-    return await _seen_again(ctx, replica, identity, seen, digest or digest_of(_loose(intake, label, error)))
+    return await _seen_again(ctx, replica, identity, seen, digest or digest_of(_bare(intake, [label], LABEL, error)[0]))
 
 
-def _loose(intake: Intake, label: Any, error: Exception) -> Any:
+def _bare(intake: Intake, labels: Any, place: Place, error: Exception) -> "list[Label] | Floats":
+    """The labels of rows that were refused; where these are wrong too, what the rows were refused for."""
     try:
-        return intake.labels([label], "label")[0]
-    except (Invalid, Conflict, Clash):
+        return intake.bare_labels(labels, place)
+    except Invalid:
         raise error from None
 
 
 async def _seen_again(ctx: Context, replica: Replica, identity: str, seen: Seen, digest: str) -> Reply:
     if seen.digest != digest:
-        raise Clash("this id has been sent before with another label or body; nothing was learned from this request")
+        raise Clash(OTHER)
+    return _repeated(1, [(0, await _first_answer(ctx, replica, identity, seen))])
+
+
+async def _first_answer(ctx: Context, replica: Replica, identity: str, seen: Seen) -> Answer:
     answer = replica.answer(identity, seen.answer)
-    if answer is None:
-        answer = await ctx.engine.settler.regenerate(replica, identity, seen.version)
-    reply = replies.repeated(1, [(0, answer)])
+    return answer or await ctx.engine.settler.regenerate(replica, identity, seen.version)
+
+
+def _repeated(rows: int, earlier: Sequence[tuple[int, Answer]]) -> Reply:
+    reply = replies.repeated(rows, earlier)
     if isinstance(reply, Exception):
         raise reply
     return reply
@@ -182,20 +210,24 @@ async def feedback_batch(ctx: Context, request: Request) -> Response:
     try:
         rows = _rows(intake, batch, kind, ids)
     except (Invalid, Conflict, Clash) as error:
-        reply = await _batch_again(ctx, replica, batch, ids, digests, error)
+        labels = _bare(intake, batch.labels, batch.label_place, error) if ids else []
+        reply = await _batch_again(ctx, replica, ids, digests or _digests(labels), error)
     else:
+        labels = rows.y
         if ids and not digests:
-            digests = tuple(digest_of(label) for label in _plain(rows.y))
+            digests = _digests(labels)
+            await _refuse_other_labels(ctx, replica, ids, digests)
         reply = await engine.pump.submit(replica, rows, digests)
-    return Response(_encode(_learnt_batch(ctx, replica, reply)), media_type=bodies.JSON)
+    return Response(_encode(_learnt_batch(ctx, replica, reply, labels)), media_type=bodies.JSON)
 
 
 def _read(kind: str, request: Request, body: bytes, intake: Intake) -> Batch:
     if kind == bodies.CSV:
         return _read_csv(request, body)
+    known_queries(request)
     if kind == bodies.NPY:
         array = tables.npy(body, len(intake.known_schema().names) + 1)
-        return Batch(None, array[:, :-1], array[:, -1], None, None, len(array))
+        return Batch(None, array[:, :-1], array[:, -1].tolist(), LABELS, None, None, DISCOUNTS, len(array))
     ask = bodies.decode(body, _columns)
     bodies.refuse_repeated(body, 3 + (ask.ids is not None) + (ask.discounts is not None))
     count = len(ask.data)
@@ -204,7 +236,7 @@ def _read(kind: str, request: Request, body: bytes, intake: Intake) -> Batch:
         same_count(ask.ids, count, "ids")
     if ask.discounts is not None:
         same_count(ask.discounts, count, "discounts")
-    return Batch(ask.columns, ask.data, ask.labels, ask.ids, ask.discounts, count)
+    return Batch(ask.columns, ask.data, ask.labels, LABELS, ask.ids, ask.discounts, DISCOUNTS, count)
 
 
 def _read_csv(request: Request, body: bytes) -> Batch:
@@ -216,7 +248,8 @@ def _read_csv(request: Request, body: bytes) -> Batch:
     labels = tables.pop_column(header, rows, label, "label")
     ids = tables.pop_column(header, rows, query.get("id"), "id")
     discounts = tables.pop_column(header, rows, query.get("discount"), "discount")
-    return Batch(header, rows, labels, ids, discounts, len(rows))
+    place, discount_place = Place("label", column=label), Place("discount", column=query.get("discount", ""))
+    return Batch(header, rows, labels, place, ids, discounts, discount_place, len(rows))
 
 
 def _batch_ids(ctx: Context, request: Request, batch: Batch, body: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -226,13 +259,13 @@ def _batch_ids(ctx: Context, request: Request, batch: Batch, body: bytes) -> tup
         if batch.ids is not None:
             raise Invalid.of("ids", "exclude Idempotency-Key")
         query = request.scope["query_string"]
-        return (_request_identity(whole),), (digest_of_bytes(query + b"\n" + body),)
+        return (REQUEST + _printable(whole, "Idempotency-Key"),), (digest_of_bytes(query + b"\n" + body),)
     if batch.ids is None:
         return (), ()
     tables.bounded(len(batch.ids), ctx.engine.bounds.batch_ids_max)
-    odd = [at for at, identity in enumerate(batch.ids) if not 1 <= len(identity) <= 200 or not identity.isprintable()]
+    odd = [at for at, identity in enumerate(batch.ids) if not _is_identity(identity)]
     if odd:
-        raise Invalid(*(Problem(f"ids[{at}]", "is not 1 to 200 printable characters") for at in odd[:20]))
+        raise Invalid(*(Problem(f"ids[{at}]", NO_IDENTITY) for at in odd[:20]))
     return tuple(ID + identity for identity in batch.ids), ()
 
 
@@ -249,60 +282,65 @@ def _rows(intake: Intake, batch: Batch, kind: str, ids: tuple[str, ...]) -> Rows
     discounts: Floats | None = None
     if kind == bodies.JSON:
         raw = schema.block(batch.names or (), batch.data, intake.missing_allowed)
-        labels = intake.labels(batch.labels)
-        discounts = None if batch.discounts is None else intake.discounts(batch.discounts)
     elif kind == bodies.CSV:
         raw = schema.text_cells(batch.names or (), batch.data, intake.missing_allowed)
-        labels = intake.label_texts(batch.labels, "label")
-        if batch.discounts is not None:
-            discounts = intake.discounts([_number(cell) for cell in batch.discounts])
     else:
         raw = schema.matrix(batch.data, intake.missing_allowed, "body")
-        labels = intake.labels(batch.labels.tolist())
+    labels = intake.labels(batch.labels, batch.label_place)
+    if batch.discounts is not None:
+        discounts = intake.discounts(batch.discounts, batch.discount_place)
     return Rows(schema.id, names, raw, labels, discounts, None, ids)
 
 
-def _number(cell: str) -> Any:
-    try:
-        return float(cell)
-    except ValueError:
-        return cell
+def _digests(labels: "list[Label] | Floats") -> tuple[str, ...]:
+    return tuple(map(digest_of, labels.tolist() if isinstance(labels, np.ndarray) else labels))
 
 
-def _plain(labels: Any) -> Any:
-    return labels.tolist() if isinstance(labels, np.ndarray) else labels
+async def _refuse_other_labels(ctx: Context, replica: Replica, ids: Sequence[str], digests: Sequence[str]) -> None:
+    """Refuse a batch that repeats an id with another label, before any other row of it is learned."""
+    first: dict[str, str] = {}
+    wrong = [row for row, one in enumerate(ids) if first.setdefault(one, digests[row]) != digests[row]]
+    if not wrong:
+        found = await ctx.engine.store.log.lookup(replica.name, replica.incarnation, ids)
+        wrong = [row for row, seen in enumerate(found) if seen is not None and seen.digest != digests[row]]
+    if wrong:
+        raise Clash(OTHER, [Problem(f"ids[{row}]", "has been sent with another label") for row in wrong[:20]])
 
 
 async def _batch_again(
-    ctx: Context, replica: Replica, batch: Batch, ids: tuple[str, ...], digests: tuple[str, ...], error: Exception
+    ctx: Context, replica: Replica, ids: tuple[str, ...], digests: tuple[str, ...], error: Exception
 ) -> Reply:
     """A batch that does not validate (any more): the first answers, if every id of it has been seen."""
     found = await ctx.engine.store.log.lookup(replica.name, replica.incarnation, ids) if ids else [None]
-    if any(seen is None for seen in found):
+    known = [seen for seen in found if seen is not None]
+    if len(known) < len(found):
         raise error
-    given = digests or tuple(digest_of(label) for label in _plain(batch.labels))
-    earlier = []
-    for row, (identity, seen) in enumerate(zip(ids, found, strict=True)):
-        assert seen is not None
-        if seen.digest != given[row]:
-            raise Clash("an id has been sent before with another label or body; nothing was learned from this request")
-        answer = replica.answer(identity, seen.answer)
-        if answer is None:
-            answer = await ctx.engine.settler.regenerate(replica, identity, seen.version)
-        earlier.append((row, answer))
-    reply = replies.repeated(len(ids), earlier)
-    if isinstance(reply, Exception):
-        raise reply
-    return reply
+    if any(seen.digest != digest for seen, digest in zip(known, digests, strict=True)):
+        raise Clash(OTHER)
+    pairs = zip(ids, known, strict=True)
+    return _repeated(len(ids), [(row, await _first_answer(ctx, replica, *pair)) for row, pair in enumerate(pairs)])
 
 
-def _learnt_batch(ctx: Context, replica: Replica, reply: Reply) -> LearntBatch:
+def _metrics(reply: Reply, labels: "list[Label] | Floats") -> dict[str, Any]:
+    """Metrics of the batch. Of one row, or where all had been sent before, they are what the answer itself says."""
+    if reply.statistics is not None:
+        return reply.statistics
+    scored = [row for row, loss in enumerate(reply.losses) if loss is not None]
+    told, truth = [reply.predictions[row] for row in scored], [labels[row] for row in scored]
+    if isinstance(labels, np.ndarray):
+        return regression_batch(np.array(told, dtype=np.float64), np.array(truth, dtype=np.float64))
+    places: dict[tuple[type, Any], int] = {(type(None), None): -1}
+    true, said = ([places.setdefault((type(x), x), len(places) - 1) for x in labels] for labels in (truth, told))
+    return classification_batch(np.array(said, np.int64), np.array(true, np.int64), np.full(len(said), np.nan))
+
+
+def _learnt_batch(ctx: Context, replica: Replica, reply: Reply, labels: "list[Label] | Floats") -> LearntBatch:
     return LearntBatch(
         list(reply.predictions),
         list(reply.losses),
         reply.version,
         reply.rows,
-        reply.statistics,
+        _metrics(reply, labels),
         reply.whole,
         reply.duplicates,
         reply.learned,

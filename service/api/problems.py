@@ -6,6 +6,9 @@ from http import HTTPStatus
 from typing import Any
 
 import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import Response
 
 from core.problems import Conflict, Invalid, Problem
@@ -87,3 +90,26 @@ def render(
 
 def _slug(kind: type[Exception]) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "-", kind.__name__).lower()
+
+
+def disconnected() -> Response:
+    """What is counted for a client that went away before its body was read; nobody sees it."""
+    return Response(status_code=400)
+
+
+def install_handlers(app: Starlette) -> None:
+    """Answer unknown routes and methods, and what nobody foresaw, like every other error."""
+    app.add_exception_handler(HTTPException, _http_problem)
+    app.add_exception_handler(Exception, _crash)
+
+
+async def _http_problem(_: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    slug = {404: "no-route", 405: "no-method"}.get(status, "http")
+    detail = {404: "there is no such route; see /docs", 405: "this route has no such method; see /docs"}.get(status)
+    headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+    return render(status, slug, detail or "the request cannot be served", headers=headers)
+
+
+async def _crash(_: Request, error: Exception) -> Response:
+    return problem(error)

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from core.problems import Invalid
 from service.api import describe, feedback, health, models, predict
 from service.api.context import Context
-from service.api.problems import problem, status_of
+from service.api.problems import disconnected, problem, status_of
 from service.errors import NotFound
 
 logger = logging.getLogger(__name__)
@@ -109,7 +109,7 @@ def _endpoint(route: Route) -> Callable[[Request], Awaitable[Response]]:
                 context.keys.check(request.headers, route.scope, name)
             response = await route.handler(context, request)
         except ClientDisconnect:
-            response = Response(status_code=400)
+            response = disconnected()
         except Exception as error:
             if status_of(error) == 500:
                 logger.exception("%s failed", route.id)

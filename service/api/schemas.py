@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 
 Label = str | int | bool
 Value = str | int | float | bool | None
-Identity = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Identity = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
 class PredictRow(Struct, forbid_unknown_fields=True):
@@ -53,7 +53,7 @@ class FeedbackColumns(Struct, forbid_unknown_fields=True):
     columns: list[str]
     data: list[list[Any]]
     labels: list[Any]
-    ids: list[Identity] | None = None
+    ids: Annotated[list[str] | None, Meta(description="One per row: 1 to 200 printable characters each.")] = None
     discounts: list[Any] | None = None
 
 

@@ -6,7 +6,10 @@ decides which proposal wins.
 
 import hashlib
 import json
+import math
+import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +29,7 @@ PROBLEMS_MAX = 20
 DISCOUNT_MIN = 1e-3
 """A smaller one would forget everything at one row; the kernels' own floor."""
 LABEL_KINDS = "a string, an integer or a boolean"
+FLOAT_MAX = sys.float_info.max
 
 
 class Intake:
@@ -78,37 +82,35 @@ class Intake:
         schema, names = (self._machine.schema, None) if self._machine.schema else self.schema([*values], "features")
         assert schema is not None
         raw = schema.row(values, self.missing_allowed)
-        labels = self.labels([label], "label")
-        discounts = None if discount is None else self.discounts([discount], "discount")
+        labels = self.labels([label], LABEL)
+        discounts = None if discount is None else self.discounts([discount], DISCOUNT)
         return Rows(schema.id, names, raw, labels, discounts, None, () if identity is None else (identity,))
 
     # ---------------------------------------------------------------- labels
 
-    def labels(self, values: Sequence[Any], field: str = "labels") -> "list[Label] | Floats":
+    def labels(self, values: Sequence[Any], place: "Place") -> "list[Label] | Floats":
         """Labels as the model takes them: canonical values, or finite numbers.
-
-        Args:
-            values: as the client sent them.
-            field: "label" for a single one, else the name of the list.
 
         Raises:
             Invalid: a label of the wrong type, or not among the declared ones.
             Clash: more classes than the algorithm learns.
         """
-        if self.config.task == "regression":
-            return _numbers(values, field)
-        single = field == "label"
-        found = [canonical(value, field if single else f"{field}[{at}]") for at, value in enumerate(values)]
-        return self._classes(found, lambda at: field if single else f"{field}[{at}]")
+        found = self.bare_labels(values, place)
+        return found if isinstance(found, np.ndarray) else self._classes(found, place)
 
-    def label_texts(self, cells: Sequence[str], column: str) -> "list[Label] | Floats":
-        """Labels from CSV cells."""
-        if self.config.task == "regression":
-            return _numbers_of_texts(cells, column)
-        found = from_texts(cells, self.config.labels, column)
-        return self._classes(found, lambda at: f"row {at + 1}, column {column}")
+    def bare_labels(self, values: Sequence[Any], place: "Place") -> "list[Label] | Floats":
+        """Labels by themselves, whatever classes the model has by now: what a repeated id is compared by.
 
-    def _classes(self, found: list[Label], place: Any) -> list[Label]:
+        Raises:
+            Invalid: a label that no model of this configuration takes.
+        """
+        if self.config.task == "regression":
+            return _numbers_of_texts(values, place) if place.column else _numbers(values, place)
+        if place.column:
+            return from_texts(values, self.config.labels, place.column)
+        return [canonical(value, place(at)) for at, value in enumerate(values)]
+
+    def _classes(self, found: list[Label], place: "Place") -> list[Label]:
         declared = self.config.labels
         if declared is not None:
             known = LabelSet(declared)
@@ -124,7 +126,7 @@ class Intake:
         self._join(found, place)
         return found
 
-    def _join(self, found: list[Label], place: Any) -> None:
+    def _join(self, found: list[Label], place: "Place") -> None:
         """Refuse labels that could not all be classes of one model."""
         labels = self._machine.labels
         new = [at for at, label in enumerate(found) if labels.index(label) < 0]
@@ -143,26 +145,25 @@ class Intake:
 
     # ---------------------------------------------------------------- discounts
 
-    def discounts(self, values: Sequence[Any], field: str = "discounts") -> Floats:
+    def discounts(self, values: Sequence[Any], place: "Place") -> Floats:
         """Discounts up to 1, where the algorithm takes them.
 
         Raises:
             Invalid: the algorithm takes none, or a value out of range.
         """
         if not self.config.entry.row_discounts:
-            raise Invalid.of(field, f"{self.config.algorithm} takes no discount per row; gdfop does")
-        found = _numbers(values, field)
+            raise Invalid.of(place.list, f"{self.config.algorithm} takes no discount per row; gdfop does")
+        found = _numbers_of_texts(values, place) if place.column else _numbers(values, place)
         wrong = np.flatnonzero(~((found >= DISCOUNT_MIN) & (found <= 1)))
         if len(wrong):
-            places = [field if field == "discount" else f"{field}[{at}]" for at in wrong[:PROBLEMS_MAX]]
-            raise Invalid(*(Problem(place, "is out of range", f">= {DISCOUNT_MIN:g} and <= 1") for place in places))
+            allowed = f">= {DISCOUNT_MIN:g} and <= 1"
+            raise Invalid(*(Problem(place(int(at)), "is out of range", allowed) for at in wrong[:PROBLEMS_MAX]))
         return found
 
 
-def digest_of(label: Any) -> str:
-    """What tells a label sent under an id from another one; 0, 0.0 and False as the model tells them apart."""
-    number = float(label) if isinstance(label, int | float) and not isinstance(label, bool) else label
-    return digest_of_bytes(json.dumps(number).encode())
+def digest_of(label: Label | float) -> str:
+    """What tells a label as ``Intake.bare_labels`` gives it from another one; False is not 0."""
+    return digest_of_bytes(json.dumps(label).encode())
 
 
 def digest_of_bytes(body: bytes) -> str:
@@ -180,37 +181,59 @@ def same_count(values: Sequence[Any], rows: int, field: str) -> None:
         raise Invalid.of(field, f"has {len(values)} items for {rows} rows", f"{rows} items")
 
 
-def _numbers(values: Sequence[Any], field: str) -> Floats:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """How the items of a list are named in errors.
+
+    Attributes:
+        list: the list's name; the item's own where it is a single one.
+        single: whether it is.
+        column: the column, where the items are texts of a CSV table.
+    """
+
+    list: str
+    single: bool = False
+    column: str = ""
+
+    def __call__(self, at: int) -> str:
+        """The name of one item."""
+        if self.column:
+            return f"row {at + 1}, column {self.column}"
+        return self.list if self.single else f"{self.list}[{at}]"
+
+
+LABEL, LABELS = Place("label", single=True), Place("labels")
+DISCOUNT, DISCOUNTS = Place("discount", single=True), Place("discounts")
+
+
+def _numbers(values: Sequence[Any], place: Place) -> Floats:
     if not {*map(type, values)} <= {int, float}:
         wrong = [at for at, value in enumerate(values) if type(value) not in (int, float)]
-        places = [field if field in ("label", "discount") else f"{field}[{at}]" for at in wrong[:PROBLEMS_MAX]]
-        raise Invalid(*(Problem(place, "is not a number", "a finite number") for place in places))
+        raise Invalid(*(Problem(place(at), "is not a number", "a finite number") for at in wrong[:PROBLEMS_MAX]))
     try:
         found = np.array(values, dtype=np.float64)
-    except OverflowError:
-        raise Invalid.of(field, "is too large for a floating-point number", "a finite number") from None
-    return _finite(found, lambda at: field if field in ("label", "discount") else f"{field}[{at}]")
+    except OverflowError:  # an integer beyond every float
+        found = np.array([math.inf if abs(value) > FLOAT_MAX else value for value in values], dtype=np.float64)
+    return _finite(found, place)
 
 
-def _numbers_of_texts(cells: Sequence[str], column: str) -> Floats:
-    found = np.empty(len(cells))
-    problems: list[Problem] = []
-    for at, cell in enumerate(cells):
-        try:
-            found[at] = float(cell) if "_" not in cell else float("nan")
-        except ValueError:
-            found[at] = np.nan
-        if not np.isfinite(found[at]):
-            problems.append(Problem(f"row {at + 1}, column {column}", "is not a number", "a finite number"))
-    if problems:
-        raise Invalid(*problems[:PROBLEMS_MAX])
-    return found
+def _numbers_of_texts(cells: Sequence[str], place: Place) -> Floats:
+    return _finite(np.array([_number_of_text(cell) for cell in cells], dtype=np.float64), place)
 
 
-def _finite(found: Floats, place: Any) -> Floats:
+def _number_of_text(cell: str) -> float:
+    """The number a cell is written as; NaN for what Python alone takes for one, and for everything else."""
+    try:
+        return float(cell) if cell.isascii() and "_" not in cell else math.nan
+    except ValueError:
+        return math.nan
+
+
+def _finite(found: Floats, place: Place) -> Floats:
     wrong = np.flatnonzero(~np.isfinite(found))
     if len(wrong):
-        raise Invalid(*(Problem(place(int(at)), "is not finite", "a finite number") for at in wrong[:PROBLEMS_MAX]))
+        problem = "is not a finite number"
+        raise Invalid(*(Problem(place(int(at)), problem, "a finite number") for at in wrong[:PROBLEMS_MAX]))
     return found
 
 
@@ -225,4 +248,5 @@ def matrix(body: NDArray[Any], columns: int, field: str = "body") -> Floats:
         raise Invalid.of(field, f"is an array of shape {shape}", f"n x {columns}, float64")
     if body.dtype.kind not in "fiu":
         raise Invalid.of(field, f"has type {body.dtype}", "float64")
-    return np.ascontiguousarray(body, dtype=np.float64)
+    with np.errstate(over="ignore"):  # a wider float may not fit; what became infinite is refused by who reads it
+        return np.ascontiguousarray(body, dtype=np.float64)

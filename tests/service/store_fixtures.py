@@ -1,5 +1,6 @@
 """A real server per engine and session, an empty store per test, and a writer that appends to one model."""
 
+import atexit
 import contextlib
 import importlib.util
 import shutil
@@ -40,6 +41,7 @@ class Server:
         self.socket = self._dir / "s"
         self.url = f"unix://{self.socket}"
         self._process: subprocess.Popen[bytes] | None = None
+        atexit.register(self.end)  # also where pytest itself comes down
         self.start()
 
     def start(self) -> None:
@@ -59,6 +61,7 @@ class Server:
             time.sleep(0.05)
 
     def end(self) -> None:
+        atexit.unregister(self.end)
         self.stop()
         shutil.rmtree(self._dir)
 

@@ -102,6 +102,23 @@ async def test_deleting_and_creating_at_once_ends_in_one_of_the_two(connection):
     assert ([("m", "last")], None) == await catalog.names(10)
 
 
+async def test_a_name_taken_again_while_it_is_deleted(model, monkeypatch):
+    """Between looking and deleting somebody has replaced the model: the new one goes, whole, or nothing does."""
+    catalog = Catalog(model.connection)
+    old = await catalog.read("m")
+    await catalog.delete("m")
+    await catalog.create("m", "inc2", b"{}")
+    await model.connection.ask(("XADD", ModelKeys("m", "inc2").log, "1-0", "u", "x"))
+    looks, look = [old], catalog.read
+
+    async def late(name: str) -> ModelMeta | None:
+        return looks.pop() if looks else await look(name)
+
+    monkeypatch.setattr(catalog, "read", late)
+    assert await catalog.delete("m")
+    assert {} == await model.contents()
+
+
 async def test_names_come_in_order_page_by_page(connection):
     """Every name once, in the order of the bytes, whatever stale members lie between; the last page says so."""
     catalog = Catalog(connection)
@@ -111,7 +128,7 @@ async def test_names_come_in_order_page_by_page(connection):
         await connection.ask(*[("ZADD", INDEX, 0, f"{name} {stale}") for stale in ("inc1", "inc2", "inc9")])
     for limit in (1, 3, 10, 11):
         pages, after = [], None
-        while True:
+        for _ in range(20):
             page, after = await catalog.names(limit, after)
             pages += page
             assert limit >= len(page)

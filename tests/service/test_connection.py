@@ -143,13 +143,15 @@ async def test_the_pool_is_bounded_and_so_is_the_wait_for_it(server):
 
 async def test_calls_are_answered_in_order_and_fail_alone(connection):
     """An error of one script is the answer of that call; lost scripts are loaded for those that miss them."""
-    broken = Script("return redis.call('NO SUCH COMMAND')")
-    calls = [Call(ECHO, (), ("a",)), Call(broken, (), ()), Call(ECHO, (), ("b",))]
-    for _ in range(2):
+    broken = Script("redis.call('INCR', KEYS[1]) return redis.call('NO SUCH COMMAND')")
+    calls = [Call(ECHO, (), ("a",)), Call(broken, ("runs",), ()), Call(ECHO, (), ("b",))]
+    for run in (1, 2, 3):
         first, error, last = await connection.run(calls)
         assert (b"a", b"b") == (first, last)
         assert isinstance(error, exceptions.ResponseError)
-        await connection.ask(("SCRIPT", "FLUSH"))
+        assert [b"%d" % run] == await connection.ask(("GET", "runs"))
+        if run == 2:
+            await connection.ask(("SCRIPT", "FLUSH"))
     assert [] == await connection.run([])
 
 

@@ -79,6 +79,15 @@ async def test_a_late_snapshot_is_not_published(taker):
     assert 0 < ttl <= 3_600_000
 
 
+async def test_a_snapshot_between_those_kept_needs_a_place(taker):
+    """With fewer to be kept than there are newer ones it is not published."""
+    for version in (2, 4, 6):
+        assert await taker.take(version)
+    assert not await taker.take(5, keep=1)
+    assert await taker.take(3)
+    assert [6, 4, 3] == await taker.versions()
+
+
 async def test_a_snapshot_that_does_not_join_the_log_is_refused(taker):
     """The uid is checked at the head and behind it; beyond the head there is none; a dead incarnation has none."""
     assert not await taker.take(6, uid="other")

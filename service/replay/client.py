@@ -1,0 +1,170 @@
+"""The service as a client sees it: requests that may be repeated safely, refusals in a person's words.
+
+A batch carries an Idempotency-Key (or an id per row), so that sending it again after a 503, a lost connection or a lost
+answer learns nothing twice. How long to wait is the service's to say (Retry-After); how often is bounded.
+"""
+
+import re
+import time
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+from uuid import uuid4
+
+import httpx
+
+from service.replay.failure import Failed
+from service.replay.source import Batch
+
+TIMEOUT_S = 60.0
+"""How long one request may take."""
+PATIENCE_S = 60.0
+"""How long a request is repeated."""
+WAIT_S_MAX = 10.0
+"""Longest wait between two tries, whatever Retry-After says."""
+PROBLEMS_SHOWN = 5
+ALLOWED_SHOWN = 60
+"""Characters of what would be allowed."""
+_ROW = re.compile(r"row (\d+)\b")
+_MODEL_DOWN = "urn:onepass:problem:model-down"
+_AGAIN = (httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE)
+
+
+class Service:
+    """A running service.
+
+    Args:
+        url: where it is.
+        key: API key, or None.
+        private: whether it is our own: no proxy stands before it.
+        patience_s: how long a request is repeated that the service cannot take.
+    """
+
+    def __init__(
+        self, url: str, key: str | None = None, *, private: bool = False, patience_s: float = PATIENCE_S
+    ) -> None:
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        self._http = httpx.Client(base_url=url, headers=headers, timeout=TIMEOUT_S, trust_env=not private)
+        self._patience_s, self._answered = patience_s, False
+        self._run = uuid4().hex
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._http.close()
+
+    def tasks(self, algorithm: str) -> list[str]:
+        """What an algorithm learns; nothing where the service does not know it."""
+        listed = self._ask("GET", "algorithms")["algorithms"]
+        return next((entry["tasks"] for entry in listed if entry["id"] == algorithm), [])
+
+    def create(self, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The model of this name, new or the same as before.
+
+        Raises:
+            Failed: refused; another model has the name.
+        """
+        return self._ask("PUT", _model(name), json=body)
+
+    def learn(self, name: str, batch: Batch, label: str, id_column: str | None) -> dict[str, Any]:
+        """Send a batch: each row is tested, then trained.
+
+        Raises:
+            Failed: refused, with the lines of the file that are to blame; or the service cannot be reached.
+        """
+        query, headers = {"label": label}, {"Content-Type": "text/csv; charset=utf-8"}
+        if id_column is None:
+            headers["Idempotency-Key"] = f"replay-{self._run}-{batch.first}"
+        else:
+            query["id"] = id_column
+        path = f"{_model(name)}/feedback/batch"
+        return self._ask("POST", path, batch, params=query, headers=headers, content=batch.body)
+
+    def metrics(self, name: str, version: int) -> dict[str, Any]:
+        """The model's metrics, of this version or a later one."""
+        return self._ask("GET", f"{_model(name)}/metrics", params={"min_version": version})
+
+    def _ask(self, method: str, path: str, batch: Batch | None = None, **request: Any) -> dict[str, Any]:
+        give_up_at = time.monotonic() + self._patience_s
+        while True:
+            response = self._try(method, path, give_up_at, **request)
+            if response is not None:
+                return self._read(response, batch)
+
+    def _try(self, method: str, path: str, give_up_at: float, **request: Any) -> httpx.Response | None:
+        """One try: an answer that is final, or None after the wait before the next try."""
+        response: httpx.Response | None = None
+        try:
+            response = self._http.request(method, path, **request)
+        except httpx.TransportError as error:
+            said = str(error) or type(error).__name__
+            reason, wait_s = f"cannot reach the service at {self._http.base_url}: {said}", 0.5
+            if not self._answered:
+                raise Failed(reason) from None
+        else:
+            self._answered = True
+            if response.status_code not in _AGAIN or _problem(response).get("type") == _MODEL_DOWN:
+                return response
+            reason, wait_s = _reason(response, None), _retry_after_s(response)
+        if time.monotonic() + wait_s > give_up_at:
+            raise Failed(f"{reason} (gave up after {self._patience_s:.0f} s)")
+        time.sleep(wait_s)
+        return None
+
+    def _read(self, response: httpx.Response, batch: Batch | None) -> dict[str, Any]:
+        if response.is_error:
+            raise Failed(_reason(response, batch))
+        try:
+            answer = response.json()
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
+            raise Failed(f"{self._http.base_url} does not answer like Onepass (HTTP {response.status_code}, no JSON)")
+        return answer
+
+
+def _model(name: str) -> str:
+    return f"models/{quote(name, safe='')}"
+
+
+def _retry_after_s(response: httpx.Response) -> float:
+    text = response.headers.get("Retry-After", "")
+    return min(float(text), WAIT_S_MAX) if text.isascii() and text.isdigit() else 1.0
+
+
+def _problem(response: httpx.Response) -> dict[str, Any]:
+    """The problem document, {} where the answer is none (a proxy's page, for one)."""
+    try:
+        found = response.json()
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _reason(response: httpx.Response, batch: Batch | None) -> str:
+    """A refusal in a few lines, the first one the reason; rows of a batch as lines of the file."""
+    document = _problem(response)
+    errors = [_one(error, batch) for error in document.get("errors") or () if isinstance(error, dict)]
+    said = f"refused with HTTP {response.status_code}"
+    if document.get("detail") and (not errors or response.status_code != httpx.codes.UNPROCESSABLE_ENTITY):
+        said += f": {document['detail']}"
+        errors = []
+    if response.status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE:
+        said += "; try a smaller --batch"
+    if len(errors) == 1:
+        return f"{said}: {errors[0]}"
+    more = [f"and {len(errors) - PROBLEMS_SHOWN} more"] if len(errors) > PROBLEMS_SHOWN else []
+    return "\n  ".join([said, *errors[:PROBLEMS_SHOWN], *more])
+
+
+def _one(error: Mapping[str, Any], batch: Batch | None) -> str:
+    field = str(error.get("field", ""))
+    if batch is not None:
+        field = _ROW.sub(lambda found: _line(int(found[1]), batch), field, count=1)
+    allowed = error.get("allowed")
+    listed = ", ".join(map(str, allowed)) if isinstance(allowed, list) else "" if allowed is None else str(allowed)
+    hint = f" ({listed[:ALLOWED_SHOWN]}{'...' if len(listed) > ALLOWED_SHOWN else ''})" if listed else ""
+    return f"{field}: {error.get('problem', '')}{hint}"
+
+
+def _line(row: int, batch: Batch) -> str:
+    return f"line {batch.lines[row - 1]}" if 1 <= row <= batch.rows else f"row {row}"

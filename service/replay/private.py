@@ -1,0 +1,91 @@
+"""A service of its own for one replay: on a free port of this machine, its data in a temporary directory.
+
+It is a child process. It listens on a socket that was opened here, so the port is known and nobody else can take it; a
+request waits in that socket until the child has come up. It ends when the replay does, however that ends: the other
+end of its standard input goes with this process.
+"""
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import httpx
+
+from service.replay.failure import Failed
+
+START_TIMEOUT_S = 120.0
+"""The first start after an installation compiles the kernels."""
+STOP_TIMEOUT_S = 15.0
+_POLL_S = 0.05
+_NOT_OURS = ("REDIS_URL", "API_KEYS", "RATE_PER_S", "HOST", "PORT", "FAILPOINT")
+"""Settings of the operator's own service that a private one must not share."""
+
+
+@contextmanager
+def service() -> Generator[str]:
+    """Start a service, give its URL, and end it.
+
+    Raises:
+        Failed: it does not come up.
+    """
+    with tempfile.TemporaryDirectory(prefix="onepass-replay-") as place, socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(128)
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        said = Path(place) / "service.log"
+        child = _start(listener, Path(place) / "data", said)
+        try:
+            listener.close()  # the child has its own: what waits in it ends when the child does
+            _wait(url, child, said)
+            yield url
+        finally:
+            _stop(child)
+
+
+def _start(listener: socket.socket, data: Path, said: Path) -> "subprocess.Popen[bytes]":
+    settings = {name: value for name, value in os.environ.items() if name not in _private_names()}
+    settings |= {"ONEPASS_DATA_DIR": str(data), "ONEPASS_LOG_LEVEL": "warning", "ONEPASS_GRACE_S": "5"}
+    command = [sys.executable, "-P", "-m", "service.cli", "serve", "--fd", str(listener.fileno()), "--until-eof"]
+    with said.open("wb") as log:
+        return subprocess.Popen(  # noqa: S603  our own interpreter and package
+            command,
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            env=settings,
+            pass_fds=(listener.fileno(),),
+            start_new_session=True,  # Ctrl-C in the terminal ends the replay, which ends the service
+        )
+
+
+def _private_names() -> set[str]:
+    return {f"ONEPASS_{name}" for name in _NOT_OURS}
+
+
+def _wait(url: str, child: "subprocess.Popen[bytes]", said: Path) -> None:
+    """Until it is ready."""
+    give_up_at = time.monotonic() + START_TIMEOUT_S
+    while child.poll() is None and time.monotonic() < give_up_at:
+        with suppress(httpx.TransportError):
+            if httpx.get(f"{url}/readyz", timeout=START_TIMEOUT_S, trust_env=False).is_success:
+                return
+        time.sleep(_POLL_S)
+    lines = said.read_text(errors="replace").strip().splitlines()
+    raise Failed("the private service did not start: " + (lines[-1] if lines else "it said nothing"))
+
+
+def _stop(child: "subprocess.Popen[bytes]") -> None:
+    """End it and its store; kill it where it does not go by itself."""
+    assert child.stdin is not None
+    child.stdin.close()
+    try:
+        child.wait(STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()

@@ -1,0 +1,171 @@
+"""Clients that do what clients should: every row has an id and is sent until it is acknowledged."""
+
+import http.client
+import json
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from tests.faults.processes import PATIENCE_S, Answer, Service
+
+PAUSE_S = 0.02
+
+
+class Row(NamedTuple):
+    """A labelled row under an id."""
+
+    id: str
+    features: dict[str, float]
+    label: str
+
+
+def rows(count: int, seed: int, prefix: str = "r") -> list[Row]:
+    """Rows of five numbers and a noisy rule, the same for the same seed."""
+    draw = random.Random(f"{seed} {prefix}")
+    return [_row(draw, f"{prefix}{number}") for number in range(count)]
+
+
+def _row(draw: random.Random, identity: str) -> Row:
+    features = {name: draw.gauss(0, 1) for name in "abcde"}
+    score = features["a"] - 2 * features["c"] + draw.gauss(0, 0.3)
+    return Row(identity, features, "up" if score > 0 else "down")
+
+
+class Client:
+    """One keep-alive connection that is opened again whenever it breaks.
+
+    Args:
+        service: asked for its port each time a connection is opened.
+        model: name.
+    """
+
+    def __init__(self, service: Service, model: str = "m") -> None:
+        self._service, self._model = service, model
+        self._connection: http.client.HTTPConnection | None = None
+
+    def send(self, row: Row) -> Answer:
+        """One try.
+
+        Raises:
+            OSError, HTTPException: the connection broke; nothing is known of the row.
+        """
+        if self._connection is None:
+            self._connection = http.client.HTTPConnection("127.0.0.1", self._service.port, timeout=PATIENCE_S)
+        try:
+            body = json.dumps({"id": row.id, "features": row.features, "label": row.label})
+            self._connection.request("POST", f"/models/{self._model}/feedback", body, {"Content-Type": "application/json"})
+            answer = self._connection.getresponse()
+            return Answer(answer.status, dict(answer.getheaders()), answer.read())
+        except BaseException:
+            self.close()
+            raise
+
+    def learn(self, row: Row) -> Any:
+        """One try that has to succeed; the answer's body."""
+        answer = self.send(row)
+        assert 200 == answer.status, answer.body
+        return answer.json
+
+    def close(self) -> None:
+        """Hang up."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+class Load:
+    """Concurrent clients that share a list of rows.
+
+    Args:
+        services: the clients are spread over them.
+        rows: sent in this order, each until it is acknowledged.
+        clients: how many.
+        model: name.
+
+    Attributes:
+        answers: id -> the body of the acknowledgement.
+        broken: tries that ended without an answer.
+        refused: tries that were answered 503, by the problem's name.
+        failures: whatever else happened; has to stay empty.
+    """
+
+    def __init__(self, services: Sequence[Service], rows: Sequence[Row], clients: int = 8, model: str = "m") -> None:
+        self.answers: dict[str, Any] = {}
+        self.broken = 0
+        self.refused: Counter[str] = Counter()
+        self.failures: list[str] = []
+        self._rows = rows
+        self._left: Iterator[Row] = iter(rows)
+        self._changed = threading.Condition()
+        self._deadline = time.monotonic() + PATIENCE_S
+        places = [services[number % len(services)] for number in range(clients)]
+        self._threads = [threading.Thread(target=self._work, args=(Client(at, model),), daemon=True) for at in places]
+
+    def start(self) -> "Load":
+        """Let the clients begin."""
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def wait(self, enough: Callable[["Load"], bool]) -> None:
+        """Wait until something is true of the load."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: enough(self) or bool(self.failures), PATIENCE_S)
+        assert [] == self.failures
+
+    def acknowledged(self, count: int) -> None:
+        """Wait until that many rows are acknowledged."""
+        self.wait(lambda load: len(load.answers) >= count)
+
+    def finish(self) -> "Load":
+        """Wait until every row is acknowledged."""
+        for thread in self._threads:
+            thread.join(PATIENCE_S)
+        assert [] == self.failures
+        assert len(self._rows) == len(self.answers)
+        return self
+
+    def run(self) -> "Load":
+        """From start to finish."""
+        return self.start().finish()
+
+    def _work(self, client: Client) -> None:
+        try:
+            while (row := self._next()) is not None:
+                while not self._try(client, row):
+                    time.sleep(PAUSE_S)
+        except BaseException as error:
+            self._note(lambda: self.failures.append(repr(error)))
+        finally:
+            client.close()
+
+    def _next(self) -> Row | None:
+        with self._changed:
+            return next(self._left, None)
+
+    def _try(self, client: Client, row: Row) -> bool:
+        if time.monotonic() > self._deadline:
+            raise TimeoutError(f"row {row.id} was not acknowledged in time")
+        try:
+            answer = client.send(row)
+        except (OSError, http.client.HTTPException):
+            self._note(self._broke)
+            return False
+        if answer.status == 200:
+            self._note(lambda: self.answers.setdefault(row.id, answer.json))
+            return True
+        if answer.status != 503 or "retry-after" not in {name.lower() for name in answer.headers}:
+            raise AssertionError(f"{answer.status} {answer.headers} {answer.body!r}")
+        self._note(lambda: self.refused.update([answer.problem]))
+        return False
+
+    def _broke(self) -> None:
+        self.broken += 1
+
+    def _note(self, change: Callable[[], object]) -> None:
+        with self._changed:
+            change()
+            self._changed.notify_all()

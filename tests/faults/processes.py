@@ -1,0 +1,259 @@
+"""The service and its store as real processes, to be killed, stopped, frozen and started again."""
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psutil
+from redis import Redis
+
+from service import embedded
+from service.store import private
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE_S = 60.0
+"""Bound of every wait. Waits are polls: how long they take decides nothing."""
+
+
+class Answer(NamedTuple):
+    """An HTTP answer."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def problem(self) -> str:
+        """The last word of the problem's type."""
+        return str(self.json["type"]).rpartition(":")[2]
+
+
+def eventually(expected: Any, look: Callable[[], Any]) -> Any:
+    """What ``look`` sees as soon as it is what is expected, else what it saw last."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (seen := look()) != expected and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return seen
+
+
+class Service:
+    """``onepass serve`` in a process of its own, on a free port.
+
+    Args:
+        directory: where its data and its log go.
+        settings: ``ONEPASS_*``, without the prefix.
+    """
+
+    def __init__(self, directory: Path, **settings: object) -> None:
+        directory.mkdir(exist_ok=True)
+        self.data, self.log_file = directory / "data", directory / "service.log"
+        self.settings = {"DATA_DIR": self.data, "PORT": 0, "HOST": "127.0.0.1", **settings}
+        self.port = 0
+        self.process: subprocess.Popen[bytes] | None = None
+        self._children: list[psutil.Process] = []
+
+    # ------------------------------------------------------------ life
+
+    def start(self, **settings: object) -> "Service":
+        """Start it, with further settings for this time only, and wait until it listens."""
+        env = {name: value for name, value in os.environ.items() if not name.startswith("ONEPASS_")}
+        env |= {f"ONEPASS_{name}": str(value) for name, value in {**self.settings, **settings}.items()}
+        begin = self.log_file.stat().st_size if self.log_file.exists() else 0
+        with self.log_file.open("ab") as log:
+            command = [sys.executable, "-m", "service.cli", "serve"]
+            self.process = subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stderr=log)
+        assert eventually(True, lambda: self._listens(begin)), self.log  # noqa: FBT003
+        return self
+
+    def _listens(self, begin: int) -> bool:
+        said = re.search(r"running on http://[\d.]+:(\d+)", self.log[begin:])
+        if said is None:
+            assert self.process is not None
+            assert self.process.poll() is None, self.log[begin:]
+            return False
+        self.port = int(said[1])
+        self._children = psutil.Process(self.process.pid).children() if self.process else []
+        return True
+
+    def kill(self) -> None:
+        """Kill -9."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def died(self) -> int:
+        """Wait until it has ended by itself; its exit status."""
+        assert self.process is not None
+        return self.process.wait(PATIENCE_S)
+
+    def terminate(self) -> None:
+        """Ask it to stop."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+
+    def stop(self) -> int:
+        """Ask it to stop and wait; its exit status."""
+        self.terminate()
+        return self.died()
+
+    def end(self) -> None:
+        """Leave nothing behind, whatever happened."""
+        if self.process is not None and self.process.poll() is None:
+            with contextlib.suppress(psutil.Error):
+                self._children += psutil.Process(self.process.pid).children()
+            self.process.kill()
+            self.process.wait()
+        _, left = psutil.wait_procs(self._children, 10)  # they end with their parent
+        for child in left:
+            child.kill()
+
+    # ------------------------------------------------------------ its private store
+
+    @property
+    def store_url(self) -> str:
+        url = self.settings.get("REDIS_URL")
+        return f"unix://{embedded._socket_path(self.data.absolute())}" if url is None else str(url)
+
+    def store_process(self) -> psutil.Process:
+        """The server it has started."""
+        assert self.process is not None
+        children = psutil.Process(self.process.pid).children()
+        (server,) = (child for child in children if child.name() in {"redis-server", "valkey-server"})
+        return server
+
+    # ------------------------------------------------------------ what it says
+
+    @property
+    def log(self) -> str:
+        return self.log_file.read_text() if self.log_file.exists() else ""
+
+    def request(self, method: str, path: str, body: object = None, timeout: float = PATIENCE_S) -> Answer:
+        """One request on a connection of its own; bytes are sent as they are, all else as JSON."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        try:
+            data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+            kind = "application/octet-stream" if isinstance(body, bytes) else "application/json"
+            connection.request(method, path, data, {"Content-Type": kind})
+            answer = connection.getresponse()
+            return Answer(answer.status, dict(answer.getheaders()), answer.read())
+        finally:
+            connection.close()
+
+    def get(self, path: str) -> Any:
+        answer = self.request("GET", path)
+        assert 200 == answer.status, answer.body
+        return answer.json
+
+    def create(self, name: str = "m", **config: object) -> None:
+        """Create a model, or find it."""
+        body = {"algorithm": "dfop", "task": "classification", **config}
+        answer = self.request("PUT", f"/models/{name}", body)
+        assert answer.status in {200, 201}, answer.body
+
+    def state(self, name: str = "m") -> bytes:
+        """The exported state at the head of the log."""
+        answer = self.request("GET", f"/models/{name}/state?consistency=strong")
+        assert 200 == answer.status, answer.body
+        return answer.body
+
+    def metric(self, name: str) -> float:
+        """One of the counters or gauges without labels."""
+        found = re.search(rf"^onepass_{name}(?:_total)? (\S+)$", self.request("GET", "/metrics").body.decode(), re.M)
+        assert found is not None
+        return float(found[1])
+
+
+class Store:
+    """A Redis or Valkey server of the test's own, on a socket in a short directory.
+
+    Args:
+        durability: appendfsync.
+    """
+
+    def __init__(self, durability: str = "always") -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="op-"))
+        self.data, self.socket = self.directory / "data", self.directory / "s"
+        self.data.mkdir()
+        self.durability = durability
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"unix://{self.socket}"
+
+    def start(self) -> "Store":
+        """Start it on what its directory holds."""
+        options = {
+            "port": "0",
+            "unixsocket": str(self.socket),
+            "dir": str(self.data),
+            "save": "",
+            "appendonly": "yes",
+            "appendfsync": self.durability,
+            "aof-use-rdb-preamble": "no",
+            "enable-debug-command": "yes",
+        }
+        command = [embedded._find_server(), *(part for name, value in options.items() for part in (f"--{name}", value))]
+        with (self.directory / "log").open("ab") as log:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        assert "up" == eventually("up", lambda: private.state(self.socket))
+        return self
+
+    def kill(self) -> None:
+        """Kill -9."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> None:
+        """Let it end as an operator would."""
+        assert self.process is not None
+        self.process.terminate()
+        self.process.wait()
+
+    def freeze(self) -> None:
+        """Stop it in the middle of whatever it does; it keeps its connections."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGCONT)
+
+    def copy(self) -> Path:
+        """A copy of its data, taken while it does not run."""
+        place = Path(tempfile.mkdtemp(prefix="copy-", dir=self.directory)) / "data"
+        shutil.copytree(self.data, place)
+        return place
+
+    def put_back(self, copy: Path) -> None:
+        """Let an older copy take the place of its data."""
+        shutil.rmtree(self.data)
+        shutil.copytree(copy, self.data)
+
+    def client(self) -> Redis:
+        """A connection to look inside."""
+        return Redis(unix_socket_path=str(self.socket))
+
+    def end(self) -> None:
+        """Leave nothing behind."""
+        if self.process is not None and self.process.poll() is None:
+            self.thaw()
+            self.kill()
+        shutil.rmtree(self.directory, ignore_errors=True)

@@ -1,0 +1,143 @@
+"""The judge: what a model has to be, computed from its log by a single machine in the test's own process."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import hiredis
+
+from core.config import Config
+from core.entry import Rows
+from core.linalg import single_threaded
+from core.machine import Machine
+from core.seal import unseal
+from service.store import codec
+from service.store.catalog import Catalog, ModelMeta
+from service.store.connection import Connection
+from service.store.keys import ModelKeys
+from service.store.log import Log, RawEntry, _entry
+from tests.faults.load import Load, Row
+from tests.faults.processes import Service
+
+LEARNT = ("prediction", "loss", "version", "rows")
+
+
+class Replayed(NamedTuple):
+    """A machine after its log, and what it said on the way.
+
+    Attributes:
+        machine: at the head.
+        learned: how often each id was learned.
+        answers: id -> what its first request has to be answered.
+    """
+
+    machine: Machine
+    learned: Counter[str]
+    answers: dict[str, dict[str, Any]]
+
+
+def meta(url: str, name: str = "m") -> ModelMeta:
+    """What the store says of a model."""
+
+    async def read() -> ModelMeta | None:
+        connection = Connection(url, 10)
+        try:
+            return await Catalog(connection).read(name)
+        finally:
+            await connection.close()
+
+    found = asyncio.run(read())
+    assert found is not None
+    return found
+
+
+def whole_log(url: str, name: str = "m") -> list[RawEntry]:
+    """Every entry of a log that has not been trimmed."""
+    found = meta(url, name)
+
+    async def read() -> list[RawEntry]:
+        connection = Connection(url, 10)
+        try:
+            more = await Log(connection).read_after(name, found.incarnation, 0, found.incarnation, 2**30, 10**6)
+        finally:
+            await connection.close()
+        assert "ok" == more.code
+        assert more.complete
+        return list(more.entries)
+
+    return asyncio.run(read())
+
+
+def history(data: Path, name: str, incarnation: str) -> list[RawEntry]:
+    """Every entry ever appended to a log, trimmed or not: the store's append-only file has them all."""
+    key = ModelKeys(name, incarnation).log.encode()
+    files = sorted(data.glob("appendonlydir/*.incr.aof")) or [data / "appendonly.aof"]
+    found: list[RawEntry] = []
+    for file in files:
+        reader = hiredis.Reader()
+        reader.feed(file.read_bytes())
+        while (command := reader.gets()) is not False:
+            if command[0].upper() == b"XADD" and command[1] == key:
+                at = 2
+                found.append(_entry([command[at], command[at + 1 :]]))
+    return found
+
+
+def replay(config: Config, entries: Iterable[RawEntry], machine: Machine | None = None) -> Replayed:
+    """Apply a log entry by entry, with one machine and nothing else."""
+    single_threaded()
+    machine = Machine(config) if machine is None else machine
+    learned: Counter[str] = Counter()
+    answers: dict[str, dict[str, Any]] = {}
+    for raw in entries:
+        entry = codec.entry(raw)
+        for segment, outcome in zip(entry.segments, machine.apply(entry), strict=True):
+            if not isinstance(segment, Rows):
+                continue
+            learned.update(identity for row, identity in enumerate(segment.ids) if row not in segment.skip)
+            for identity, blob in codec.answers(entry.version, segment, outcome):
+                answers[identity.removeprefix("i:")] = _learnt(codec.decode_answer(blob))
+    return Replayed(machine, Counter({i.removeprefix("i:"): n for i, n in learned.items()}), answers)
+
+
+def _learnt(answer: codec.Answer) -> dict[str, Any]:
+    return dict(zip(LEARNT, (answer.predictions[0], answer.losses[0], answer.version, answer.rows), strict=True))
+
+
+def learnt(body: dict[str, Any]) -> dict[str, Any]:
+    """What an acknowledgement says of the row."""
+    return {name: body[name] for name in LEARNT}
+
+
+def stamp(state: bytes) -> dict[str, Any]:
+    """Where a state was taken."""
+    return dict(unseal(state)[1]["stamp"])
+
+
+def bare(state: bytes) -> bytes:
+    """A state without the stamp: equal for models that learned the same."""
+    return Machine.from_bytes(state)[0].to_bytes()
+
+
+def judge(service: Service, entries: Sequence[RawEntry], rows: Sequence[Row], *loads: Load, name: str = "m") -> None:
+    """Every row is in exactly once, every answer is the serial one, and so is every bit of the state."""
+    config = Config.parse(codec.config(meta(service.store_url, name).config))
+    serial = replay(config, entries)
+    state = service.state(name)
+    assert Counter(row.id for row in rows) == serial.learned
+    assert len(rows) == service.get(f"/models/{name}")["rows"]
+    for load in loads:
+        assert {i: serial.answers[i] for i in load.answers} == {i: learnt(a) for i, a in load.answers.items()}
+    assert serial.machine.to_bytes(stamp(state)) == state
+    assert (len(entries), entries[-1].uid) == (stamp(state)["version"], stamp(state)["uid"])
+
+
+def repeat(service: Service, rows: Sequence[Row], load: Load, clients: int = 8, name: str = "m") -> None:
+    """Rows sent once more are known, and answered with their first answers."""
+    before = service.state(name)
+    again = Load([service], rows, clients, name).run()
+    assert {True} == {answer["duplicate"] for answer in again.answers.values()}
+    assert {row.id: learnt(load.answers[row.id]) for row in rows} == {i: learnt(a) for i, a in again.answers.items()}
+    assert before == service.state(name)

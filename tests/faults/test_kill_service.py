@@ -1,0 +1,45 @@
+"""Kill -9 of the service while it learns."""
+
+import random
+
+import pytest
+
+from tests.faults.load import Load, rows
+from tests.faults.replay import history, judge, meta, repeat, whole_log
+
+pytestmark = pytest.mark.faults
+COUNT = 2000
+
+
+def _killed_under_load(service, table, kills, seed):
+    service.start()
+    service.create()
+    load = Load([service], table).start()
+    for moment in sorted(random.Random(seed).sample(range(100, COUNT - 200), kills)):
+        load.acknowledged(moment)
+        service.kill()
+        service.start()
+    load.finish()
+    assert load.broken >= kills
+    return load
+
+
+def test_what_was_acknowledged_before_a_kill_is_in_exactly_once(serve):
+    """Killed three times under load, every row is learned once and the state is the serial replay of the log."""
+    service, table = serve(SNAPSHOT_MIN_KB=10**6, DURABILITY="everysec"), rows(COUNT, 1)
+    load = _killed_under_load(service, table, 3, seed=1)
+    judge(service, whole_log(service.store_url), table, load)
+    repeat(service, table, load)
+
+
+def test_recovery_goes_through_a_snapshot_and_the_tail(serve):
+    """Killed while snapshots are taken and the log is trimmed, the state is that of all entries there ever were."""
+    service, table = serve(SNAPSHOT_MIN_KB=1, SNAPSHOTS_KEPT=1), rows(COUNT, 2)
+    load = _killed_under_load(service, table, 2, seed=2)
+    found = meta(service.store_url)
+    judge(service, history(service.data, "m", found.incarnation), table, load)
+    assert service.get("/models/m/snapshots")["snapshots"]
+    service.kill()
+    service.start()
+    judge(service, history(service.data, "m", found.incarnation), table, load)
+    repeat(service, table, load)

