@@ -7,8 +7,7 @@ row segments that need no special care are learned as one block, which changes n
 a block is its rows) and depends on the entry only, so that every replica does the same.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,27 +17,13 @@ from core.config import Config
 from core.entry import Entry, Label, Learned, Outcome, Refused, Replaced, Reset, Restore, Rows, Segment, Told
 from core.features import Encoder, Feature, Schema, parse_features
 from core.labels import LabelSet
-from core.model import Floats, Header, Ints, Learner, Prediction, Weights
+from core.model import Floats, Header, Learner, Prediction, Weights
 from core.prequential import ClassificationMetrics, RegressionMetrics, classification_batch, regression_batch
+from core.scored import Scored, joined, of_classes
 from core.seal import seal, unseal
 
 LOSS_MAX = 1e300
 """Squared errors are reported up to here, so that every number in an answer is finite."""
-
-
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """Rows after test-then-train, as arrays.
-
-    Attributes:
-        predicted: class indices (-1: none), or numbers; what was told for tracked rows.
-        truth: class indices, or numbers.
-        p_true: probability given to the true label, NaN where there was none; empty for regression.
-    """
-
-    predicted: NDArray[Any]
-    truth: NDArray[Any]
-    p_true: Floats
 
 
 class Machine:
@@ -182,13 +167,19 @@ class Machine:
 
     def _admit(self, rows: Rows) -> Refused | None:
         """Fix the space if this segment proposes it; refuse what earlier entries have made impossible."""
-        if self.schema is None and rows.names is not None:
-            self._fix_space([Feature(name) for name in rows.names])
-        if self.schema is None or rows.space != self.schema.id:
+        schema = self.schema
+        if schema is None and rows.names is not None:
+            schema = Schema([Feature(name) for name in rows.names])
+        if schema is None or rows.space != schema.id:
             return Refused("the model's features are no longer those the rows were sent with")
-        if self.config.task == "regression":
-            return None
-        return self._admit_labels(list(rows.y))
+        if self.config.task == "classification":
+            skip = set(rows.skip)
+            refused = self._admit_labels([label for at, label in enumerate(rows.y) if at not in skip])
+            if refused is not None:
+                return refused
+        if self.schema is None:
+            self._fix_space(schema.features)
+        return None
 
     def _admit_labels(self, labels: Sequence[Any]) -> Refused | None:
         seen = LabelSet.from_header(self.labels.to_header())
@@ -206,6 +197,8 @@ class Machine:
     # ---------------------------------------------------------------- test, then train
 
     def _learn(self, raw: Floats, labels: Any, discounts: Floats | None, told: list[Told | None] | None) -> Scored:
+        if self.schema is None or raw.shape != (len(labels), len(self.schema.features)):
+            raise ValueError(f"rows of shape {raw.shape} with {len(labels)} labels are not of this feature space")
         if self.config.task == "regression":
             truth = np.asarray(labels, dtype=np.float64)
             predicted = self._train(raw, truth, discounts).value
@@ -239,9 +232,9 @@ class Machine:
                 chunk = slice(start, stop)
                 given = None if discounts is None else discounts[chunk]
                 prediction = self._train(raw[chunk], truth[chunk], given)
-                parts.append(_scored(prediction, truth[chunk]))
+                parts.append(of_classes(prediction, truth[chunk]))
             start = stop
-        return parts[0] if len(parts) == 1 else _joined(parts)
+        return parts[0] if len(parts) == 1 else joined(parts)
 
     def _learn_first_of_class(self, raw: Floats, label: Label, discounts: Floats | None, row: int) -> Scored:
         if self.encoder is None or self.learner is None:
@@ -326,39 +319,74 @@ class Machine:
         parts = {"metrics": self.metrics, "encoder": self.encoder, "learner": self.learner}
         arrays: dict[str, NDArray[Any]] = {}
         state: Header = {"rows": self.rows, "labels": self.labels.to_header()}
-        state["features"] = None if self.schema is None else [feature.to_json() for feature in self.schema.features]
+        state["features"] = self._features()
         for part, holder in parts.items():
             if holder is not None:
                 own, state[part] = holder.to_arrays()
                 arrays.update({f"{part}.{name}": array for name, array in own.items()})
         return seal(arrays, {"config": self.config.to_json(), "stamp": dict(stamp or {}), "state": state})
 
+    def _features(self) -> list[Any] | None:
+        return None if self.schema is None else [feature.to_json() for feature in self.schema.features]
+
     @classmethod
-    def from_bytes(cls, data: bytes) -> "tuple[Machine, dict[str, Any]]":
+    def from_bytes(
+        cls, data: bytes, admit: Callable[[Config, Schema], None] = lambda _config, _schema: None
+    ) -> "tuple[Machine, dict[str, Any]]":
         """A machine and its stamp from sealed bytes.
+
+        Args:
+            data: what ``to_bytes`` gave.
+            admit: asked before anything is allocated for a feature space; raises what it wants where it is too large.
 
         Raises:
             ValueError: corrupt, of another format version, or not a state that this configuration can have.
         """
         arrays, header = unseal(data)
         try:
-            machine = cls(Config.parse(header["config"]))
-            machine._load(arrays, header["state"])
+            config, state = Config.parse(header["config"]), header["state"]
+            features = config.features
+            if features is None and state["features"] is not None:
+                features = parse_features(state["features"])
+            if features is not None:
+                admit(config, Schema(features))
+            machine = cls(config)
+            machine._load(arrays, state, features)
             return machine, dict(header["stamp"])
         except (KeyError, TypeError, IndexError, AttributeError) as error:
             raise ValueError(f"state is not one of a model: {error!r}") from error
 
-    def _load(self, arrays: Mapping[str, NDArray[Any]], state: Header) -> None:
-        if self.schema is None and state["features"] is not None:
-            self._fix_space(parse_features(state["features"]))
-        self.rows = int(state["rows"])
-        self.labels = LabelSet.from_header(state["labels"])
+    def _load(self, arrays: Mapping[str, NDArray[Any]], state: Header, features: Sequence[Feature] | None) -> None:
+        if self.schema is None and features is not None:
+            self._fix_space(features)
         parts = {"metrics": self.metrics, "encoder": self.encoder, "learner": self.learner}
-        for part, holder in parts.items():
-            if holder is not None:
-                start = len(part) + 1
-                own = {name[start:]: array for name, array in arrays.items() if name.startswith(f"{part}.")}
-                holder.load_arrays(own, state[part])
+        held = {part: holder for part, holder in parts.items() if holder is not None}
+        if state["features"] != self._features() or any(name.partition(".")[0] not in held for name in arrays):
+            raise ValueError("the state is of another feature space")
+        self.labels = LabelSet.from_header(state["labels"])
+        for part, holder in held.items():
+            start = len(part) + 1
+            own = {name[start:]: array for name, array in arrays.items() if name.startswith(f"{part}.")}
+            holder.load_arrays(own, state[part])
+        self.rows = state["rows"]
+        self._check_together()
+
+    def _check_together(self) -> None:
+        """Parts that are each a state of their own must be of one and the same model."""
+        rows, classes = self.metrics.rows, len(self.labels)
+        if type(self.rows) is not int or self.rows != rows or (rows > 0 and self.learner is None):
+            raise ValueError("the rows of the parts differ")
+        declared = self.config.labels
+        if declared is not None and any(LabelSet(declared).index(label) < 0 for label in self.labels.labels):
+            raise ValueError("a class is not one of the declared labels")
+        if self.config.task == "regression" and classes:
+            raise ValueError("a regression has no classes")
+        if self.schema is None or self.config.task == "regression":
+            return
+        shares = self.predict(np.zeros((1, len(self.schema.names)))).probabilities
+        metrics_classes = self.metrics.classes if isinstance(self.metrics, ClassificationMetrics) else 0
+        if metrics_classes != classes or (shares is not None and shares.shape[1] != classes):
+            raise ValueError("the classes of the parts differ")
 
 
 def _alike(first: Segment, other: Segment) -> bool:
@@ -368,18 +396,4 @@ def _alike(first: Segment, other: Segment) -> bool:
         and isinstance(other, Rows)
         and (first.discounts is None) == (other.discounts is None)
         and not first.skip
-    )
-
-
-def _scored(prediction: Prediction, truth: Ints) -> Scored:
-    shares = prediction.probabilities
-    p_true = np.full(len(truth), np.nan) if shares is None else shares[np.arange(len(truth)), truth]
-    return Scored(prediction.value, truth, p_true)
-
-
-def _joined(parts: Sequence[Scored]) -> Scored:
-    return Scored(
-        np.concatenate([part.predicted for part in parts]),
-        np.concatenate([part.truth for part in parts]),
-        np.concatenate([part.p_true for part in parts]),
     )

@@ -206,6 +206,11 @@ class ClassificationMetrics:
             counts = np.hstack([counts, np.zeros((6, classes - counts.shape[1]))])
         return counts, grown(self._ring, rows, WINDOW), grown(self._history, rows // STRIDE_FIRST, POINTS_MAX)
 
+    @property
+    def classes(self) -> int:
+        """Number of classes known when the last row was scored."""
+        return int(self._counts.shape[1])
+
     def mark(self, row: int, kind: str, **extra: Any) -> None:
         """Remember that something (a drift, a switch, a reset) happened after ``row`` rows."""
         self._marks.add(row, kind, **extra)

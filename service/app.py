@@ -55,6 +55,7 @@ def create_app(lifespan: Lifespan | None = None) -> FastAPI:
         version=version("onepass"),
         description=describe.INTRO,
         openapi_tags=describe.TAGS,
+        telemetry={"tracing": False, "metrics": False, "logs": False},
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,

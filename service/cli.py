@@ -51,10 +51,11 @@ def _print_settings(settings: Settings) -> int:
     ]
     names, values = (max(len(row[at]) for row in rows) for at in (0, 1))
     width = min(shutil.get_terminal_size((COLUMNS_MAX, 24)).columns, COLUMNS_MAX)
-    print(f"{'SETTING':<{names}}  {'VALUE':<{values}}  DEFAULT")
+    lines = [f"{'SETTING':<{names}}  {'VALUE':<{values}}  DEFAULT"]
     for name, value, default, meaning in rows:
-        print(f"{name:<{names}}  {value:<{values}}  {default}")
-        print(textwrap.fill(meaning, width, initial_indent="    ", subsequent_indent="    "))
+        lines.append(f"{name:<{names}}  {value:<{values}}  {default}")
+        lines.append(textwrap.fill(meaning, width, initial_indent="    ", subsequent_indent="    "))
+    print("\n".join(lines))
     return 0
 
 
@@ -104,6 +105,7 @@ def _serve(settings: Settings, options: argparse.Namespace) -> int:
             backlog=2048,
         )
     )
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn raises it again after it has stopped in good order
     if options.until_eof:
         threading.Thread(target=_stop_at_eof, daemon=True).start()
     try:

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from core.problems import Invalid, Problem
 from service.errors import NotJson, TooLarge, WrongMedia
@@ -56,18 +56,21 @@ async def read(request: Request, limit: int) -> bytes:
         TooLarge: over the limit, as announced or as it arrives.
     """
     announced = request.headers.get("content-length")
-    if announced is not None and announced.isdecimal():
-        if int(announced) > limit:
-            raise too_large(limit)
-        return await request.body()
+    if announced is not None and announced.isdecimal() and int(announced) > limit:
+        raise too_large(limit)
     parts: list[bytes] = []
     size = 0
-    async for part in request.stream():
+    while True:  # request.stream() would do the same through two generators, which costs more than learning a row
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        part: bytes = message.get("body", b"")
         size += len(part)
         if size > limit:
             raise too_large(limit)
         parts.append(part)
-    return b"".join(parts)
+        if not message.get("more_body", False):
+            return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def too_large(limit: int) -> TooLarge:
@@ -143,6 +146,8 @@ def _not_json(body: bytes, error: Exception) -> NotJson:
         problems = []
     if problems:
         return NotJson("the body is not JSON: it holds NaN or Infinity", problems)
+    if isinstance(error, RecursionError):
+        return NotJson("the body is not JSON that can be read: it is nested too deep")
     place = re.search(r"\(byte (\d+)\)", str(error))
     return NotJson(f"the body is not JSON{f' (byte {place[1]})' if place else ''}")
 

@@ -1,5 +1,6 @@
 """What every handler is given, and how a request's freshness and paging are read."""
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
@@ -12,6 +13,9 @@ from service.runtime.engine import Engine, Freshness
 
 LIMIT_MAX = 1000
 LIMIT = 100
+DIGITS_MAX = 20
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+"""What a model may be called."""
 
 
 class Telemetry(Protocol):
@@ -58,7 +62,7 @@ def whole(text: str | None, field: str, default: int, low: int = 0, high: int = 
     """
     if text is None:
         return default
-    if not text.isascii() or not text.isdigit() or not low <= int(text[:20]) <= high:
+    if not text.isascii() or not text.isdigit() or len(text) > DIGITS_MAX or not low <= int(text) <= high:
         raise Invalid.of(field, "is not a whole number in range", f">= {low} and <= {high}")
     return int(text)
 
@@ -74,14 +78,19 @@ def page(request: Request) -> tuple[int, str | None]:
 
 
 def known_queries(request: Request, *names: str) -> None:
-    """Refuse query parameters that a route does not know.
+    """Refuse query parameters that a route does not know, and any that is given twice.
 
     Raises:
         Invalid: naming them.
     """
-    for name in request.query_params:
+    if not request.scope["query_string"]:
+        return
+    given = [name for name, _ in request.query_params.multi_items()]
+    for name in given:
         if name not in names:
-            raise Invalid.of(name, "is not a query parameter of this route", list(names))
+            raise Invalid.of(name[:200], "is not a query parameter here", list(names))
+        if given.count(name) > 1:
+            raise Invalid.of(name, "is given twice")
 
 
 def iso(time_ms: int) -> str:

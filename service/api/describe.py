@@ -306,6 +306,11 @@ def _parameters(route: str) -> list[dict[str, Any]]:
     return found
 
 
+def queries(route: str) -> tuple[str, ...]:
+    """Names of the query parameters a route knows."""
+    return tuple(parameter["name"] for parameter in _parameters(route) if parameter["in"] == "query")
+
+
 def _query(name: str, schema: dict[str, Any], text: str) -> dict[str, Any]:
     return {"name": name, "in": "query", "required": False, "schema": schema, "description": text}
 

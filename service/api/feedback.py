@@ -210,8 +210,8 @@ async def feedback_batch(ctx: Context, request: Request) -> Response:
     try:
         rows = _rows(intake, batch, kind, ids)
     except (Invalid, Conflict, Clash) as error:
-        labels = _bare(intake, batch.labels, batch.label_place, error) if ids else []
-        reply = await _batch_again(ctx, replica, ids, digests or _digests(labels), error)
+        reply = await _batch_again(ctx, replica, intake, batch, ids, digests, error)
+        labels = _bare(intake, batch.labels, batch.label_place, error)
     else:
         labels = rows.y
         if ids and not digests:
@@ -308,14 +308,21 @@ async def _refuse_other_labels(ctx: Context, replica: Replica, ids: Sequence[str
 
 
 async def _batch_again(
-    ctx: Context, replica: Replica, ids: tuple[str, ...], digests: tuple[str, ...], error: Exception
+    ctx: Context,
+    replica: Replica,
+    intake: Intake,
+    batch: Batch,
+    ids: tuple[str, ...],
+    digests: tuple[str, ...],
+    error: Exception,
 ) -> Reply:
     """A batch that does not validate (any more): the first answers, if every id of it has been seen."""
     found = await ctx.engine.store.log.lookup(replica.name, replica.incarnation, ids) if ids else [None]
     known = [seen for seen in found if seen is not None]
     if len(known) < len(found):
         raise error
-    if any(seen.digest != digest for seen, digest in zip(known, digests, strict=True)):
+    given = digests or _digests(_bare(intake, batch.labels, batch.label_place, error))
+    if any(seen.digest != digest for seen, digest in zip(known, given, strict=True)):
         raise Clash(OTHER)
     pairs = zip(ids, known, strict=True)
     return _repeated(len(ids), [(row, await _first_answer(ctx, replica, *pair)) for row, pair in enumerate(pairs)])

@@ -48,7 +48,7 @@ class Keys:
         clock: seconds, monotonic.
 
     Raises:
-        ValueError: a key that is not NAME:SECRET:SCOPES[:MODELS]; the secret is not echoed.
+        ValueError: a key that is not NAME:SECRET:SCOPES[:MODELS], or one secret for two; it is not echoed.
     """
 
     def __init__(self, text: str, rate_per_s: float, clock: Callable[[], float]) -> None:
@@ -57,25 +57,48 @@ class Keys:
         for at, part in enumerate(item.strip() for item in text.split(",")):
             if part:
                 secret, key = _parse(part, at)
+                if _digest(secret) in self._keys:
+                    raise ValueError(f"ONEPASS_API_KEYS: key {at + 1} has the secret of a key before it")
+                key.tokens, key.refilled_at = max(1.0, rate_per_s), clock()
                 self._keys[_digest(secret)] = key
 
-    def check(self, headers: Mapping[str, str], scope: str, model: str | None) -> Key | None:
-        """The key of a request, or None where no keys are configured.
+    def check(self, headers: Mapping[str, str], scope: str, model: str | None) -> None:
+        """Let a request in, and count it; once per request.
 
         Raises:
             Unauthorized, Forbidden, TooManyRequests: the request may not go on.
+        """
+        key = self.caller(headers)
+        if key is not None:
+            self._spend(key)
+        self.allow(headers, scope, model)
+
+    def caller(self, headers: Mapping[str, str]) -> Key | None:
+        """The key of a request, or None where no keys are configured.
+
+        Raises:
+            Unauthorized: keys are configured, and this is none of them.
         """
         if not self._keys:
             return None
         key = self._keys.get(_digest(_secret(headers)))
         if key is None:
             raise Unauthorized("send a known key as 'Authorization: Bearer SECRET' or 'X-API-Key: SECRET'")
-        self._spend(key)
+        return key
+
+    def allow(self, headers: Mapping[str, str], scope: str, model: str | None) -> None:
+        """Whether the key of a request that is in allows this, too.
+
+        Raises:
+            Unauthorized, Forbidden: it does not.
+        """
+        key = self.caller(headers)
+        if key is None:
+            return
         if key.level < SCOPES[scope]:
             raise Forbidden(f"key {key.name} lacks the scope {scope}")
         if model is not None and not key.allows(model):
             raise Forbidden(f"key {key.name} may not touch this model")
-        return key
 
     def _spend(self, key: Key) -> None:
         if self._rate_per_s <= 0:

@@ -15,7 +15,8 @@ from core.labels import key
 from core.machine import Machine
 from core.problems import Invalid, Problem
 from service.api import bodies
-from service.api.context import Context, freshness, iso, page
+from service.api.context import LIMIT_MAX, NAME, Context, freshness, iso, page, whole
+from service.api.keys import Key
 from service.api.schemas import (
     Model,
     ModelList,
@@ -63,11 +64,25 @@ async def create(ctx: Context, request: Request) -> Response:
 async def listing(ctx: Context, request: Request) -> Response:
     """A page of models; models the key may not touch are left out."""
     limit, cursor = page(request)
-    caller = ctx.keys.check(request.headers, "read", None)
-    names, following = await ctx.engine.hub.names(limit, cursor)
-    allowed = [name for name in names if caller is None or caller.allows(name)]
-    models = [found for name in allowed if (found := await _summary(ctx, name)) is not None]
+    if cursor is not None and NAME.fullmatch(cursor) is None:
+        raise Invalid.of("cursor", "is not a cursor of this list")
+    names, following = await _visible(ctx, ctx.keys.caller(request.headers), limit, cursor)
+    models = [found for name in names if (found := await _summary(ctx, name)) is not None]
     return answer(ModelList(models, following))
+
+
+async def _visible(ctx: Context, caller: Key | None, limit: int, cursor: str | None) -> tuple[list[str], str | None]:
+    """A page of the names that a key may know of; the cursor is one of them, too."""
+    if caller is None or not caller.models:
+        return await ctx.engine.hub.names(limit, cursor)
+    found: list[str] = []
+    while True:
+        names, cursor = await ctx.engine.hub.names(LIMIT_MAX, cursor)
+        found += [name for name in names if caller.allows(name)]
+        if len(found) > limit:
+            return found[:limit], found[limit - 1]
+        if cursor is None:
+            return found, None
 
 
 async def _summary(ctx: Context, name: str) -> Summary | None:
@@ -187,7 +202,9 @@ async def import_state(ctx: Context, request: Request) -> Response:
     bodies.media_type(request, STATE_TYPES)
     body = await bodies.read(request, ctx.engine.bounds.body_bytes_max)
     try:
-        loaded, _ = await asyncio.to_thread(Machine.from_bytes, body)
+        loaded, _ = await asyncio.to_thread(Machine.from_bytes, body, ctx.engine.hub.admit)
+    except Invalid:
+        raise
     except ValueError as error:
         raise Invalid.of("body", f"is not a state that can be taken over: {error}") from error
     name = request.path_params["name"]
@@ -213,7 +230,8 @@ async def weights(ctx: Context, request: Request) -> Response:
     if found is None:
         raise Clash(f"{machine.config.algorithm} is not a linear model: it has no weights")
     columns = _columns(request.query_params.get("names"), machine.schema.columns)
-    keep = _sparsity(request.query_params.get("sparsity"), len(columns))
+    most = len(columns)
+    keep = whole(request.query_params.get("sparsity"), "sparsity", most, 1, most)
     regression = machine.config.task == "regression"
     outputs = ["value"] if regression else [key(label) for label in machine.labels.labels]
     named = {
@@ -229,18 +247,10 @@ def _columns(names: str | None, known: tuple[str, ...]) -> list[int]:
         return list(range(len(known)))
     place = {name: at for at, name in enumerate(known)}
     asked = names.split(",")
-    strange = [name for name in asked if name not in place]
+    strange = [at for at, name in enumerate(asked) if name not in place]
     if strange:
-        raise Invalid(*(Problem("names", f"{name[:200]} is not a column", list(known[:100])) for name in strange[:20]))
+        raise Invalid(*(Problem(f"names[{at}]", "is not a column", list(known[:100])) for at in strange[:20]))
     return [place[name] for name in asked]
-
-
-def _sparsity(text: str | None, most: int) -> int:
-    if text is None:
-        return most
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= most:
-        raise Invalid.of("sparsity", "is not a whole number in range", f">= 1 and <= {most}")
-    return int(text)
 
 
 def _largest(columns: tuple[str, ...], row: Any, wanted: list[int], keep: int) -> dict[str, float]:

@@ -36,7 +36,7 @@ async def predict_row(ctx: Context, request: Request) -> Response:
     ask = bodies.decode(body, _rows)
     bodies.refuse_repeated(body, len(ask.features) + 1 + ask.track + ask.explain)
     if ask.track:
-        ctx.keys.check(request.headers, "learn", request.path_params["name"])
+        ctx.keys.allow(request.headers, "learn", request.path_params["name"])
     replica = await engine.replica(request.path_params["name"], freshness(request))
     intake = Intake(engine.hub, replica)
     raw = intake.known_schema().row(ask.features, intake.missing_allowed)
@@ -137,7 +137,8 @@ def _explain(machine: Machine, raw: Floats, prediction: Prediction) -> dict[str,
     output = 0 if machine.config.task == "regression" else int(prediction.value[0])
     if output < 0:
         return {"bias": 0.0, "contributions": {}}
-    parts = np.clip(weights.coefficients[output] * machine.encoder.encode(raw)[0], -1e300, 1e300)
+    with np.errstate(over="ignore"):
+        parts = np.clip(weights.coefficients[output] * machine.encoder.encode(raw)[0], -1e300, 1e300)
     contributions = dict(zip(machine.schema.columns, parts.tolist(), strict=True))
     explained: dict[str, Any] = {"bias": float(weights.bias[output]), "contributions": contributions}
     if machine.config.task == "classification":

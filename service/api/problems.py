@@ -43,6 +43,8 @@ STATUS: dict[type[Exception], int] = {
     NotReached: 504,
 }
 MEDIA = "application/problem+json"
+DETAIL_MAX, FIELD_MAX = 2000, 300
+"""Characters; a field is named as the client wrote it, and clients write what they like."""
 
 
 def status_of(error: Exception) -> int:
@@ -81,9 +83,9 @@ def render(
         "type": f"urn:onepass:problem:{slug}",
         "title": HTTPStatus(status).phrase,
         "status": status,
-        "detail": detail,
+        "detail": detail[:DETAIL_MAX],
         **(extra or {}),
-        "errors": [{"field": p.field, "problem": p.problem, "allowed": p.allowed} for p in problems],
+        "errors": [{"field": p.field[:FIELD_MAX], "problem": p.problem, "allowed": p.allowed} for p in problems],
     }
     return Response(msgspec.json.encode(body), status, headers, MEDIA)
 

@@ -5,7 +5,6 @@ else stands between a request and its handler.
 """
 
 import logging
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from time import perf_counter
@@ -17,14 +16,15 @@ from starlette.responses import Response
 
 from core.problems import Invalid
 from service.api import describe, feedback, health, models, predict
-from service.api.context import Context
+from service.api.context import NAME, Context, known_queries
 from service.api.problems import disconnected, problem, status_of
 from service.errors import NotFound
 
 logger = logging.getLogger(__name__)
 
 Handler = Callable[[Context, Request], Awaitable[Response]]
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+PROBED = ("/healthz", "/readyz", "/metrics")
+"""Asked by machines that may add queries of their own."""
 Scope = Literal["public", "read", "learn", "admin"]
 
 
@@ -81,9 +81,13 @@ def _bad_name(route: Route) -> Exception:
     return NotFound("there is no model of this name: it is not one a model can have")
 
 
+HOT = ("/models/{name}/feedback", "/models/{name}/predict")
+"""Tried first: the router goes through its routes one by one."""
+
+
 def install(app: FastAPI) -> None:
     """Add every route to the app; the handlers' context is found in ``app.state.context``."""
-    for route in ROUTES:
+    for route in sorted(ROUTES, key=lambda route: route.path not in HOT):
         app.add_api_route(
             route.path,
             _endpoint(route),
@@ -98,15 +102,19 @@ def install(app: FastAPI) -> None:
 
 
 def _endpoint(route: Route) -> Callable[[Request], Awaitable[Response]]:
+    queries = describe.queries(route.id)
+
     async def endpoint(request: Request) -> Response:
         started = perf_counter()
         context: Context = request.app.state.context
         try:
             name = request.path_params.get("name")
-            if name is not None and NAME.fullmatch(name) is None:
-                raise _bad_name(route)
             if route.scope != "public":
                 context.keys.check(request.headers, route.scope, name)
+            if name is not None and NAME.fullmatch(name) is None:
+                raise _bad_name(route)
+            if route.path not in PROBED:
+                known_queries(request, *queries)
             response = await route.handler(context, request)
         except ClientDisconnect:
             response = disconnected()

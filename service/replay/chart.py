@@ -16,7 +16,9 @@ OTHER_MARK, GREY = "#56B4E9", "#555555"
 SIZE_INCHES, DPI = (10.0, 5.4), 160
 LOG_FROM = 30.0
 """Errors that span such a factor are drawn on a logarithmic axis."""
-TITLE_CHARACTERS = 95
+TITLE_CHARACTERS = 78
+MANY = 20
+"""More marks of a kind are drawn faintly."""
 WARM_UP = 0.02
 """Part of the rows at the beginning that does not decide how far the axis reaches."""
 
@@ -91,12 +93,13 @@ def _draw(axes: Axes, curves: Curves, metrics: dict[str, Any], task: str) -> Non
     worse = [not each for each in better]
     axes.fill_between(rows, model, baseline, where=better, interpolate=True, color=MODEL, alpha=0.10, linewidth=0)
     axes.fill_between(rows, model, baseline, where=worse, interpolate=True, color=NO_MODEL, alpha=0.14, linewidth=0)
+    dot = "o" if len(rows) == 1 else None
     size = f"last {metrics['window']['size']:,} rows"
-    axes.plot(rows, model, color=MODEL, linewidth=1.9, zorder=3, label=f"model, {size}")
+    axes.plot(rows, model, color=MODEL, linewidth=1.9, zorder=3, marker=dot, label=f"model, {size}")
     axes.plot(
         rows, curves.overall, color=INK, linewidth=1.3, linestyle=(0, (5, 2)), label="model, all rows so far", zorder=4
     )
-    axes.plot(rows, baseline, color=NO_MODEL, linewidth=1.1, label=f"{curves.known}, {size}")
+    axes.plot(rows, baseline, color=NO_MODEL, linewidth=1.1, marker=dot, label=f"{curves.known}, {size}")
     if curves.flat is not None:
         axes.axhline(curves.flat, color=FLAT, linewidth=1.3, linestyle=(0, (1, 1.5)), label="majority, all rows")
 
@@ -105,9 +108,10 @@ def _marks(axes: Axes, marks: Sequence[dict[str, Any]], rows_before: int) -> Non
     """A line for each thing that happened; one entry of the legend for each kind."""
     for kind in dict.fromkeys(mark["kind"] for mark in marks):
         rows = [mark["row"] for mark in marks if mark["kind"] == kind]
-        colour, times = MARKS.get(kind, OTHER_MARK), f" ({len(rows)})" if len(rows) > 1 else ""
+        label = f"{kind} ({len(rows)})" if len(rows) > 1 else kind
+        colour, alpha = MARKS.get(kind, OTHER_MARK), 0.9 if len(rows) <= MANY else 0.4
         for at, row in enumerate(rows):
-            axes.axvline(row, color=colour, linewidth=1.2, alpha=0.8, zorder=1, label=None if at else f"{kind}{times}")
+            axes.axvline(row, color=colour, linewidth=1.4, alpha=alpha, zorder=1, label=None if at else label)
     if rows_before:
         axes.axvline(rows_before, color=FLAT, linewidth=1.0, zorder=1, label="this replay begins")
 
@@ -125,7 +129,7 @@ def _dress(axes: Axes, curves: Curves, metrics: dict[str, Any], task: str) -> No
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", which="both", length=0)
     # Below the axes: wherever it lay inside, one stream or another would run through it.
-    axes.figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=9, handlelength=2.4)
+    axes.figure.legend(loc="outside lower center", ncols=5, frameon=False, fontsize=8.5, columnspacing=1.5)
 
 
 def _settled(curves: Curves) -> list[float]:
@@ -139,8 +143,9 @@ def _settled(curves: Curves) -> list[float]:
 def _share(axes: Axes, values: Sequence[float]) -> None:
     low, high = min(values, default=0.0), max(values, default=1.0)
     room = max(0.06 * (high - low), 0.005)
-    axes.set_ylim(max(low - room, -0.005), min(high + room, 1.005))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g} %"))
+    edge = room / 4  # a curve at 0 or 1 is seen; an axis to -5% or 105% would be silly
+    axes.set_ylim(max(low - room, -edge), min(high + room, 1 + edge))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g}%"))
 
 
 def _errors(axes: Axes, values: Sequence[float]) -> None:
@@ -158,7 +163,9 @@ def _title(axes: Axes, title: str, metrics: dict[str, Any], task: str) -> None:
     scored = {"model": metrics["overall"], **metrics["baselines"]}
     shown = "{:.4g}" if task == "regression" else "{:.1%}"
     figures = ", ".join(
-        f"{name.replace('_', ' ')} {shown.format(_number(each[score]))}" for name, each in scored.items()
+        f"{name.replace('_', ' ')} {shown.format(each[score])}"
+        for name, each in scored.items()
+        if each[score] is not None
     )
     axes.annotate(
         f"{metrics['rows']:,} rows, each predicted before its label was known.  Overall {said}: {figures}",

@@ -1,5 +1,6 @@
 """The order of things: file, service, model, rows, table, chart; and what ends when it is interrupted."""
 
+import json
 import signal
 import threading
 from collections.abc import Generator
@@ -26,28 +27,32 @@ def run(options: Options) -> None:
         Failed: with the reason.
         Interrupted: by a signal; everything that was started has ended.
     """
-    console = Console()
-    source = Source(options.file, options.drop, options.limit)
-    source.need([options.label, *([] if options.id is None else [options.id])])
-    features = _features(options, source)
     with _interruptible(), ExitStack() as ends:
+        source = Source(options.file, options.drop, options.limit)
+        source.need([options.label, *([] if options.id is None else [options.id])])
+        features = _features(options, source)
         service = ends.enter_context(closing(_service(options, ends)))
         model = service.create(options.name, _body(options, service, features))
-        task = model["config"]["task"]
-        title = titled(options)
-        if model["rows"]:
-            console.print(f"model {options.name} is there and has learned {model['rows']:,} rows: going on from there")
-        tally = _feed(service, options, source, Tally("accuracy" if task == "classification" else "mse"), console)
-        metrics = service.metrics(options.name, tally.version)
-        report.show(console, title, metrics, task, tally)
-        if options.plot is not None:
-            _plot(options, metrics, task, model["rows"])
-            console.print(f"chart: {options.plot}", highlight=False, soft_wrap=True, markup=False)
+        _replay(service, options, source, model, Console())
+
+
+def _replay(service: Service, options: Options, source: Source, model: dict[str, Any], console: Console) -> None:
+    """Rows, table, chart."""
+    task, rows_before = model["config"]["task"], model["rows"]
+    if rows_before:
+        console.print(f"model {options.name} has learned {rows_before:,} rows already: going on from there")
+    tally = _feed(service, options, source, Tally("accuracy" if task == "classification" else "mse"), console)
+    metrics = service.metrics(options.name, tally.version)
+    report.show(console, titled(options), metrics, task, tally)
+    if options.plot is not None:
+        _plot(options, metrics, task, rows_before)
+        console.print(f"chart: {options.plot}", highlight=False, soft_wrap=True, markup=False)
 
 
 def titled(options: Options) -> str:
     """File, algorithm and parameters in one line."""
-    params = ", ".join(f"{name} = {value}" for name, value in options.param.items())
+    shown = {name: value if isinstance(value, str) else json.dumps(value) for name, value in options.param.items()}
+    params = ", ".join(f"{name} = {value}" for name, value in shown.items())
     return f"{options.file.name}: {options.algorithm}" + (f" ({params})" if params else "")
 
 
@@ -86,7 +91,7 @@ def _feed(service: Service, options: Options, source: Source, tally: Tally, cons
                 answer = service.learn(options.name, batch, options.label, options.id)
             except Failed as refused:
                 last = batch.first + batch.rows - 1
-                raise Failed(f"rows {batch.first} to {last} were {refused}" + _kept(options, tally)) from None
+                raise Failed(f"rows {batch.first} to {last}: {refused}" + _kept(options, tally)) from None
             tally.add(answer, options.id is not None)
             show(batch.read if options.limit is None else max(batch.read, tally.rows / options.limit))
     return tally

@@ -25,7 +25,7 @@ def show(console: Console, title: str, metrics: dict[str, Any], task: str, tally
         task: "classification" or "regression".
         tally: of this replay.
     """
-    table = Table(title=escape(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    table = Table(box=box.SIMPLE_HEAD)
     table.add_column("over all rows")
     columns = {"model": metrics["overall"], **metrics["baselines"]}
     for name in columns:
@@ -34,6 +34,7 @@ def show(console: Console, title: str, metrics: dict[str, Any], task: str, tally
         table.add_row(
             measure.replace("_", " "), *(_text(measure, scores.get(measure, "")) for scores in columns.values())
         )
+    console.print(f"[bold]{escape(title)}", highlight=False, soft_wrap=True)
     console.print(table)
     for line in _lines(metrics["rows"], tally):
         console.print(line, highlight=False, soft_wrap=True)

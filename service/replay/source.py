@@ -73,6 +73,8 @@ class Source:
 
     def __init__(self, path: Path, drop: Sequence[str] = (), limit: int | None = None) -> None:
         self._path, self._limit = path, limit
+        if path.exists() and not path.is_file():
+            raise Failed(f"{path} is not a regular file; it is opened more than once")
         with self._opened() as file:
             first = list(islice(file.rows, 2))
         if len(first) < 2:  # said now, before a model is made for it

@@ -132,7 +132,9 @@ class Hub:
         """
         self._down.pop(name, None)
         self._drop(name)
-        if not await self._store.catalog.delete(name):
+        deleted = await self._store.catalog.delete(name)
+        self._drop(name)  # who asked for it meanwhile has loaded it once more
+        if not deleted:
             raise NotFound(f"there is no model {name}")
 
     async def names(self, limit: int, after: str | None) -> tuple[list[str], str | None]:

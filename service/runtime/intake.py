@@ -111,6 +111,8 @@ class Intake:
         return [canonical(value, place(at)) for at, value in enumerate(values)]
 
     def _classes(self, found: list[Label], place: "Place") -> list[Label]:
+        if all(self._machine.labels.index(label) >= 0 for label in found):
+            return found
         declared = self.config.labels
         if declared is not None:
             known = LabelSet(declared)

@@ -25,6 +25,8 @@ from service.store.log import Append, Appended, Log, SegmentIn
 
 logger = logging.getLogger(__name__)
 
+import os
+GATHER = int(os.environ.get("GATHER", "0"))
 PROBE_S = 0.2
 """How often a store that is down is asked whether it is back."""
 BACKOFF_S = 0.02
@@ -143,6 +145,8 @@ class Pump:
         """Tick for ever; the supervisor restarts it should it die."""
         try:
             while True:
+                for _ in range(GATHER):
+                    await asyncio.sleep(0)
                 if self.store_down:
                     await self._probe()
                 elif not await self._tick():
@@ -154,13 +158,12 @@ class Pump:
 
     async def drain(self) -> None:
         """Wait until everything queued is answered."""
-        while self._ready or self._unrecorded or self._tasks:  # noqa: ASYNC110 - only on stop
+        while self._ready or self._flying or self._unrecorded or self._tasks:  # noqa: ASYNC110 - only on stop
             await asyncio.sleep(0.005)
 
     def _abandon(self) -> None:
         for work in self._flying:
-            work.replica.unsettled = None
-            fail(work, StoreDown(DOWN))
+            self._give_up(work)
         self._flying = []
         for replica in [*self._ready]:
             self._fail(replica, StoreDown(DOWN))
@@ -187,7 +190,8 @@ class Pump:
         answers = [(replica.name, replica.incarnation, found) for replica, found in answered]
         results, unrecorded = await self._log.exchange([work.append for work in works], answers)
         self._stats.ticks += 1
-        self._failpoint("appended")
+        if works:
+            self._failpoint("appended")
         for work, result in zip(works, results, strict=True):
             if isinstance(result, StoreDown):
                 self._unsettled(work, result)
@@ -261,13 +265,18 @@ class Pump:
         """Send it again with the next tick, or give up when its time is up."""
         self._stats.store_errors += 1
         if asyncio.get_running_loop().time() < work.deadline:
-            work.replica.unsettled = work
+            work.replica.unsettled, work.resent = work, True
             self._mark(work.replica)
             return
         logger.warning("the store is down: %s", error.detail)
         self.store_down = True
+        self._give_up(work)
+
+    def _give_up(self, work: Work) -> None:
+        """Answer those who wait for an append, and those queued behind it: nothing else would wake them."""
         work.replica.unsettled = None
-        fail(work, error=StoreDown(DOWN))
+        fail(work, StoreDown(DOWN))
+        self._fail(work.replica, StoreDown(DOWN))
 
     def _fail(self, replica: Replica, error: OnepassError) -> None:
         """Answer everybody who waits for a model with an error."""

@@ -74,13 +74,17 @@ class Job:
 
 @dataclass(slots=True, eq=False)
 class Work:
-    """One append in flight: sent again unchanged until the store says what became of it, or time is up."""
+    """One append in flight: sent again unchanged until the store says what became of it, or time is up.
+
+    ``resent``: it was sent before, and nobody knows what became of it then.
+    """
 
     replica: "Replica"
     append: Append
     jobs: list[Job]
     syncs: "list[asyncio.Future[None]]"
     deadline: float
+    resent: bool = False
 
 
 @dataclass(slots=True, eq=False)

@@ -197,6 +197,9 @@ class Settler:
             job.attempts += 1
             if job.attempts > ATTEMPTS_MAX:
                 reject(job.reply, StoreDown(f"model {replica.name} could not catch up with its log"))
+            elif appended.code == "trimmed" and work.resent and not job.segment.ids:
+                # It may be in what was trimmed, and no id would tell the script so: it must not be learned twice.
+                reject(job.reply, StoreDown(DOWN))
             else:
                 replica.queue.appendleft(job)
         replica.syncs.extend(work.syncs)

@@ -154,8 +154,9 @@ def answers(version: int, segment: Segment, outcome: Outcome) -> list[tuple[str,
     if isinstance(outcome, Learned) and isinstance(segment, Rows) and len(ids) > 1:
         kept = [row for row in range(len(ids)) if row not in set(segment.skip)]
         return [(ids[row], encode_answer(_row_answer(version, outcome, at))) for at, row in enumerate(kept)]
+    skipped = set(segment.skip) if isinstance(segment, Rows) else set()
     whole = encode_answer(whole_answer(version, outcome))
-    return [(identity, whole) for identity in ids]
+    return [(identity, whole) for row, identity in enumerate(ids) if row not in skipped]
 
 
 def whole_answer(version: int, outcome: Outcome) -> Answer:

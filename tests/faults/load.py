@@ -45,6 +45,7 @@ class Client:
     def __init__(self, service: Service, model: str = "m") -> None:
         self._service, self._model = service, model
         self._connection: http.client.HTTPConnection | None = None
+        service.closed_at_the_end.append(self.close)
 
     def send(self, row: Row) -> Answer:
         """One try.
@@ -57,8 +58,7 @@ class Client:
         try:
             body = json.dumps({"id": row.id, "features": row.features, "label": row.label})
             self._connection.request("POST", f"/models/{self._model}/feedback", body, {"Content-Type": "application/json"})
-            answer = self._connection.getresponse()
-            return Answer(answer.status, dict(answer.getheaders()), answer.read())
+            return Answer.read(self._connection.getresponse())
         except BaseException:
             self.close()
             raise
@@ -157,7 +157,7 @@ class Load:
         if answer.status == 200:
             self._note(lambda: self.answers.setdefault(row.id, answer.json))
             return True
-        if answer.status != 503 or "retry-after" not in {name.lower() for name in answer.headers}:
+        if answer.status != 503 or "retry-after" not in answer.headers:
             raise AssertionError(f"{answer.status} {answer.headers} {answer.body!r}")
         self._note(lambda: self.refused.update([answer.problem]))
         return False

@@ -27,11 +27,16 @@ PATIENCE_S = 60.0
 
 
 class Answer(NamedTuple):
-    """An HTTP answer."""
+    """An HTTP answer; names of headers in lower case."""
 
     status: int
     headers: dict[str, str]
     body: bytes
+
+    @classmethod
+    def read(cls, answer: http.client.HTTPResponse) -> "Answer":
+        """All of it."""
+        return cls(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
 
     @property
     def json(self) -> Any:
@@ -51,6 +56,13 @@ def eventually(expected: Any, look: Callable[[], Any]) -> Any:
     return seen
 
 
+def _gone(process: psutil.Process) -> bool:
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
 class Service:
     """``onepass serve`` in a process of its own, on a free port.
 
@@ -64,6 +76,7 @@ class Service:
         self.data, self.log_file = directory / "data", directory / "service.log"
         self.settings = {"DATA_DIR": self.data, "PORT": 0, "HOST": "127.0.0.1", **settings}
         self.port = 0
+        self.closed_at_the_end: list[Callable[[], None]] = []
         self.process: subprocess.Popen[bytes] | None = None
         self._children: list[psutil.Process] = []
 
@@ -113,14 +126,16 @@ class Service:
 
     def end(self) -> None:
         """Leave nothing behind, whatever happened."""
+        for close in self.closed_at_the_end:
+            close()
         if self.process is not None and self.process.poll() is None:
             with contextlib.suppress(psutil.Error):
                 self._children += psutil.Process(self.process.pid).children()
             self.process.kill()
             self.process.wait()
-        _, left = psutil.wait_procs(self._children, 10)  # they end with their parent
-        for child in left:
-            child.kill()
+        for child in self._children:  # they end with their parent
+            if eventually(True, lambda child=child: _gone(child)) is not True:
+                child.kill()
 
     # ------------------------------------------------------------ its private store
 
@@ -149,8 +164,7 @@ class Service:
             data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
             kind = "application/octet-stream" if isinstance(body, bytes) else "application/json"
             connection.request(method, path, data, {"Content-Type": kind})
-            answer = connection.getresponse()
-            return Answer(answer.status, dict(answer.getheaders()), answer.read())
+            return Answer.read(connection.getresponse())
         finally:
             connection.close()
 

@@ -11,12 +11,13 @@ pytestmark = pytest.mark.faults
 COUNT = 2000
 
 
-def _killed_under_load(service, table, kills, seed):
+def _killed_under_load(service, table, kills, seed, before_kill=lambda: None):
     service.start()
     service.create()
     load = Load([service], table).start()
     for moment in sorted(random.Random(seed).sample(range(100, COUNT - 200), kills)):
         load.acknowledged(moment)
+        before_kill()
         service.kill()
         service.start()
     load.finish()
@@ -35,10 +36,14 @@ def test_what_was_acknowledged_before_a_kill_is_in_exactly_once(serve):
 def test_recovery_goes_through_a_snapshot_and_the_tail(serve):
     """Killed while snapshots are taken and the log is trimmed, the state is that of all entries there ever were."""
     service, table = serve(SNAPSHOT_MIN_KB=1, SNAPSHOTS_KEPT=1), rows(COUNT, 2)
-    load = _killed_under_load(service, table, 2, seed=2)
+
+    def snapshot():
+        assert 201 == service.request("POST", "/models/m/snapshots").status
+
+    load = _killed_under_load(service, table, 2, seed=2, before_kill=snapshot)
     found = meta(service.store_url)
     judge(service, history(service.data, "m", found.incarnation), table, load)
-    assert service.get("/models/m/snapshots")["snapshots"]
+    assert 1 == len(service.get("/models/m/snapshots")["snapshots"])
     service.kill()
     service.start()
     judge(service, history(service.data, "m", found.incarnation), table, load)

@@ -110,8 +110,8 @@ def problem(answer: httpx.Response, status: int, field: str | None = None, secre
     return body
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _no_settings_from_outside() -> Iterator[None]:
+@pytest.fixture(scope="module")
+def own_settings() -> Iterator[None]:
     """ONEPASS_* variables of whoever runs the tests do not count."""
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("ONEPASS_")]:
@@ -120,7 +120,7 @@ def _no_settings_from_outside() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def store_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def store_url(tmp_path_factory: pytest.TempPathFactory, own_settings: None) -> Iterator[str]:
     """A private store for this module."""
     store = EmbeddedStore(Path(tmp_path_factory.mktemp("store")), "everysec")
     yield store.start()

@@ -1,5 +1,6 @@
 """Fixtures of the service tests; a real server is behind every one of them."""
 
+from tests.service.api_fixtures import api, own_settings, start, store_url
 from tests.service.store_fixtures import connection, model, server
 
-__all__ = ["connection", "model", "server"]
+__all__ = ["api", "connection", "model", "own_settings", "server", "start", "store_url"]

@@ -1,0 +1,243 @@
+"""The body of PUT /models/{name}: checked, completed, and compared by what it means."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.catalog import ALGORITHMS
+from core.config import SEED_MAX, Config
+from core.machine import Machine
+from core.problems import Invalid
+
+LEAST = {"algorithm": "dfop", "task": "classification"}
+
+
+def refusal(**changes):
+    """The problems of a body, by field."""
+    body = {**LEAST, **changes}
+    with pytest.raises(Invalid) as refused:
+        Config.parse({name: value for name, value in body.items() if value is not ...})
+    return {problem.field: problem for problem in refused.value.problems}
+
+
+def test_every_default_is_filled_in():
+    """What a client left out stands in the configuration."""
+    expected = {
+        "algorithm": "dfop",
+        "task": "classification",
+        "params": {"forgetting_rate": 0.01, "initial_variance": 1000.0, "bias": True},
+        "features": None,
+        "labels": None,
+        "missing": "error",
+        "seed": 0,
+    }
+    assert expected == Config.parse(LEAST).to_json()
+    assert expected == Config.parse({**LEAST, "params": None, "features": None, "labels": None}).to_json()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({}, {"missing": "error", "seed": 0, "params": {}}),
+        ({"params": {"initial_variance": 1000}}, {"params": {"initial_variance": 1000.0}}),
+        ({"params": {"forgetting_rate": 0.01, "bias": True}}, {"params": {"bias": True}}),
+        ({"labels": [1, 2]}, {"labels": [1.0, 2.0]}),
+        ({"features": ["a", {"name": "b"}]}, {"features": [{"name": "a", "type": "numeric"}, "b"]}),
+        ({"features": [{"name": "a", "min": 0, "max": 1}]}, {"features": [{"name": "a", "min": 0.0, "max": 1.0}]}),
+    ],
+)
+def test_bodies_that_mean_the_same_are_the_same(one, other):
+    """An integer for a number, a default written out or left out: the same canonical text."""
+    assert Config.parse({**LEAST, **one}).canonical == Config.parse({**LEAST, **other}).canonical
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"labels": [0, 1]}, {"labels": [False, True]}),
+        ({"labels": ["0", "1"]}, {"labels": [0, 1]}),
+        ({"labels": ["a", "b"]}, {"labels": ["b", "a"]}),
+        ({"labels": ["a", "b"]}, {}),
+        ({"features": ["a", "b"]}, {"features": ["b", "a"]}),
+        ({"features": [{"name": "a", "min": 0}]}, {"features": ["a"]}),
+        ({"seed": 1}, {}),
+        ({"params": {"bias": False}}, {}),
+        ({"missing": "zero"}, {"missing": "mean"}),
+        ({"task": "regression"}, {}),
+    ],
+)
+def test_bodies_that_mean_something_else_differ(one, other):
+    """0 is not false, an order is an order, a range is part of a feature."""
+    assert Config.parse({**LEAST, **one}).canonical != Config.parse({**LEAST, **other}).canonical
+
+
+CONFIGS = st.builds(
+    lambda labels, names, missing, seed, rate: {
+        **LEAST,
+        "labels": labels,
+        "features": names,
+        "missing": missing,
+        "seed": seed,
+        "params": {"forgetting_rate": rate},
+    },
+    labels=st.none() | st.lists(st.integers(-5, 5) | st.sampled_from(["x", "", "é"]), min_size=2, unique=True),
+    names=st.none() | st.lists(st.sampled_from("abcdé"), min_size=1, unique=True),
+    missing=st.sampled_from(["error", "zero", "mean"]),
+    seed=st.integers(0, SEED_MAX),
+    rate=st.floats(1e-12, 0.5),
+)
+
+
+@given(body=CONFIGS)
+def test_a_configuration_survives_json(body):
+    """Written to the store and read again, it is the same, whatever is in it."""
+    config = Config.parse(body)
+    again = Config.parse(json.loads(config.canonical))
+    assert (config, config.canonical) == (again, again.canonical)
+    assert config.canonical == Config.parse(config.to_json()).canonical
+
+
+def test_unknown_fields_are_named_beside_the_known_ones():
+    """A field that no model has is refused, and the error lists those it could have."""
+    problem = refusal(lables=["a", "b"])["lables"]
+    assert {"algorithm", "task", "params", "features", "labels", "missing", "seed"} == set(problem.allowed)
+
+
+def test_the_algorithm_is_needed_and_has_to_be_one():
+    """Left out, of another type, or unknown, where the known ones are listed."""
+    assert "is required" == refusal(algorithm=...)["algorithm"].problem
+    for value in (5, None, ["dfop"]):
+        assert "algorithm" in refusal(algorithm=value)
+    assert list(ALGORITHMS) == refusal(algorithm="oracle")["algorithm"].allowed
+
+
+def test_a_task_is_needed_where_there_are_several():
+    """Left out or unknown, the choices are listed."""
+    for value in (..., None, "clustering", 1, []):
+        assert ["classification", "regression"] == refusal(task=value)["task"].allowed
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("forgetting_rate", 0, "> 0 and <= 0.5"),
+        ("forgetting_rate", -0.1, "> 0 and <= 0.5"),
+        ("forgetting_rate", 0.51, "> 0 and <= 0.5"),
+        ("forgetting_rate", True, "> 0 and <= 0.5"),
+        ("forgetting_rate", "0.1", "> 0 and <= 0.5"),
+        ("forgetting_rate", None, "> 0 and <= 0.5"),
+        ("forgetting_rate", float("nan"), "> 0 and <= 0.5"),
+        ("initial_variance", float("inf"), "> 0 and <= 1e+12"),
+        ("initial_variance", [1], "> 0 and <= 1e+12"),
+        ("bias", 1, [True, False]),
+        ("bias", "true", [True, False]),
+    ],
+)
+def test_params_out_of_range_say_the_range(name, value, allowed):
+    """Out of range or of another type: named in full, with what would be right."""
+    assert allowed == refusal(params={name: value})[f"params.{name}"].allowed
+
+
+def test_a_factor_for_a_rate_names_the_other_convention():
+    """Who sends 0.99 has lambda in mind: the error says that this is 1 - lambda, and which value that would be."""
+    problem = refusal(params={"forgetting_rate": 0.99})["params.forgetting_rate"].problem
+    assert "1 - lambda" in problem
+    assert "forgetting_rate 0.01" in problem
+
+
+def test_an_integer_too_large_for_a_float_is_refused():
+    """10**400 is a JSON number and no parameter."""
+    assert "params.initial_variance" in refusal(params={"initial_variance": 10**400})
+
+
+def test_unknown_params_and_other_types_of_params_are_refused():
+    """The known names are listed; a list of params is none."""
+    assert ["bias", "forgetting_rate", "initial_variance"] == refusal(params={"mu": 1})["params.mu"].allowed
+    for value in ([], "x", 1, True):
+        assert "params" in refusal(params=value)
+
+
+@pytest.mark.parametrize("seed", [-1, SEED_MAX + 1, 1.0, True, "1", None])
+def test_a_seed_is_a_whole_number_that_every_json_reader_keeps(seed):
+    """Negative, beyond 2**53 - 1, or of another type: refused with the range."""
+    assert str(SEED_MAX) in refusal(seed=seed)["seed"].allowed
+
+
+@pytest.mark.parametrize("missing", ["drop", "", None, 0, False])
+def test_missing_is_one_of_three(missing):
+    """Anything else is refused with the choices."""
+    assert ["error", "zero", "mean"] == refusal(missing=missing)["missing"].allowed
+
+
+@pytest.mark.parametrize(
+    ("labels", "field"),
+    [
+        ([0, "0"], "labels[1]"),
+        ([False, "false"], "labels[1]"),
+        (["a", "a"], "labels[1]"),
+        ([1, 1.0], "labels[1]"),
+        (["a"], "labels"),
+        ([], "labels"),
+        ("ab", "labels"),
+        ({"a": 1}, "labels"),
+        (["a", None], "labels[1]"),
+        (["a", 1.5], "labels[1]"),
+        (["a", ["b"]], "labels[1]"),
+        (["a", 2**63], "labels[1]"),
+        ([*range(101)], "labels"),
+    ],
+)
+def test_labels_that_are_no_label_set(labels, field):
+    """Too few, too many, twice, two under one JSON key, or no labels at all."""
+    assert field in refusal(labels=labels)
+
+
+def test_the_ordinary_labels_that_look_odd():
+    """0, false and "" are labels like any other, also together."""
+    assert (0, False, "") == Config.parse({**LEAST, "labels": [0, False, ""]}).labels
+
+
+def test_a_regression_has_no_label_set():
+    """Its labels are numbers."""
+    assert "labels" in refusal(task="regression", labels=[0, 1])
+
+
+@pytest.mark.parametrize(
+    ("features", "field"),
+    [
+        ([], "features"),
+        ("ab", "features"),
+        (["a", "a"], "features[1]"),
+        ([""], "features[0]"),
+        (["x" * 201], "features[0]"),
+        (["a\nb"], "features[0]"),
+        ([1], "features[0]"),
+        ([None], "features[0]"),
+        ([{"type": "numeric"}], "features[0].name"),
+        ([{"name": "a", "type": "text"}], "features[0].type"),
+        ([{"name": "a", "kind": "numeric"}], "features[0].kind"),
+        ([{"name": "a", "min": 1, "max": 0}], "features[0].max"),
+        ([{"name": "a", "min": True}], "features[0].min"),
+        ([{"name": "a", "min": 10**400}], "features[0].min"),
+        ([{"name": "a", "type": "categorical"}], "features[0].categories"),
+        ([{"name": "a", "type": "categorical", "categories": ["x", "x"]}], "features[0].categories[1]"),
+        ([{"name": "a", "type": "categorical", "categories": [0, "0"]}], "features[0].categories[1]"),
+        ([{"name": "a", "categories": ["x", "y"]}], "features[0].categories"),
+        (["a=x", {"name": "a", "type": "categorical", "categories": ["x", "y"]}], "features[1].name"),
+    ],
+)
+def test_features_that_are_no_space(features, field):
+    """Names, types, ranges and categories that cannot be, by position."""
+    assert field in refusal(features=features)
+
+
+@pytest.mark.parametrize("entry", ALGORITHMS.values(), ids=lambda entry: entry.id)
+@pytest.mark.parametrize("d", [1, 7, 40])
+def test_the_announced_size_is_the_size(entry, d):
+    """What a model is refused for before anything is allocated is what it would take."""
+    body = {"algorithm": entry.id, "task": entry.tasks[0], "features": [f"x{i}" for i in range(d)]}
+    config = Config.parse(body)
+    machine = Machine(config)
+    assert 1.0 >= machine.learner.nbytes / config.state_bytes(d) >= 0.5

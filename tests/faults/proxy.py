@@ -1,0 +1,168 @@
+"""A proxy between service and store that does to one append what networks do."""
+
+import asyncio
+import contextlib
+import threading
+from pathlib import Path
+from typing import Literal
+
+import hiredis
+
+from service.store.scripts import APPEND
+
+Fate = Literal["drop", "delay", "swallow", "cut", "garble"]
+"""What becomes of the append that is picked:
+
+    drop      it is carried out; its reply is thrown away and the connection is cut
+    delay     it is carried out; its reply waits for ``release``
+    swallow   it never reaches the store, and nobody says so
+    cut       it never reaches the store; the connection is cut
+    garble    it is carried out; its reply comes as nonsense
+"""
+
+
+class Proxy:
+    """Listens on a socket of its own, in a thread of its own.
+
+    Args:
+        listen: the socket's path.
+        upstream: the store's.
+
+    Attributes:
+        hit: set when the picked append has met its fate.
+        open: while it is cleared nothing is forwarded.
+        release: set, delayed replies go on.
+    """
+
+    def __init__(self, listen: Path, upstream: Path) -> None:
+        self._listen, self._upstream = str(listen), str(upstream)
+        self._fate: Fate | None = None
+        self._left = 0
+        self.hit, self.open, self.release = threading.Event(), threading.Event(), threading.Event()
+        self.open.set()
+        self._ready = threading.Event()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    @property
+    def url(self) -> str:
+        return f"unix://{self._listen}"
+
+    def start(self) -> "Proxy":
+        self._thread.start()
+        assert self._ready.wait(30)
+        return self
+
+    def end(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(30)
+
+    def arm(self, fate: Fate, number: int = 1) -> None:
+        """Pick the ``number``-th append from now on."""
+        self.hit.clear()
+        self.release.clear()
+        self._fate, self._left = fate, number
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        server = self._loop.run_until_complete(asyncio.start_unix_server(self._serve, self._listen))
+        self._ready.set()
+        self._loop.run_forever()
+        server.close()
+        for task in asyncio.all_tasks(self._loop):
+            task.cancel()
+        self._loop.run_until_complete(asyncio.sleep(0))
+        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        self._loop.close()
+
+    def _pick(self, command: list[bytes]) -> Fate | None:
+        if self._fate is None or command[:2] != [b"EVALSHA", APPEND.sha.encode()]:
+            return None
+        self._left -= 1
+        if self._left:
+            return None
+        fate, self._fate = self._fate, None
+        return fate
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            up_reader, up_writer = await asyncio.open_unix_connection(self._upstream)
+        except OSError:
+            writer.close()
+            return
+        link = _Link(self, reader, writer, up_reader, up_writer)
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            await link.run()
+        for end in (writer, up_writer):
+            end.close()
+
+
+class _Link:
+    """One connection through the proxy."""
+
+    def __init__(self, proxy, reader, writer, up_reader, up_writer) -> None:
+        self._proxy = proxy
+        self._reader, self._writer = reader, writer
+        self._up_reader, self._up_writer = up_reader, up_writer
+        self._sent = 0
+        self._picked: tuple[int, Fate] | None = None
+
+    async def run(self) -> None:
+        ways = [asyncio.ensure_future(way()) for way in (self._forth, self._back)]
+        try:
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for way in ways:
+                way.cancel()
+            await asyncio.gather(*ways, return_exceptions=True)
+
+    async def _forth(self) -> None:
+        while True:
+            raw, command = await self._command()
+            while not self._proxy.open.is_set():
+                await asyncio.sleep(0.005)
+            fate = self._proxy._pick(command)
+            if fate == "cut":
+                self._proxy.hit.set()
+                return
+            if fate == "swallow":
+                self._proxy.hit.set()
+                await self._reader.read()  # until the service hangs up
+                return
+            self._sent += 1
+            if fate is not None:
+                self._picked = (self._sent, fate)
+            self._up_writer.write(raw)
+            await self._up_writer.drain()
+
+    async def _command(self) -> tuple[bytes, list[bytes]]:
+        """One command, as it came and in parts."""
+        raw = await self._reader.readuntil(b"\n")
+        parts = []
+        for _ in range(int(raw[1:])):
+            length = await self._reader.readuntil(b"\n")
+            part = await self._reader.readexactly(int(length[1:]) + 2)
+            raw += length + part
+            parts.append(part[:-2])
+        return raw, parts
+
+    async def _back(self) -> None:
+        replies, answered = hiredis.Reader(), 0
+        while data := await self._up_reader.read(1 << 16):
+            replies.feed(data)
+            while replies.gets() is not False:
+                answered += 1
+            if self._picked is not None:
+                if answered < self._picked[0]:
+                    continue  # what came before it goes with it: nobody shall know how far the store has come
+                fate = self._picked[1]
+                self._proxy.hit.set()
+                if fate == "drop":
+                    return
+                if fate == "garble":
+                    data = b"\x00nonsense\r\n"
+                while fate == "delay" and not self._proxy.release.is_set():
+                    await asyncio.sleep(0.005)
+                self._picked = None
+            self._writer.write(data)
+            await self._writer.drain()

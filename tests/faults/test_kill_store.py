@@ -1,0 +1,39 @@
+"""Kill -9 of the store while the service learns; every answer had waited for the disk."""
+
+import random
+
+import pytest
+
+from tests.faults.load import Load, rows
+from tests.faults.processes import eventually
+from tests.faults.replay import judge, repeat, whole_log
+
+pytestmark = pytest.mark.faults
+COUNT = 2000
+
+
+def test_the_service_starts_its_store_again_and_nothing_acknowledged_is_lost(serve):
+    """The private store is killed three times under load; the same service goes on, every row is in exactly once."""
+    service, table = serve(SNAPSHOT_MIN_KB=10**6, DURABILITY="always").start(), rows(COUNT, 3)
+    service.create()
+    load = Load([service], table).start()
+    for moment in sorted(random.Random(3).sample(range(100, COUNT - 200), 3)):
+        load.acknowledged(moment)
+        server = service.store_process()
+        server.kill()
+        assert eventually(True, lambda server=server: not server.is_running() or server.pid != _store_pid(service))
+    load.finish()
+    assert service.process is not None
+    assert service.process.poll() is None
+    assert {"always"} == {answer["durability"] for answer in load.answers.values()}
+    judge(service, whole_log(service.store_url), table, load)
+    repeat(service, table, load)
+    assert 3 == service.log.count("the private store died")
+    assert (200, 0) == (eventually(200, lambda: service.request("GET", "/readyz").status), service.metric("queued"))
+
+
+def _store_pid(service):
+    try:
+        return service.store_process().pid
+    except ValueError:  # none at the moment
+        return 0

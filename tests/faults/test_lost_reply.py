@@ -1,0 +1,155 @@
+"""Between service and store a network: replies get lost or come late, requests never arrive."""
+
+import pytest
+
+from tests.faults.load import Client, Load, rows
+from tests.faults.processes import eventually
+from tests.faults.proxy import Proxy
+from tests.faults.replay import bare, judge, learnt, repeat, whole_log
+
+pytestmark = pytest.mark.faults
+
+
+@pytest.fixture
+def proxy(store):
+    """In front of the store."""
+    made = Proxy(store.directory / "p", store.socket).start()
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def twin(serve):
+    """What a service says of the same rows when nothing goes wrong: answers and state."""
+
+    def run(table):
+        service = serve().start()
+        service.create()
+        client = Client(service)
+        answers = [learnt(client.learn(row)) for row in table]
+        state = service.state()
+        service.stop()
+        return answers, bare(state)
+
+    return run
+
+
+@pytest.mark.parametrize("fate", ["drop", "cut"])
+def test_an_append_whose_reply_is_lost_is_sent_again_and_learned_once(serve, store, proxy, twin, fate):
+    """Whether the store has done it or never heard of it: the client is told 200 and the row is in once."""
+    table = rows(30, 6)
+    service = serve(REDIS_URL=proxy.url, STORE_TIMEOUT_S=30).start()
+    service.create()
+    client, answers = Client(service), []
+    for number, row in enumerate(table):
+        if number % 10 == 5:
+            proxy.arm(fate)
+        answers.append(client.learn(row))
+        assert number % 10 != 5 or proxy.hit.is_set()
+    assert {False} == {answer["duplicate"] for answer in answers}
+    assert 3 <= service.metric("store_errors")
+    judge(service, whole_log(store.url), table)
+    expected, state = twin(table)
+    assert expected == [learnt(answer) for answer in answers]
+    assert state == bare(service.state())
+
+
+@pytest.mark.parametrize("fate", ["delay", "swallow"])
+def test_a_reply_later_than_the_timeout_is_503_and_the_retry_learns_once(serve, store, proxy, twin, fate):
+    """Nobody knows what became of the row; the client is told so, and its retry is answered as the first try."""
+    table = rows(12, 7)
+    service = serve(REDIS_URL=proxy.url, STORE_TIMEOUT_S=0.5).start()
+    service.create()
+    client, answers = Client(service), []
+    for row in table[:6]:
+        answers.append(client.learn(row))
+    proxy.arm(fate)
+    refused = client.send(table[6])
+    assert (503, "store-down", True) == (refused.status, refused.problem, "retry-after" in refused.headers)
+    assert proxy.hit.is_set()
+    proxy.release.set()
+    assert eventually(200, lambda: service.request("GET", "/readyz").status) == 200
+    again = client.learn(table[6])
+    assert (fate == "delay") == again["duplicate"]
+    answers += [again, *(client.learn(row) for row in table[7:])]
+    judge(service, whole_log(store.url), table)
+    expected, state = twin(table)
+    assert expected == [learnt(answer) for answer in answers]
+    assert state == bare(service.state())
+
+
+def test_an_answer_that_is_nonsense_harms_nobody(serve, store, proxy):
+    """A reply that no client library understands is a reply that got lost."""
+    table = rows(300, 8)
+    service = serve(REDIS_URL=proxy.url).start()
+    service.create()
+    load = Load([service], table).start()
+    for moment in (50, 150):
+        load.acknowledged(moment)
+        proxy.arm("garble")
+        assert proxy.hit.wait(30)
+    load.finish()
+    judge(service, whole_log(store.url), table, load)
+    repeat(service, table, load)
+    assert 200 == eventually(200, lambda: service.request("GET", "/readyz").status)
+
+
+def test_replies_get_lost_under_load(serve, store, proxy):
+    """Every few dozen appends one is cut off before or after the store has done it; each row is in exactly once."""
+    table = rows(1200, 9)
+    service = serve(REDIS_URL=proxy.url, STORE_TIMEOUT_S=30, SNAPSHOT_MIN_KB=10**6).start()
+    service.create()
+    load = Load([service], table).start()
+    for number in range(8):
+        load.acknowledged(100 * (number + 1))
+        proxy.arm(("drop", "cut")[number % 2], 1 + number % 3)
+        assert proxy.hit.wait(30)
+    load.finish()
+    assert (0, {}) == (load.broken, dict(load.refused))
+    assert {False} == {answer["duplicate"] for answer in load.answers.values()}
+    judge(service, whole_log(store.url), table, load)
+    repeat(service, table, load)
+
+
+def test_a_reply_lost_while_another_trims_the_log_learns_no_row_twice(serve, store, proxy):
+    """A row without an id, committed but unanswered, whose entry is trimmed meanwhile, is not committed again."""
+    service = serve(REDIS_URL=proxy.url, STORE_TIMEOUT_S=30).start()
+    other = serve(REDIS_URL=store.url).start()
+    service.create()
+    client = Client(service)
+    for row in rows(5, 10):
+        client.learn(row)
+    assert 5 == other.get("/models/m?consistency=strong")["rows"]
+
+    anonymous, named = rows(2, 10, "x")
+    proxy.arm("drop")
+    load = Load([service], [named]).start()
+    assert proxy.hit.wait(30)
+    load.finish()
+
+    body = {"features": anonymous.features, "label": anonymous.label}
+    answer = _while_trimmed(service, other, proxy, lambda: service.request("POST", "/models/m/feedback", body))
+    assert 7 == service.get("/models/m?consistency=strong")["rows"]
+    assert answer.status in {200, 503}
+
+    late = rows(1, 11, "late")[0]
+    answer = _while_trimmed(service, other, proxy, lambda: client.send(late))
+    assert (200, 8) == (answer.status, answer.json["rows"])
+    assert 8 == service.get("/models/m?consistency=strong")["rows"]
+    assert service.state() == other.state()
+
+
+def _while_trimmed(service, other, proxy, send):
+    """Lose the reply to a request; before the service can ask again the other one has trimmed the log."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:
+        proxy.arm("drop")
+        waiting = pool.submit(send)
+        proxy.open.set()
+        assert proxy.hit.wait(30)
+        proxy.open.clear()
+        assert other.get("/models/m?consistency=strong")["rows"]
+        assert 201 == other.request("POST", "/models/m/snapshots").status
+        proxy.open.set()
+        return waiting.result(60)

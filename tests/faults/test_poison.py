@@ -1,0 +1,92 @@
+"""An entry that cannot be applied: one model is out, the service is not."""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from core.entry import Rows
+from core.machine import Machine
+from service.store import codec
+from service.store.connection import Connection
+from service.store.log import Append, Appended, Log, SegmentIn
+from tests.faults.load import Client, Load, rows
+from tests.faults.processes import eventually
+from tests.faults.replay import judge, meta, whole_log
+
+pytestmark = pytest.mark.faults
+
+
+def _too_wide(state):
+    """Rows of the model's own space with a column too many."""
+    space = Machine.from_bytes(state)[0].schema.id
+    return codec.encode(Rows(space, None, np.ones((1, 6)), ["up"]))
+
+
+def _not_a_segment(state):
+    return b"\xc1 no such thing"
+
+
+def _append(url, blob, name="m"):
+    """Append as another process would."""
+    found = meta(url, name)
+
+    async def send():
+        connection = Connection(url, 10)
+        try:
+            head = (name, found.incarnation, found.version, found.uid)
+            append = Append(*head, "stranger", 1, "stranger.1", (SegmentIn(blob),), 60_000, 1000, 2**20)
+            (answer,) = await Log(connection).append_many([append])
+            return answer
+        finally:
+            await connection.close()
+
+    answer = asyncio.run(send())
+    assert isinstance(answer, Appended)
+    assert "ok" == answer.code
+
+
+@pytest.mark.parametrize("poison", [_too_wide, _not_a_segment])
+def test_an_entry_that_cannot_be_applied_takes_out_its_model_alone(serve, store, poison):
+    """Its model is 503, before and after a restart; another learns on, and the name can be used again."""
+    service, table = serve(REDIS_URL=store.url).start(), rows(60, 19)
+    service.create()
+    service.create("other")
+    Load([service], table[:30]).run()
+    others = [Load([service], table[:30], model="other").run()]
+    _append(store.url, poison(service.state()))
+
+    sent = Client(service).send(table[30])
+    assert (503, "model-down") == (sent.status, sent.problem)
+    for request in (("GET", "/models/m"), ("POST", "/models/m/predict", {"features": table[0].features})):
+        refused = service.request(*request)
+        assert (503, "model-down") == (refused.status, refused.problem)
+    assert (1, 0) == (service.metric("models_down"), service.metric("queued"))
+    assert "model m is out of service" in service.log
+    assert 200 == service.request("GET", "/readyz").status
+    others.append(Load([service], table[30:45], model="other").run())
+
+    service.kill()
+    service.start()
+    assert 503 == service.request("GET", "/models/m").status
+    others.append(Load([service], table[45:], model="other").run())
+    judge(service, whole_log(store.url, "other"), table, *others, name="other")
+    assert 200 == eventually(200, lambda: service.request("GET", "/readyz").status)
+
+    assert 204 == service.request("DELETE", "/models/m").status
+    service.create()
+    judge(service, whole_log(store.url) if Load([service], table).run() else [], table)
+
+
+def test_requests_that_wait_for_a_poisoned_model_are_all_answered(serve, store):
+    """Whoever is in the queue when its model goes out is told so at once."""
+    service, table = serve(REDIS_URL=store.url, TICK_SEGMENTS_MAX=1).start(), rows(60, 20)
+    service.create()
+    Load([service], table[:10]).run()
+    _append(store.url, _too_wide(service.state()))
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(lambda row: Client(service).send(row), table[10:]))
+    assert {(503, "model-down")} == {(answer.status, answer.problem) for answer in answers}
+    assert 0 == service.metric("queued")

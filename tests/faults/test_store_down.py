@@ -1,0 +1,103 @@
+"""The store is away for a while: requests get 503, predictions go on, and no restart is needed afterwards."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.faults.load import Client, Load, rows
+from tests.faults.processes import eventually
+from tests.faults.replay import judge, repeat, whole_log
+
+pytestmark = pytest.mark.faults
+
+
+@pytest.fixture
+def service(serve, store):
+    """A service on the test's store, with the model m."""
+    made = serve(REDIS_URL=store.url, STORE_TIMEOUT_S=0.5, SNAPSHOT_MIN_KB=10**6).start()
+    made.create()
+    return made
+
+
+def _ready(service):
+    return service.request("GET", "/readyz").status
+
+
+def _all_at_once(service, table):
+    """One request per row, each on a connection of its own, all waiting at the same time."""
+    with ThreadPoolExecutor(len(table)) as pool:
+        return list(pool.map(lambda row: Client(service).send(row), table))
+
+
+@pytest.mark.parametrize("way", ["stopped", "killed", "frozen"])
+def test_a_store_that_is_away_is_503_until_it_is_back(service, store, way):
+    """Predictions go on, feedback is 503 with Retry-After, readiness turns; once the store is back all is as before."""
+    table = rows(120, 12)
+    first = Load([service], table[:60]).run()
+    assert 200 == eventually(200, lambda: _ready(service))
+    {"stopped": store.stop, "killed": store.kill, "frozen": store.freeze}[way]()
+
+    refused = _all_at_once(service, table[60:92])
+    assert {(503, "store-down", "1")} == {(a.status, a.problem, a.headers.get("retry-after")) for a in refused}
+    told = service.request("POST", "/models/m/predict", {"features": table[0].features})
+    assert (200, 60) == (told.status, service.get("/models/m")["rows"])
+    assert 503 == service.request("GET", "/models/m/state?consistency=strong").status
+    assert 503 == service.request("GET", "/models/other").status
+    assert 503 == service.request("PUT", "/models/other", {"algorithm": "dfop", "task": "regression"}).status
+    assert 503 == eventually(503, lambda: _ready(service))
+    assert (200, 0, 0) == (service.request("GET", "/healthz").status, service.metric("queued"), service.metric("ready"))
+    assert "down" == service.request("GET", "/readyz").json["store"]
+
+    store.thaw() if way == "frozen" else store.start()
+    second = Load([service], table[60:]).run()
+    assert 200 == eventually(200, lambda: _ready(service))
+    judge(service, whole_log(store.url), table, first, second)
+    repeat(service, table[:60], first)
+    repeat(service, table[60:], second)
+    assert (1, 0) == (service.metric("loads"), service.metric("queued"))
+
+
+def test_a_queue_that_takes_several_commits_is_answered_whole(serve, store):
+    """Requests beyond one commit's worth wait in the queue when the store goes; none of them waits for ever."""
+    service, table = serve(REDIS_URL=store.url, STORE_TIMEOUT_S=0.5, TICK_SEGMENTS_MAX=2).start(), rows(40, 13)
+    service.create()
+    first = Load([service], table[:8]).run()
+    store.freeze()
+    refused = _all_at_once(service, table[8:])
+    assert {(503, "store-down")} == {(answer.status, answer.problem) for answer in refused}
+    assert 0 == service.metric("queued")
+    store.thaw()
+    second = Load([service], table[8:]).run()
+    judge(service, whole_log(store.url), table, first, second)
+
+
+def test_a_full_queue_is_503_at_once(serve, store):
+    """While the store is frozen the queue fills; what finds it full is answered without waiting for the store."""
+    settings = {"QUEUE_MAX": 4, "TICK_SEGMENTS_MAX": 1, "STORE_TIMEOUT_S": 60}
+    service, table = serve(REDIS_URL=store.url, **settings).start(), rows(40, 14)
+    service.create()
+    first = Load([service], table[:4]).run()
+    store.freeze()
+    load = Load([service], table[4:], clients=12).start()
+    load.wait(lambda load: load.refused["queue-full"] >= 20)  # long before the store's minute is over
+    assert ({"queue-full"}, {}) == (set(load.refused), load.answers)
+    assert 4 == service.metric("queued")
+    store.thaw()
+    load.finish()
+    assert 0 == load.broken
+    judge(service, whole_log(store.url), table, first, load)
+
+
+def test_readers_who_wait_for_the_head_are_answered(serve, store):
+    """A strong read that waits while the store goes away is 503, not silence, and the next one is fresh again."""
+    service, table = serve(REDIS_URL=store.url, STORE_TIMEOUT_S=0.5, WAIT_TIMEOUT_S=1).start(), rows(10, 15)
+    service.create()
+    Load([service], table).run()
+    store.freeze()
+    with ThreadPoolExecutor(8) as pool:
+        paths = ["/models/m?consistency=strong", "/models/m?min_version=100000"] * 4
+        statuses = list(pool.map(lambda path: service.request("GET", path).status, paths))
+    assert {503} == set(statuses)
+    store.thaw()
+    assert 200 == eventually(200, lambda: service.request("GET", "/models/m?consistency=strong").status)
+    assert 10 == service.get("/models/m?consistency=strong")["rows"]

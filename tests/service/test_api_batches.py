@@ -1,0 +1,201 @@
+"""Batches over HTTP: JSON by column, CSV and .npy say the same as the rows one by one."""
+
+import io
+
+import numpy as np
+import pytest
+
+from tests.service.api_fixtures import CSV, NPY, RLS, columnar, features, problem
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+LABELS = ["UP", "DOWN", "DOWN", "UP", "UP", "DOWN", "UP"]
+ROWS = len(LABELS)
+
+
+def csv(labels=LABELS, columns=("a", "b"), **more):
+    """The table as CSV, with the label in a column ``class``."""
+    lines = [",".join([*columns, *(["class"] if labels else []), *more])]
+    for row in range(ROWS):
+        cells = [repr(features(row)[name]) for name in columns] + ([str(labels[row])] if labels else [])
+        lines.append(",".join(cells + [str(values[row]) for values in more.values()]))
+    return "\n".join(lines) + "\n"
+
+
+def npy(table, **how):
+    out = io.BytesIO()
+    np.save(out, np.asarray(table, dtype=how.pop("dtype", np.float64)), **how)
+    return out.getvalue()
+
+
+async def test_a_batch_of_json(api):
+    """Every field of the contract; rows in order, each tested, then trained, and one version for all."""
+    path, single = await api.new(), await api.new()
+    answer = await api.post(f"{path}/feedback/batch", {**columnar(ROWS), "labels": LABELS})
+    assert {
+        "predictions", "losses", "version", "rows", "metrics", "duplicate", "duplicates", "learned", "durability",
+        "incarnation",
+    } == set(answer)  # fmt: skip
+    one_by_one = [
+        await api.post(f"{single}/feedback", {"features": features(row), "label": LABELS[row]}) for row in range(ROWS)
+    ]
+    assert [one["prediction"] for one in one_by_one] == answer["predictions"]
+    assert [one["loss"] for one in one_by_one] == answer["losses"]
+    assert (1, ROWS, False, 0) == tuple(answer[name] for name in ("version", "rows", "duplicate", "duplicates"))
+    right = answer["losses"].count(0.0)
+    assert (ROWS, right / ROWS) == (answer["metrics"]["rows"], answer["metrics"]["accuracy"])
+    assert (await api.get(f"{single}/metrics"))["overall"] == (await api.get(f"{path}/metrics"))["overall"]
+    assert await weights(api, single) == await weights(api, path)
+
+
+async def weights(api, path):
+    found = await api.get(f"{path}/weights")
+    return found["weights"], found["bias"]
+
+
+@pytest.mark.parametrize("kind", ["json", "csv", "npy"])
+async def test_predictions_of_a_batch(api, kind):
+    """The same as one by one, in the order of the rows, with the classes the probabilities are of."""
+    path = await api.learnt(rows=9)
+    if kind == "json":
+        answer = await api.post(f"{path}/predict/batch", columnar(ROWS))
+    elif kind == "csv":
+        answer = await api.post(f"{path}/predict/batch", content=csv(None), headers=CSV)
+    else:
+        answer = await api.post(f"{path}/predict/batch", content=npy(columnar(ROWS)["data"]), headers=NPY)
+    assert {"predictions", "classes", "probabilities", "version", "incarnation"} == set(answer)
+    assert ["UP", "DOWN"] == answer["classes"]
+    for row in range(ROWS):
+        one = await api.post(f"{path}/predict", {"features": features(row)})
+        assert one["prediction"] == answer["predictions"][row]
+        assert one["probabilities"] == dict(zip(answer["classes"], answer["probabilities"][row], strict=True))
+
+
+async def test_predictions_of_a_batch_before_the_first_class(api):
+    """Nulls, no classes, no probabilities."""
+    answer = await api.post(f"{await api.new()}/predict/batch", columnar(2))
+    assert ([None, None], [], []) == (answer["predictions"], answer["classes"], answer["probabilities"])
+
+
+async def test_predictions_of_a_regression_batch(api):
+    """Numbers and their deviations."""
+    path = await api.learnt(RLS, rows=5)
+    answer = await api.post(f"{path}/predict/batch", columnar(3))
+    assert {"predictions", "std", "version", "incarnation"} == set(answer)
+    one = await api.post(f"{path}/predict", {"features": features(2)})
+    assert (one["prediction"], one["std"]) == (answer["predictions"][2], answer["std"][2])
+
+
+async def test_csv_says_the_same_as_json(api):
+    """Columns in any order, quoted or not, with another line ending, with a byte order mark, blank lines in between."""
+    paths = [await api.new() for _ in range(4)]
+    await api.post(f"{paths[0]}/feedback/batch", {**columnar(ROWS), "labels": LABELS})
+    reordered = csv(columns=("b", "a")).replace("\n", "\r\n\r\n").replace("UP", '"UP"')
+    for path, body in zip(
+        paths[1:], (csv(), reordered, b"\xef\xbb\xbf" + csv().encode().removesuffix(b"\n")), strict=True
+    ):
+        answer = await api.post(f"{path}/feedback/batch?label=class", content=body, headers=CSV)
+        assert ROWS == answer["rows"]
+        assert await weights(api, paths[0]) == await weights(api, path)
+
+
+async def test_csv_carries_ids_and_discounts(api):
+    """In columns that the query names; what is neither is a feature."""
+    path = await api.new(algorithm="gdfop")
+    other = await api.new(algorithm="gdfop")
+    ids, discounts = [f"r{row}" for row in range(ROWS)], [0.5 + row / 20 for row in range(ROWS)]
+    table = csv(key=ids, weight=discounts)
+    query = {"label": "class", "id": "key", "discount": "weight"}
+    answer = await api.post(f"{path}/feedback/batch", content=table, headers=CSV, params=query)
+    assert (ROWS, 0) == (answer["rows"], answer["duplicates"])
+    body = {**columnar(ROWS), "labels": LABELS, "ids": ids, "discounts": discounts}
+    same = await api.post(f"{other}/feedback/batch", body)
+    assert answer["predictions"] == same["predictions"]
+    assert await weights(api, path) == await weights(api, other)
+    again = await api.post(f"{path}/feedback/batch", content=table, headers=CSV, params=query)
+    assert (True, ROWS, answer["predictions"]) == (again["duplicate"], again["duplicates"], again["predictions"])
+    plain = await api.ask("POST", f"{path}/feedback/batch", content=table, headers=CSV, params={"label": "class"})
+    problem(plain, 422, "header[2]")
+
+
+@pytest.mark.parametrize("how", ["c", "fortran", "float32", "big endian", "integers"])
+async def test_npy_says_the_same_as_json(api, how):
+    """Any real type and either order; columns as the schema has them, the label last."""
+    rows = [[row % 3, -row, row % 2] for row in range(ROWS)]
+    array = np.array(rows, dtype={"float32": np.float32, "big endian": ">f8", "integers": np.int16}.get(how, "<f8"))
+    body = npy(np.asfortranarray(array) if how == "fortran" else array, dtype=array.dtype)
+    path, other = await api.new(labels=[0, 1]), await api.new(labels=[0, 1])
+    answer = await api.post(f"{path}/feedback/batch", content=body, headers=NPY)
+    table = {"columns": ["a", "b"], "data": [row[:2] for row in rows], "labels": [row[2] for row in rows]}
+    assert answer["predictions"] == (await api.post(f"{other}/feedback/batch", table))["predictions"]
+    assert await weights(api, path) == await weights(api, other)
+
+
+async def test_npy_of_a_model_without_features_is_409(api):
+    """An array has no names to fix them by."""
+    path = await api.new(features=None)
+    problem(await api.ask("POST", f"{path}/feedback/batch", content=npy(np.ones((2, 3))), headers=NPY), 409)
+
+
+async def test_a_first_batch_fixes_the_features(api):
+    """By its column names, as JSON or as CSV."""
+    for body in ({"json": {**columnar(ROWS), "labels": LABELS}}, {"content": csv(), "headers": CSV}):
+        path = await api.new(features=None)
+        query = {"label": "class"} if "content" in body else {}
+        answer = await api.ask("POST", f"{path}/feedback/batch", params=query, **body)
+        assert 200 == answer.status_code
+        assert ["a", "b"] == (await api.get(path))["info"]["features"]
+
+
+async def test_missing_values_in_every_form(api):
+    """A null, an absent column, an empty cell and NaN mean the same."""
+    paths = [await api.new(missing="mean") for _ in range(3)]
+    data, labels = [[1, None], [None, 2], [3, 4], [None, None]], ["UP", "DOWN", "UP", "DOWN"]
+    await api.post(f"{paths[0]}/feedback/batch", {"columns": ["a", "b"], "data": data, "labels": labels})
+    table = "a,b,class\n1,,UP\n,2,DOWN\n3,4,UP\n,,DOWN\n"
+    await api.post(f"{paths[1]}/feedback/batch?label=class", content=table, headers=CSV)
+    for row, label in zip(data, labels, strict=True):
+        one = {name: value for name, value in zip("ab", row, strict=True) if value is not None}
+        await api.post(f"{paths[2]}/feedback", {"features": one, "label": label})
+    expected = await weights(api, paths[0])
+    assert [expected, expected] == [await weights(api, path) for path in paths[1:]]
+    holes = np.array([[np.nan if value is None else value for value in row] for row in data])
+    told = await api.post(f"{paths[0]}/predict/batch", {"columns": ["a", "b"], "data": data})
+    assert told == await api.post(f"{paths[0]}/predict/batch", content=npy(holes), headers=NPY)
+    absent = await api.post(f"{paths[0]}/predict/batch", {"columns": ["a"], "data": [[1], [None]]})
+    assert [told["probabilities"][0], told["probabilities"][3]] == absent["probabilities"]
+
+
+async def test_a_batch_of_one_row_has_metrics_too(api):
+    """Of that one row."""
+    path = await api.learnt(RLS)
+    answer = await api.post(f"{path}/feedback/batch", {**columnar(1), "labels": [2]})
+    assert (1, answer["losses"][0]) == (answer["metrics"]["rows"], answer["metrics"]["mse"])
+    path = await api.learnt()
+    answer = await api.post(f"{path}/feedback/batch", {**columnar(1), "labels": ["UP"]})
+    assert (1, 1 - answer["losses"][0]) == (answer["metrics"]["rows"], answer["metrics"]["accuracy"])
+
+
+async def test_a_regression_batch(api):
+    """Squared errors, and mse, mae and r2 of the batch."""
+    path = await api.new(RLS)
+    labels = [0.5, -1, 2, 0, 1, 1, 3]
+    answer = await api.post(f"{path}/feedback/batch", {**columnar(ROWS), "labels": labels})
+    errors = np.array(answer["predictions"]) - labels
+    assert (errors**2).tolist() == answer["losses"]
+    assert {"rows", "mse", "mae", "r2"} == set(answer["metrics"])
+    assert np.isclose((errors**2).mean(), answer["metrics"]["mse"])
+
+
+async def test_categories_in_csv_and_npy(api):
+    """A cell is a category by its text, a number in .npy by its index."""
+    declared = ["x", {"name": "day", "type": "categorical", "categories": ["mon", 0, ""]}]
+    paths = [await api.new(features=declared, labels=[0, 1]) for _ in range(3)]
+    data, labels = [[1, "mon"], [2, 0], [3, ""], [4, "mon"]], [0, 1, 1, 0]
+    await api.post(f"{paths[0]}/feedback/batch", {"columns": ["x", "day"], "data": data, "labels": labels})
+    table = "x,day,y\n" + "".join(f"{x},{day},{y}\n" for (x, day), y in zip(data, labels, strict=True))
+    await api.post(f"{paths[1]}/feedback/batch?label=y", content=table, headers=CSV)
+    indices = [[x, ["mon", 0, ""].index(day), y] for (x, day), y in zip(data, labels, strict=True)]
+    await api.post(f"{paths[2]}/feedback/batch", content=npy(indices), headers=NPY)
+    expected = await weights(api, paths[0])
+    assert [expected, expected] == [await weights(api, path) for path in paths[1:]]

@@ -1,0 +1,220 @@
+"""Models over HTTP: create, list, show, delete, freshness, the catalogue."""
+
+import jsonschema
+import pytest
+
+from tests.service.api_fixtures import DFOP, problem
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+MODEL = {"name", "incarnation", "config", "version", "rows", "phase", "metrics", "info", "created", "updated"}
+SUMMARY = {"name", "algorithm", "task", "version", "rows", "score", "phase"}
+
+
+async def test_put_creates_a_model(api):
+    """201 with everything that is known of it, defaults filled in."""
+    answer = await api.ask("PUT", "/models/first", json={"algorithm": "rls", "task": "regression"})
+    assert 201 == answer.status_code
+    model = answer.json()
+    assert MODEL == set(model)
+    assert {
+        "algorithm": "rls",
+        "task": "regression",
+        "params": {"initial_variance": 1000.0, "bias": True},
+        "features": None,
+        "labels": None,
+        "missing": "error",
+        "seed": 0,
+    } == model["config"]
+    assert ("first", 0, 0, "steady") == tuple(model[name] for name in ("name", "version", "rows", "phase"))
+    assert model == await api.get("/models/first")
+
+
+async def test_put_again_is_200_for_the_same_meaning(api):
+    """Defaults written out, an integer for a number, another order of names: the same model, not a new one."""
+    path = await api.new(labels=[0, 1])
+    first = await api.get(path)
+    for body in (
+        {**DFOP, "labels": [0, 1]},
+        {**DFOP, "labels": [0.0, 1.0], "seed": 0, "missing": "error"},
+        {**dict(reversed(DFOP.items())), "labels": [0, 1], "params": {"initial_variance": 1000}},
+        first["config"],
+    ):
+        answer = await api.ask("PUT", path, json=body)
+        assert 200 == answer.status_code
+        assert first == answer.json()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"labels": [False, True]},
+        {"labels": ["0", "1"]},
+        {"labels": [1, 0]},
+        {"labels": None},
+        {"params": {"forgetting_rate": 0.02}},
+        {"features": ["b", "a"]},
+        {"seed": 1},
+        {"missing": "zero"},
+        {"algorithm": "rls"},
+        {"task": "regression", "labels": None},
+    ],
+)
+async def test_put_with_another_body_is_409(api, change):
+    """0 is not false; nothing of the model that is there changes."""
+    path = await api.learnt(labels=[0, 1])
+    before = await api.standing(path)
+    problem(await api.ask("PUT", path, json={**DFOP, "labels": [0, 1], **change}), 409)
+    assert before == await api.standing(path)
+
+
+async def test_delete_is_204_and_then_404(api):
+    """What is deleted is gone: every route of it says so."""
+    path = await api.learnt()
+    answer = await api.ask("DELETE", path)
+    assert (204, b"") == (answer.status_code, answer.content)
+    problem(await api.ask("DELETE", path), 404)
+    problem(await api.ask("GET", path), 404)
+    problem(await api.ask("POST", f"{path}/predict", json={"features": {"a": 1, "b": 2}}), 404)
+
+
+async def test_a_name_can_be_created_again_as_another_model(api):
+    """A new incarnation at version 0; the old one's ids, snapshots and predictions are not its own."""
+    path = await api.learnt()
+    await api.post(f"{path}/snapshots", status=201)
+    tracked = await api.post(f"{path}/predict", {"features": {"a": 1, "b": 2}, "track": True})
+    await api.post(f"{path}/feedback", {"features": {"a": 1, "b": 2}, "label": "UP", "id": "one"})
+    old = await api.get(path)
+    await api.ask("DELETE", path)
+    answer = await api.ask("PUT", path, json=DFOP)
+    new = answer.json()
+    assert (201, 0, 0) == (answer.status_code, new["version"], new["rows"])
+    assert old["incarnation"] != new["incarnation"]
+    assert [] == (await api.get(f"{path}/snapshots"))["snapshots"]
+    assert [] == (await api.get(f"{path}/pending"))["pending"]
+    problem(
+        await api.ask("POST", f"{path}/feedback", json={"prediction_id": tracked["prediction_id"], "label": "UP"}), 404
+    )
+    again = await api.post(f"{path}/feedback", {"features": {"a": 1, "b": 2}, "label": "DOWN", "id": "one"})
+    assert not again["duplicate"]
+
+
+async def test_the_list_is_paged_by_name(api):
+    """In order, no model twice, none left out; the cursor ends with the list."""
+    for name in ("page.c", "page.a", "page.B", "page.e", "page.d"):
+        await api.ask("PUT", f"/models/{name}", json=DFOP)
+    found, cursor = [], "page"
+    while cursor is not None:
+        page = await api.get("/models", params={"limit": 2, "cursor": cursor})
+        assert {"models", "next"} == set(page)
+        assert all(SUMMARY == set(model) for model in page["models"])
+        assert 2 >= len(page["models"])
+        found += [model["name"] for model in page["models"]]
+        cursor = page["next"]
+    assert ["page.B", "page.a", "page.c", "page.d", "page.e"] == [name for name in found if name.startswith("page.")]
+    assert sorted(set(found)) == found
+    assert None is (await api.get("/models", params={"limit": 1000}))["next"]
+
+
+async def test_the_list_shows_how_each_model_stands(api):
+    """The same figures as the model itself; a score once there are rows."""
+    path = await api.learnt(rows=4)
+    shown = await api.get(path)
+    (listed,) = [m for m in (await api.get("/models"))["models"] if f"/models/{m['name']}" == path]
+    expected = {
+        "name": shown["name"],
+        "algorithm": "dfop",
+        "task": "classification",
+        "version": 4,
+        "rows": 4,
+        "score": shown["metrics"]["overall"]["accuracy"],
+        "phase": "steady",
+    }
+    assert expected == listed
+
+
+async def test_a_read_waits_for_the_version_it_asks_for(start, api):
+    """What another replica has committed is read before the answer."""
+    path = await api.learnt(rows=2)
+    other = await start()
+    assert 2 == (await other.get(path))["version"]
+    await api.post(f"{path}/feedback", {"features": {"a": 1, "b": 2}, "label": "UP"})
+    assert 3 == (await other.get(path, params={"min_version": 3}))["version"]
+    await api.post(f"{path}/feedback", {"features": {"a": 1, "b": 2}, "label": "UP"})
+    assert 4 == (await other.get(path, params={"consistency": "strong"}))["version"]
+    row = {"features": {"a": 1, "b": 2}}
+    await api.post(f"{path}/feedback", {**row, "label": "UP"})
+    assert 5 == (await other.post(f"{path}/predict", row, params={"min_version": 5}))["version"]
+
+
+READS = ["", "/metrics", "/weights", "/pending", "/snapshots", "/state"]
+
+
+async def test_a_version_that_does_not_come_is_504(start):
+    """On every read and on predict, with the version that was reached."""
+    hasty = await start(wait_timeout_s=0.02)
+    path = await hasty.learnt(rows=3)
+    for read in READS:
+        answer = await hasty.ask("GET", f"{path}{read}", params={"min_version": 4})
+        assert 3 == problem(answer, 504)["version"]
+    for route, body in (
+        ("predict", {"features": {"a": 1, "b": 2}}),
+        ("predict/batch", {"columns": ["a", "b"], "data": [[1, 2]]}),
+    ):
+        answer = await hasty.ask("POST", f"{path}/{route}", params={"min_version": 4}, json=body)
+        assert 3 == problem(answer, 504)["version"]
+    assert 3 == (await hasty.get(path, params={"min_version": 3}))["version"]
+
+
+async def test_a_version_of_another_incarnation_is_409(api):
+    """Whoever remembers a model that was created anew is told so, on every read."""
+    path = await api.learnt()
+    old = (await api.get(path))["incarnation"]
+    fresh = {"min_version": 0, "incarnation": old}
+    for read in READS:
+        assert 200 == (await api.ask("GET", f"{path}{read}", params=fresh)).status_code
+    await api.ask("DELETE", path)
+    await api.ask("PUT", path, json=DFOP)
+    for read in READS:
+        problem(await api.ask("GET", f"{path}{read}", params=fresh), 409)
+
+
+async def test_every_model_answer_names_the_incarnation(api):
+    """Whatever is read of a model or done to it says which one it was."""
+    path = await api.learnt()
+    incarnation = (await api.get(path))["incarnation"]
+    row = {"features": {"a": 1, "b": 2}}
+    table = {"columns": ["a", "b"], "data": [[1, 2]]}
+    answers = [
+        await api.get(path + read) for read in ("", "/metrics", "/weights", "/pending", "/snapshots")
+    ] + [
+        await api.post(f"{path}/predict", row),
+        await api.post(f"{path}/feedback", {**row, "label": "UP"}),
+        await api.post(f"{path}/predict/batch", table),
+        await api.post(f"{path}/feedback/batch", {**table, "labels": ["UP"]}),
+        await api.post(f"{path}/reset"),
+    ]  # fmt: skip
+    assert {incarnation} == {answer["incarnation"] for answer in answers}
+
+
+async def test_the_catalogue_describes_every_algorithm(api):
+    """Ids, tasks, paper, equation, and params as a JSON Schema that fits the defaults."""
+    catalogue = (await api.get("/algorithms"))["algorithms"]
+    assert {"dfop", "gdfop", "rls"} <= {entry["id"] for entry in catalogue}
+    for entry in catalogue:
+        assert {"id", "tasks", "summary", "paper", "equation", "params"} == set(entry)
+        assert {"classification", "regression"} >= set(entry["tasks"])
+        jsonschema.Draft202012Validator.check_schema(entry["params"])
+        defaults = {name: param["default"] for name, param in entry["params"]["properties"].items()}
+        jsonschema.validate(defaults, entry["params"])
+        path = await api.new({"algorithm": entry["id"], "task": entry["tasks"][0], "params": defaults})
+        assert defaults == (await api.get(path))["config"]["params"]
+
+
+async def test_the_schema_of_params_refuses_what_the_service_refuses(api):
+    """Bounds of the JSON Schema are those of PUT."""
+    entries = {entry["id"]: entry["params"] for entry in (await api.get("/algorithms"))["algorithms"]}
+    for params in ({"forgetting_rate": 0}, {"forgetting_rate": 0.6}, {"bias": 1}, {"mu": 0.1}):
+        assert not jsonschema.Draft202012Validator(entries["dfop"]).is_valid(params)
+        problem(await api.ask("PUT", "/models/never", json={**DFOP, "params": params}), 422)
+    problem(await api.ask("GET", "/models/never"), 404)

@@ -1,0 +1,284 @@
+"""One row over HTTP: predict, feedback, tracked predictions, and the metrics that come of it."""
+
+import asyncio
+import math
+
+import pytest
+
+from tests.service.api_fixtures import RLS, features, problem
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+ROW = {"features": {"a": 0.25, "b": -0.5}}
+
+
+async def test_predict_before_the_first_class(api):
+    """No class has been seen: the prediction is null, and nobody has a probability."""
+    path = await api.new()
+    answer = await api.post(f"{path}/predict", ROW)
+    assert {"prediction", "probabilities", "version", "incarnation"} == set(answer)
+    assert (None, {}, 0) == (answer["prediction"], answer["probabilities"], answer["version"])
+
+
+async def test_predict_answers_a_label_and_its_probability(api):
+    """Probabilities of the classes seen, by label; they sum to one and the largest is the prediction's."""
+    path = await api.learnt(rows=8)
+    answer = await api.post(f"{path}/predict", ROW)
+    assert {"UP", "DOWN"} == set(answer["probabilities"])
+    assert math.isclose(1.0, sum(answer["probabilities"].values()), rel_tol=1e-12)
+    assert answer["prediction"] == max(answer["probabilities"], key=answer["probabilities"].get)
+    assert 8 == answer["version"]
+
+
+async def test_predict_of_a_regression_answers_a_number_and_its_deviation(api):
+    """Prediction and std, no probabilities."""
+    path = await api.learnt(RLS)
+    answer = await api.post(f"{path}/predict", ROW)
+    assert {"prediction", "std", "version", "incarnation"} == set(answer)
+    assert all(isinstance(answer[name], float) for name in ("prediction", "std"))
+
+
+async def test_predict_changes_nothing(api):
+    """Version, rows and every byte of the state are as before."""
+    path = await api.learnt()
+    before = await api.standing(path)
+    for _ in range(3):
+        await api.post(f"{path}/predict", {**ROW, "explain": True})
+        await api.post(f"{path}/predict/batch", {"columns": ["a", "b"], "data": [[1, 2]] * 5})
+    assert before == await api.standing(path)
+
+
+async def test_predict_without_features_is_409_until_the_first_row(api):
+    """The first feedback row fixes the names, all numeric; then the names are known and may come in any order."""
+    path = await api.new(features=None)
+    problem(await api.ask("POST", f"{path}/predict", json=ROW), 409)
+    await api.post(f"{path}/feedback", {"features": {"b": 1, "a": 2}, "label": "UP"})
+    assert ["b", "a"] == (await api.get(path))["info"]["features"]
+    one = await api.post(f"{path}/predict", {"features": {"a": 0.5, "b": 0.25}})
+    assert one == await api.post(f"{path}/predict", {"features": {"b": 0.25, "a": 0.5}})
+    problem(await api.ask("POST", f"{path}/predict", json={"features": {"a": 1, "c": 1}}), 422, "features.c")
+
+
+async def test_an_explanation_adds_up(api):
+    """Bias plus contributions is the score: for a regression, the prediction itself."""
+    path = await api.learnt(RLS, rows=6)
+    answer = await api.post(f"{path}/predict", {**ROW, "explain": True})
+    explained = answer["explanation"]
+    assert {"a", "b"} == set(explained["contributions"])
+    total = explained["bias"] + sum(explained["contributions"].values())
+    assert math.isclose(answer["prediction"], total, rel_tol=1e-9)
+
+
+async def test_an_explanation_of_wild_numbers_is_finite(api):
+    """Large weights times large features do not make infinity."""
+    path = await api.learnt(RLS)
+    await api.post(f"{path}/feedback", {"features": {"a": 1e-200, "b": 0}, "label": 1e200})
+    answer = await api.post(f"{path}/predict", {"features": {"a": 1.7e308, "b": -1.7e308}, "explain": True})
+    assert all(math.isfinite(part) for part in answer["explanation"]["contributions"].values())
+
+
+async def test_feedback_answers_what_was_said_before(api):
+    """The a-priori prediction, its loss, and where the model stands now."""
+    path = await api.learnt(rows=6)
+    before = await api.post(f"{path}/predict", ROW)
+    other = {"UP": "DOWN", "DOWN": "UP"}[before["prediction"]]
+    answer = await api.post(f"{path}/feedback", {**ROW, "label": other})
+    expected = {
+        "prediction": before["prediction"],
+        "loss": 1.0,
+        "version": 7,
+        "rows": 7,
+        "duplicate": False,
+        "learned": True,
+        "durability": "everysec",
+        "incarnation": before["incarnation"],
+    }
+    assert expected == answer
+    now = (await api.post(f"{path}/predict", ROW))["prediction"]
+    assert 0.0 == (await api.post(f"{path}/feedback", {**ROW, "label": now}))["loss"]
+
+
+async def test_feedback_of_a_regression_answers_the_squared_error(api):
+    """Of the number that predict would have told."""
+    path = await api.learnt(RLS, rows=6)
+    told = (await api.post(f"{path}/predict", ROW))["prediction"]
+    answer = await api.post(f"{path}/feedback", {**ROW, "label": 3})
+    assert (told, (told - 3) ** 2) == (answer["prediction"], answer["loss"])
+
+
+async def test_feedback_may_carry_a_discount(api):
+    """Gdfop takes one per row, and it makes a difference."""
+    states = []
+    for discount in ({}, {"discount": 0.5}, {"discount": 1}):
+        path = await api.learnt(algorithm="gdfop")
+        await api.post(f"{path}/feedback", {**ROW, "label": "UP", **discount})
+        states.append((await api.post(f"{path}/predict", {"features": features(1)}))["probabilities"]["UP"])
+    assert 3 == len(set(states))
+
+
+async def test_feedback_with_missing_values(api):
+    """Null and an absent name are filled under zero and mean, and refused under error."""
+    for missing, status in (("zero", 200), ("mean", 200), ("error", 422)):
+        path = await api.learnt(missing=missing)
+        for row in ({"a": None, "b": 1}, {"b": 1}, {"a": None, "b": None}, {}):
+            answer = await api.ask("POST", f"{path}/feedback", json={"features": row, "label": "UP"})
+            assert status == answer.status_code
+            assert status == (await api.ask("POST", f"{path}/predict", json={"features": row})).status_code
+
+
+async def test_categories_are_values(api):
+    """Declared categories only, 0, false and "" among them; 0 is not false."""
+    listed = [{"name": "day", "type": "categorical", "categories": ["mon", 0, False, ""]}]
+    path = await api.new(features=listed)
+    for value in ("mon", 0, 0.0, False, ""):
+        await api.post(f"{path}/feedback", {"features": {"day": value}, "label": "UP"})
+    for value in ("tue", 1, True, 0.5, None, ["mon"]):
+        answer = await api.ask("POST", f"{path}/feedback", json={"features": {"day": value}, "label": "UP"})
+        problem(answer, 422, "features.day")
+    assert 5 == (await api.get(path))["rows"]
+
+
+async def test_a_tracked_prediction_is_scored_by_what_was_told(api):
+    """The model may have changed its mind meanwhile: what the client heard counts."""
+    path = await api.learnt(rows=4)
+    told = await api.post(f"{path}/predict", {**ROW, "track": True})
+    other = {"UP": "DOWN", "DOWN": "UP"}[told["prediction"]]
+    for _ in range(30):
+        await api.post(f"{path}/feedback", {**ROW, "label": other})
+    assert other == (await api.post(f"{path}/predict", ROW))["prediction"]
+    answer = await api.post(f"{path}/feedback", {"prediction_id": told["prediction_id"], "label": other})
+    assert (told["prediction"], 1.0, 35) == (answer["prediction"], answer["loss"], answer["rows"])
+
+
+async def test_pending_lists_what_waits_for_its_label(api):
+    """Prediction, version and expiry of each, in pages; what has got its label is not there any more."""
+    path = await api.learnt()
+    tracked = [await api.post(f"{path}/predict", {**ROW, "track": True}) for _ in range(5)]
+    ids = [answer["prediction_id"] for answer in tracked]
+    assert 5 == len(set(ids))
+    found, cursor = [], None
+    while True:
+        page = await api.get(f"{path}/pending", params={"limit": 2, **({"cursor": cursor} if cursor else {})})
+        assert {"pending", "expired", "next", "incarnation"} == set(page)
+        found += page["pending"]
+        cursor = page["next"]
+        if cursor is None:
+            break
+    assert sorted(ids) == sorted(entry["prediction_id"] for entry in found)
+    assert all({"prediction_id", "prediction", "version", "expires"} == set(entry) for entry in found)
+    assert {(tracked[0]["prediction"], 3)} == {(entry["prediction"], entry["version"]) for entry in found}
+    await api.post(f"{path}/feedback", {"prediction_id": ids[2], "label": "UP"})
+    left = (await api.get(f"{path}/pending"))["pending"]
+    assert sorted({*ids} - {ids[2]}) == sorted(entry["prediction_id"] for entry in left)
+
+
+async def test_a_tracked_null_is_a_prediction(api):
+    """Before the first class null is told, listed as null, and counts as wrong."""
+    path = await api.new()
+    told = await api.post(f"{path}/predict", {**ROW, "track": True})
+    assert None is (await api.get(f"{path}/pending"))["pending"][0]["prediction"]
+    await api.post(f"{path}/feedback", {**ROW, "label": "UP"})
+    answer = await api.post(f"{path}/feedback", {"prediction_id": told["prediction_id"], "label": "UP"})
+    assert (None, 1.0) == (answer["prediction"], answer["loss"])
+
+
+async def test_a_label_after_expiry_is_404(start):
+    """Expired predictions leave the list, are counted, and take no label."""
+    short = await start(prediction_ttl_s=1)
+    path = await short.learnt()
+    told = await short.post(f"{path}/predict", {**ROW, "track": True})
+    before = await short.standing(path)
+    while (await short.get(f"{path}/pending"))["pending"]:
+        await asyncio.sleep(0.05)
+    answer = await short.ask("POST", f"{path}/feedback", json={"prediction_id": told["prediction_id"], "label": "UP"})
+    problem(answer, 404, "prediction_id")
+    assert 1 == (await short.get(f"{path}/pending"))["expired"]
+    assert before == await short.standing(path)
+
+
+async def test_only_so_many_predictions_wait(start):
+    """Past the cap 503 with Retry-After, never silent forgetting."""
+    small = await start(pending_max=2)
+    path = await small.learnt()
+    told = [await small.post(f"{path}/predict", {**ROW, "track": True}) for _ in range(2)]
+    answer = await small.ask("POST", f"{path}/predict", json={**ROW, "track": True})
+    problem(answer, 503)
+    assert "1" == answer.headers["retry-after"]
+    await small.post(f"{path}/feedback", {"prediction_id": told[0]["prediction_id"], "label": "UP"})
+    await small.post(f"{path}/predict", {**ROW, "track": True})
+
+
+SCORES = {"accuracy", "kappa", "kappa_temporal", "log_loss"}
+ERRORS = {"mse", "mae", "r2"}
+
+
+async def test_the_metrics_of_a_classifier(api):
+    """Overall, window and fading with all four scores, the baselines beside them, history and marks."""
+    path = await api.learnt(rows=25)
+    found = await api.get(f"{path}/metrics")
+    assert {
+        "rows", "overall", "window", "fading", "baselines", "history", "marks", "version", "incarnation",
+    } == set(found)  # fmt: skip
+    assert (25, 25) == (found["rows"], found["version"])
+    assert SCORES == set(found["overall"])
+    assert SCORES | {"size", "rows", "baselines"} == set(found["window"])
+    assert SCORES | {"factor", "baselines"} == set(found["fading"])
+    assert (1000, 0.999) == (found["window"]["size"], found["fading"]["factor"])
+    assert {"no_change": {"accuracy": 0.0}, "majority": {"accuracy": 12 / 25}} == found["baselines"]
+    assert [10, 20] == [point["row"] for point in found["history"]]
+    assert all("accuracy" in point for point in found["history"])
+    await api.post(f"{path}/reset")
+    after = await api.get(f"{path}/metrics")
+    assert [{"row": 0, "kind": "reset"}] == after["marks"]
+    assert (0, None) == (after["rows"], after["overall"]["accuracy"])
+
+
+async def test_the_metrics_of_a_regression(api):
+    """The same, with mse, mae and r2, beside the last value."""
+    path = await api.learnt(RLS, rows=25)
+    found = await api.get(f"{path}/metrics")
+    assert ERRORS == set(found["overall"])
+    assert ERRORS <= set(found["window"])
+    assert ERRORS <= set(found["fading"])
+    assert {"last_value": {"mse": 4.0, "mae": 2.0}} == found["baselines"]
+    assert [10, 20] == [point["row"] for point in found["history"]]
+
+
+async def test_the_accuracy_is_that_of_the_answers(api):
+    """One minus the mean of the losses that feedback answered; predict takes no part in it."""
+    path = await api.new(algorithm="rls")
+    losses = []
+    for row in range(30):
+        await api.post(f"{path}/predict", {"features": features(row)})
+        label = "UP" if features(row)["a"] > 0 else "DOWN"
+        losses.append((await api.post(f"{path}/feedback", {"features": features(row), "label": label}))["loss"])
+    overall = (await api.get(f"{path}/metrics"))["overall"]
+    assert math.isclose(1 - sum(losses) / 30, overall["accuracy"])
+    assert 30 == (await api.get(path))["metrics"]["rows"]
+
+
+async def test_weights_are_the_linear_model(api):
+    """By output and column; bias plus weights times features is the prediction."""
+    path = await api.learnt(RLS, rows=6)
+    found = await api.get(f"{path}/weights")
+    assert {"weights", "bias", "version", "incarnation"} == set(found)
+    weights, bias = found["weights"]["value"], found["bias"]["value"]
+    told = (await api.post(f"{path}/predict", ROW))["prediction"]
+    assert math.isclose(told, bias + sum(weights[name] * ROW["features"][name] for name in weights), rel_tol=1e-9)
+
+
+async def test_weights_can_be_picked(api):
+    """Names picks columns, sparsity the largest of each output; one-hot columns have names of their own."""
+    path = await api.new(features=["x", {"name": "day", "type": "categorical", "categories": ["mon", "tue"]}])
+    assert {"weights": {}, "bias": {}} == {k: v for k, v in (await api.get(f"{path}/weights")).items() if v == {}}
+    for row in range(6):
+        label, day = ("UP", "mon") if row % 2 else ("DOWN", "tue")
+        await api.post(f"{path}/feedback", {"features": {"x": features(row)["a"], "day": day}, "label": label})
+    everything = (await api.get(f"{path}/weights"))["weights"]
+    assert {"UP": {"x", "day=mon", "day=tue"}, "DOWN": {"x", "day=mon", "day=tue"}} == {
+        output: set(weights) for output, weights in everything.items()
+    }
+    picked = (await api.get(f"{path}/weights", params={"names": "day=tue,x"}))["weights"]["UP"]
+    assert {name: everything["UP"][name] for name in ("day=tue", "x")} == picked
+    (largest,) = (await api.get(f"{path}/weights", params={"sparsity": 1}))["weights"]["UP"].values()
+    assert max(map(abs, everything["UP"].values())) == abs(largest)

@@ -1,0 +1,210 @@
+"""Reset, snapshots, restore, export and import: the state goes back or comes over, the version goes on."""
+
+import numpy as np
+import pytest
+from safetensors.numpy import save
+
+from core.config import Config
+from core.entry import Entry, Rows
+from core.machine import Machine
+from tests.service.api_fixtures import DFOP, JSON, RLS, STATE, columnar, features, problem
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+ROW = {"features": {"a": 0.25, "b": -0.5}}
+
+
+async def predictions(api, path):
+    """What a model says of some rows, without who says it."""
+    answer = await api.post(f"{path}/predict/batch", columnar(9, 100))
+    return {name: value for name, value in answer.items() if name not in {"version", "incarnation"}}
+
+
+async def test_reset_goes_back_to_the_first_state(api):
+    """Rows and metrics 0, no class; the version goes on and ids stay seen."""
+    path = await api.learnt(rows=4)
+    first = await api.post(f"{path}/feedback", {**ROW, "label": "UP", "id": "kept"})
+    answer = await api.post(f"{path}/reset")
+    assert {"name", "incarnation", "version", "rows"} == set(answer)
+    assert (6, 0) == (answer["version"], answer["rows"])
+    shown = await api.get(path)
+    assert (6, 0, 0) == (shown["version"], shown["rows"], shown["metrics"]["rows"])
+    assert None is (await api.post(f"{path}/predict", ROW))["prediction"]
+    again = await api.post(f"{path}/feedback", {**ROW, "label": "UP", "id": "kept"})
+    assert {**first, "duplicate": True} == again
+    assert 0 == (await api.get(path))["rows"]
+
+
+async def test_reset_forgets_features_that_a_row_had_fixed(api):
+    """The first state of such a model has no features; the next first row fixes others."""
+    path = await api.learnt(features=None)
+    await api.post(f"{path}/reset")
+    problem(await api.ask("POST", f"{path}/predict", json=ROW), 409)
+    await api.post(f"{path}/feedback", {"features": {"other": 1}, "label": "UP"})
+    assert ["other"] == (await api.get(path))["info"]["features"]
+
+
+async def test_a_tracked_row_of_a_forgotten_space_is_409(api):
+    """Its features are no longer the model's; the refusal is remembered with the id."""
+    path = await api.learnt(features=None)
+    told = await api.post(f"{path}/predict", {**ROW, "track": True})
+    await api.post(f"{path}/reset")
+    before = (await api.get(path))["rows"]
+    for _ in range(2):
+        answer = await api.ask("POST", f"{path}/feedback", json={"prediction_id": told["prediction_id"], "label": "UP"})
+        problem(answer, 409)
+    assert before == (await api.get(path))["rows"]
+
+
+async def test_snapshots_are_listed_and_restored(api):
+    """Newest first; what is kept can be gone back to, predictions bit for bit, and the version goes on."""
+    path = await api.learnt(rows=5)
+    taken = await api.post(f"{path}/snapshots", status=201)
+    assert {"version", "rows", "bytes", "time"} == set(taken)
+    then = await predictions(api, path)
+    await api.post(f"{path}/feedback/batch", {**columnar(6), "labels": ["DOWN"] * 6})
+    await api.post(f"{path}/snapshots", status=201)
+    listed = (await api.get(f"{path}/snapshots"))["snapshots"]
+    assert [6, 5] == [entry["version"] for entry in listed]
+    assert [11, 5] == [entry["rows"] for entry in listed]
+    assert then != await predictions(api, path)
+    answer = await api.post(f"{path}/restore", {"version": 5})
+    assert (7, 5) == (answer["version"], answer["rows"])
+    assert then == await predictions(api, path)
+    shown = await api.get(path)
+    assert (7, 5, "restore") == (shown["version"], shown["rows"], shown["metrics"]["marks"][-1]["kind"])
+
+
+async def test_ids_stay_seen_over_a_restore(api):
+    """What was learned after the snapshot is not learned again when it is sent again."""
+    path = await api.learnt()
+    await api.post(f"{path}/snapshots", status=201)
+    first = await api.post(f"{path}/feedback", {**ROW, "label": "UP", "id": "late"})
+    await api.post(f"{path}/restore", {"version": 3})
+    assert {**first, "duplicate": True} == await api.post(f"{path}/feedback", {**ROW, "label": "UP", "id": "late"})
+    assert 3 == (await api.get(path))["rows"]
+
+
+async def test_a_version_that_is_not_kept_is_404_with_what_there_is(start):
+    """Only so many snapshots are kept; the error lists them."""
+    frugal = await start(snapshots_kept=2)
+    path = await frugal.learnt(rows=1)
+    for row in range(3):
+        await frugal.post(f"{path}/snapshots", status=201)
+        await frugal.post(f"{path}/feedback", {"features": features(row), "label": "UP"})
+    before = await frugal.standing(path)
+    for version in (0, 1, 4, 2**60):
+        found = problem(await frugal.ask("POST", f"{path}/restore", json={"version": version}), 404, "version")
+        assert [3, 2] == found["errors"][0]["allowed"]
+    assert before == await frugal.standing(path)
+
+
+@pytest.mark.parametrize("version", [-1, 1.5, "3", True, None, 10**30])
+async def test_a_version_is_a_whole_number(api, version):
+    """Anything else is refused, naming the field."""
+    path = await api.learnt()
+    problem(await api.ask("POST", f"{path}/restore", json={"version": version}), 422, "version")
+
+
+@pytest.mark.parametrize("kind", [DFOP, {**DFOP, "labels": None, "features": None}, RLS, {**RLS, "missing": "mean"}])
+async def test_an_exported_state_goes_over_bit_for_bit(api, kind):
+    """Into a new name (which creates it), or over a model of the same configuration; the version goes on."""
+    source, target = await api.learnt(kind, rows=12), await api.learnt(kind, rows=2)
+    told = await predictions(api, source)
+    exported = await api.ask("GET", f"{source}/state")
+    assert "application/octet-stream" == exported.headers["content-type"]
+    assert f"{source.rpartition('/')[2]}-12.safetensors" in exported.headers["content-disposition"]
+    answer = await api.ask("PUT", f"{source}.copy/state", content=exported.content, headers=STATE)
+    assert (201, 1, 12) == (answer.status_code, answer.json()["version"], answer.json()["rows"])
+    answer = await api.ask("PUT", f"{target}/state", content=exported.content, headers=STATE)
+    assert (200, 3, 12) == (answer.status_code, answer.json()["version"], answer.json()["rows"])
+    for path in (f"{source}.copy", target):
+        assert told == await predictions(api, path)
+        assert "import" == (await api.get(path))["metrics"]["marks"][-1]["kind"]
+    config = (await api.get(source))["config"]
+    assert config == (await api.get(f"{source}.copy"))["config"]
+    label = 1.25 if kind["task"] == "regression" else "DOWN"
+    answers = [await api.post(f"{path}/feedback", {**ROW, "label": label}) for path in (source, target)]
+    assert answers[0]["prediction"] == answers[1]["prediction"]
+    assert await predictions(api, source) == await predictions(api, target)
+
+
+async def test_ids_stay_seen_over_an_import(api):
+    """They belong to the name, not to the state."""
+    path = await api.learnt()
+    exported = await api.state(path)
+    first = await api.post(f"{path}/feedback", {**ROW, "label": "UP", "id": "mine"})
+    await api.ask("PUT", f"{path}/state", content=exported, headers=STATE)
+    assert {**first, "duplicate": True} == await api.post(f"{path}/feedback", {**ROW, "label": "UP", "id": "mine"})
+
+
+async def test_a_state_of_another_configuration_is_409(api):
+    """Nothing changes, however alike the models are."""
+    path = await api.learnt()
+    before = await api.standing(path)
+    for change in ({"seed": 1}, {"algorithm": "rls"}, {"labels": ["DOWN", "UP"]}, {"features": ["b", "a"]}):
+        other = await api.state(await api.learnt(**change))
+        problem(await api.ask("PUT", f"{path}/state", content=other, headers=STATE), 409)
+    assert before == await api.standing(path)
+
+
+async def test_a_broken_state_is_refused_and_nothing_changes(api):
+    """Truncated, changed in any part, foreign, or nothing: neither the model nor a new name takes it."""
+    path = await api.learnt(rows=6)
+    before = await api.standing(path)
+    whole = before[2]
+    broken = [b"", b"{}", whole[:-1], whole[: len(whole) // 2], whole + b"x", save({"w": np.zeros(3)})]
+    for at in range(0, len(whole), max(1, len(whole) // 40)):
+        broken.append(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+    for body in broken:
+        problem(await api.ask("PUT", f"{path}/state", content=body, headers=STATE), 422, "body")
+        problem(await api.ask("PUT", "/models/unborn/state", content=body, headers=STATE), 422, "body")
+    assert before == await api.standing(path)
+    problem(await api.ask("GET", "/models/unborn"), 404)
+
+
+async def test_a_state_has_a_media_type_of_its_own(api):
+    """JSON is none; saying nothing is as good as saying octet-stream; the other names of safetensors are taken too."""
+    path = await api.learnt()
+    state = await api.state(path)
+    before = await api.standing(path)
+    for wrong in ("application/json", "text/csv", "application/problem+json"):
+        answer = await api.ask("PUT", f"{path}/state", content=state, headers={"Content-Type": wrong})
+        problem(answer, 415, "Content-Type")
+    assert before == await api.standing(path)
+    for headers in ({}, STATE, {"Content-Type": "application/vnd.safetensors"}):
+        assert 200 == (await api.ask("PUT", f"{path}/state", content=state, headers=headers)).status_code
+
+
+async def test_a_state_larger_than_the_model_limit_is_refused(start):
+    """Its size is known from its header; it is refused before anything is allocated, declared features or not."""
+    small = await start(model_limit_mb=1)
+    names = [f"x{i}" for i in range(400)]
+    for declared in (names, None):
+        machine = Machine(Config.parse({**DFOP, "features": names if declared else None}))
+        if declared is None:
+            space = Machine(Config.parse({**DFOP, "features": names})).schema
+            machine.apply(Entry(1, 0, (Rows(space.id, tuple(names), np.ones((1, 400)), ["UP"]),)))
+        answer = await small.ask("PUT", "/models/large/state", content=machine.to_bytes(), headers=STATE)
+        assert "<= 1 MiB of state" == problem(answer, 422, "features")["errors"][0]["allowed"]
+    problem(await small.ask("GET", "/models/large"), 404)
+
+
+async def test_an_import_under_a_bad_name_is_422(api):
+    """As for PUT of the model itself."""
+    state = await api.state(await api.learnt())
+    problem(await api.ask("PUT", "/models/-x/state", content=state, headers=STATE), 422, "name")
+
+
+async def test_restore_reads_json_and_nothing_else(api):
+    """No version, another field, a list, no JSON."""
+    path = await api.learnt()
+    for body, status, field in (
+        (b"{}", 422, "version"),
+        (b'{"version": 0, "force": true}', 422, "force"),
+        (b'{"version": 0, "version": 1}', 422, "version"),
+        (b"[0]", 422, "body"),
+        (b"", 400, None),
+        (b"version=0", 400, None),
+    ):
+        problem(await api.ask("POST", f"{path}/restore", content=body, headers=JSON), status, field)

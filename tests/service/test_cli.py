@@ -1,0 +1,160 @@
+"""The command line: what each command prints, how it ends, and what it does not import."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from service import cli
+from service.replay.options import default_name
+from service.settings import Settings
+
+SECRET = "hush-hush"
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the environment sets is not what is tested."""
+    for name in [name for name in os.environ if name.startswith("ONEPASS_")]:
+        monkeypatch.delenv(name)
+
+
+@contextmanager
+def serving(data: Path, *options: str, **settings: str) -> Iterator[tuple[subprocess.Popen, str]]:
+    """``onepass serve`` on an inherited socket."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        command = [sys.executable, "-m", "service.cli", "serve", "--fd", str(listener.fileno()), *options]
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=[listener.fileno()],
+            env=os.environ | {"ONEPASS_DATA_DIR": str(data)} | settings,
+        )
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    try:
+        yield child, url
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def test_settings_says_what_each_is(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every setting is printed with its value, its default and its meaning."""
+    monkeypatch.setenv("ONEPASS_PORT", "8123")
+    assert 0 == cli.main(["settings"])
+    lines = capsys.readouterr().out.splitlines()
+    assert ["ONEPASS_PORT", "8123", "8000"] in [line.split() for line in lines]
+    assert {f"ONEPASS_{name.upper()}" for name in Settings.model_fields} == {
+        line.split()[0] for line in lines[1:] if not line.startswith(" ")
+    }
+    assert any("0 takes a free one" in line for line in lines)
+
+
+def test_settings_shows_no_secret(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a secret one learns that it is set, and nothing else."""
+    monkeypatch.setenv("ONEPASS_API_KEYS", f"me:{SECRET}:admin")
+    monkeypatch.setenv("ONEPASS_REDIS_URL", f"redis://:{SECRET}@store")
+    assert 0 == cli.main(["settings"])
+    said = capsys.readouterr().out
+    assert SECRET not in said
+    assert ["ONEPASS_API_KEYS", "********", "-"] in [line.split() for line in said.splitlines()]
+
+
+@pytest.mark.parametrize("command", ["serve", "settings"])
+def test_a_wrong_setting_is_named(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A setting that cannot be is named, and nothing starts."""
+    monkeypatch.setenv("ONEPASS_PORT", "many")
+    assert 2 == cli.main([command])
+    assert capsys.readouterr().err.startswith("ONEPASS_PORT: ")
+
+
+def test_a_wrong_descriptor_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """--fd must be a socket."""
+    with (tmp_path / "file").open("wb") as file:
+        assert 2 == cli.main(["serve", "--fd", str(file.fileno())])
+        assert capsys.readouterr().err.startswith(f"--fd {file.fileno()}: ")
+
+
+@pytest.mark.parametrize("command", [[], ["serve"], ["replay"], ["settings"]])
+def test_help_is_there(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Every command explains itself."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main([*command, "--help"])
+    assert 0 == ended.value.code
+    assert "usage: onepass" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--param", "rate"],
+        ["--batch", "0"],
+        ["--url", "localhost"],
+        ["--plot", "chart.pdf"],
+        ["--plot", "no/such/place.svg"],
+        ["--name", "-x"],
+        ["--task", "ranking"],
+    ],
+)
+def test_usage(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """An option that cannot be is status 2, before anything starts."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["replay", "some.csv", "--label", "y", "--algorithm", "dfop", *options])
+    assert 2 == ended.value.code
+    assert f"argument {options[0]}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("data/my stream.csv.gz", "my-stream"),
+        ("electricity.csv", "electricity"),
+        ("__x__.csv", "x"),
+        ("é.csv", "replay"),
+        (f"{'n' * 80}.csv", "n" * 64),
+    ],
+)
+def test_default_names(file: str, name: str) -> None:
+    """A file's name makes a name that a model can have."""
+    assert name == default_name(Path(file))
+
+
+def test_each_command_imports_only_what_it_needs() -> None:
+    """Neither what only replay draws with nor what only serve computes with is loaded before it is asked for."""
+    heavy = ["rich", "matplotlib", "httpx", "numpy", "numba", "fastapi", "uvicorn", "redis"]
+    code = f"import sys, service.cli; print([name for name in {heavy} if name in sys.modules])"
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (0, "[]\n") == (finished.returncode, finished.stdout)
+
+
+def test_serve_ends_with_the_program_that_started_it(tmp_path: Path) -> None:
+    """With --until-eof the end of standard input stops the service in good order."""
+    with serving(tmp_path, "--until-eof") as (child, url):
+        assert httpx.get(f"{url}/readyz", timeout=60).json()["ready"]
+        child.stdin.close()
+        child.stdin = None
+        assert b"Finished server process" in child.communicate(timeout=60)[1]
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(url)
+
+
+def test_ctrl_c_ends_serve_without_a_word_of_python(tmp_path: Path) -> None:
+    """An interrupted service stops in good order, with status 0 and no traceback."""
+    with serving(tmp_path) as (child, url):
+        assert httpx.get(f"{url}/healthz", timeout=60).json() == {"alive": True}
+        child.send_signal(signal.SIGINT)
+        _, said = child.communicate(timeout=60)
+    assert 0 == child.returncode
+    assert b"Traceback" not in said
