@@ -5,6 +5,7 @@ build(settings)               store, engine and app from the settings, with a li
 """
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -90,6 +91,8 @@ def build(settings: Settings, failpoint: Callable[[str], None] = lambda _: None)
         engine = Engine(store(url, settings.store_timeout_s), bounds(settings), failpoint)
         attach(app, engine, keys)
         await engine.start()
+        gc.collect()
+        gc.freeze()  # what is loaded now stays: collections need not walk through it
         keeper = None if private is None else asyncio.create_task(_keep_alive(private))
         try:
             yield

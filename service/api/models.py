@@ -167,6 +167,7 @@ async def restore(ctx: Context, request: Request) -> Response:
     bodies.media_type(request, (bodies.JSON,))
     body = await bodies.read(request, ctx.engine.bounds.body_bytes_max)
     ask = bodies.decode(body, _restore)
+    bodies.refuse_repeated(body, 1)
     replica = await ctx.engine.replica(request.path_params["name"])
     kept = await ctx.engine.store.snapshots.list(replica.name, replica.incarnation)
     info = next((info for info in kept if info.version == ask.version), None)

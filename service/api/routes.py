@@ -13,6 +13,8 @@ from typing import Literal
 from fastapi import FastAPI
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.routing import Route as DirectRoute
+from starlette.types import Receive, Scope, Send
 
 from core.problems import Invalid
 from service.api import describe, feedback, health, models, predict
@@ -25,7 +27,7 @@ logger = logging.getLogger(__name__)
 Handler = Callable[[Context, Request], Awaitable[Response]]
 PROBED = ("/healthz", "/readyz", "/metrics")
 """Asked by machines that may add queries of their own."""
-Scope = Literal["public", "read", "learn", "admin"]
+Rights = Literal["public", "read", "learn", "admin"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class Route:
     method: str
     path: str
     handler: Handler
-    scope: Scope
+    scope: Rights
 
     @property
     def id(self) -> str:
@@ -82,12 +84,27 @@ def _bad_name(route: Route) -> Exception:
 
 
 HOT = ("/models/{name}/feedback", "/models/{name}/predict")
-"""Tried first: the router goes through its routes one by one."""
+"""Tried first, and without what FastAPI does around an endpoint: it has nothing to do here, and costs a quarter."""
+
+
+class Direct:
+    """An endpoint as a plain ASGI application."""
+
+    def __init__(self, endpoint: Callable[[Request], Awaitable[Response]]) -> None:
+        self._endpoint = endpoint
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        response = await self._endpoint(Request(scope, receive, send))
+        await response(scope, receive, send)
 
 
 def install(app: FastAPI) -> None:
     """Add every route to the app; the handlers' context is found in ``app.state.context``."""
-    for route in sorted(ROUTES, key=lambda route: route.path not in HOT):
+    for route in ROUTES:
+        if route.path in HOT:
+            app.router.routes.append(DirectRoute(route.path, Direct(_endpoint(route)), methods=[route.method]))
+    for route in ROUTES:
         app.add_api_route(
             route.path,
             _endpoint(route),

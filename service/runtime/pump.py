@@ -25,8 +25,6 @@ from service.store.log import Append, Appended, Log, SegmentIn
 
 logger = logging.getLogger(__name__)
 
-import os
-GATHER = int(os.environ.get("GATHER", "0"))
 PROBE_S = 0.2
 """How often a store that is down is asked whether it is back."""
 BACKOFF_S = 0.02
@@ -145,8 +143,6 @@ class Pump:
         """Tick for ever; the supervisor restarts it should it die."""
         try:
             while True:
-                for _ in range(GATHER):
-                    await asyncio.sleep(0)
                 if self.store_down:
                     await self._probe()
                 elif not await self._tick():

@@ -1,5 +1,6 @@
 """The real app on a real private store, driven in-process: one store per test module, a fresh model per test."""
 
+import io
 import itertools
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -8,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 import pytest_asyncio
+from numpy.lib.format import write_array
 
 from service.app import build
 from service.embedded import EmbeddedStore
@@ -83,6 +86,13 @@ def features(row: int) -> dict[str, float]:
 def columnar(rows: int, start: int = 0) -> dict[str, Any]:
     """The same rows as a table."""
     return {"columns": ["a", "b"], "data": [[*features(start + row).values()] for row in range(rows)]}
+
+
+def npy(table: Any, kind: Any = np.float64) -> bytes:
+    """An array as an .npy file."""
+    out = io.BytesIO()
+    write_array(out, np.asarray(table, dtype=kind))
+    return out.getvalue()
 
 
 def problem(answer: httpx.Response, status: int, field: str | None = None, secret: str | None = None) -> Any:

@@ -1,11 +1,9 @@
 """Batches over HTTP: JSON by column, CSV and .npy say the same as the rows one by one."""
 
-import io
-
 import numpy as np
 import pytest
 
-from tests.service.api_fixtures import CSV, NPY, RLS, columnar, features, problem
+from tests.service.api_fixtures import CSV, NPY, RLS, columnar, features, npy, problem
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -20,12 +18,6 @@ def csv(labels=LABELS, columns=("a", "b"), **more):
         cells = [repr(features(row)[name]) for name in columns] + ([str(labels[row])] if labels else [])
         lines.append(",".join(cells + [str(values[row]) for values in more.values()]))
     return "\n".join(lines) + "\n"
-
-
-def npy(table, **how):
-    out = io.BytesIO()
-    np.save(out, np.asarray(table, dtype=how.pop("dtype", np.float64)), **how)
-    return out.getvalue()
 
 
 async def test_a_batch_of_json(api):
@@ -72,9 +64,9 @@ async def test_predictions_of_a_batch(api, kind):
 
 
 async def test_predictions_of_a_batch_before_the_first_class(api):
-    """Nulls, no classes, no probabilities."""
+    """Nulls, no classes, and so no probabilities for any row."""
     answer = await api.post(f"{await api.new()}/predict/batch", columnar(2))
-    assert ([None, None], [], []) == (answer["predictions"], answer["classes"], answer["probabilities"])
+    assert ([None, None], [], [[], []]) == (answer["predictions"], answer["classes"], answer["probabilities"])
 
 
 async def test_predictions_of_a_regression_batch(api):
@@ -123,7 +115,7 @@ async def test_npy_says_the_same_as_json(api, how):
     """Any real type and either order; columns as the schema has them, the label last."""
     rows = [[row % 3, -row, row % 2] for row in range(ROWS)]
     array = np.array(rows, dtype={"float32": np.float32, "big endian": ">f8", "integers": np.int16}.get(how, "<f8"))
-    body = npy(np.asfortranarray(array) if how == "fortran" else array, dtype=array.dtype)
+    body = npy(np.asfortranarray(array) if how == "fortran" else array, array.dtype)
     path, other = await api.new(labels=[0, 1]), await api.new(labels=[0, 1])
     answer = await api.post(f"{path}/feedback/batch", content=body, headers=NPY)
     table = {"columns": ["a", "b"], "data": [row[:2] for row in rows], "labels": [row[2] for row in rows]}

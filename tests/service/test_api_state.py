@@ -99,7 +99,7 @@ async def test_a_version_that_is_not_kept_is_404_with_what_there_is(start):
     assert before == await frugal.standing(path)
 
 
-@pytest.mark.parametrize("version", [-1, 1.5, "3", True, None, 10**30])
+@pytest.mark.parametrize("version", [-1, 1.5, "3", True, None])
 async def test_a_version_is_a_whole_number(api, version):
     """Anything else is refused, naming the field."""
     path = await api.learnt()

@@ -1,0 +1,281 @@
+"""What is sent again is learned once, and answered as it was the first time."""
+
+import asyncio
+
+import pytest
+
+from tests.service.api_fixtures import CSV, DFOP, JSON, NPY, RLS, columnar, features, npy, problem
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+ROW = {"features": {"a": 0.25, "b": -0.5}}
+LABELS = ["UP", "DOWN", "DOWN", "UP", "UP"]
+
+
+def repeated(first):
+    return {**first, "duplicate": True}
+
+
+@pytest.mark.parametrize("kind", [DFOP, RLS, {**DFOP, "labels": None}])
+async def test_an_id_is_learned_once(api, kind):
+    """The second answer is the first, though the model has learned other rows meanwhile."""
+    path = await api.learnt(kind)
+    label = 2.5 if kind is RLS else "UP"
+    first = await api.post(f"{path}/feedback", {**ROW, "label": label, "id": "order-1137"})
+    assert not first["duplicate"]
+    await api.post(f"{path}/feedback", {**ROW, "label": label})
+    before = await api.standing(path)
+    assert repeated(first) == await api.post(f"{path}/feedback", {**ROW, "label": label, "id": "order-1137"})
+    assert before == await api.standing(path)
+
+
+async def test_ids_are_remembered_for_every_replica(start, api):
+    """Another one, which did not commit it, answers the same; so does one that has to read it from the log first."""
+    path = await api.learnt()
+    other = await start()
+    await other.get(path)
+    first = await api.post(f"{path}/feedback", {**ROW, "label": "UP", "id": "shared"})
+    late = await start()
+    for service in (other, late, api):
+        assert repeated(first) == await service.post(f"{path}/feedback", {**ROW, "label": "UP", "id": "shared"})
+    assert 4 == (await api.get(path, params={"consistency": "strong"}))["rows"]
+
+
+async def test_the_same_id_at_the_same_time_is_learned_once(api):
+    """Twenty requests at once, one row, one answer."""
+    path = await api.learnt()
+    body = {**ROW, "label": "UP", "id": "rush"}
+    answers = await asyncio.gather(*(api.post(f"{path}/feedback", body) for _ in range(20)))
+    (first,) = [answer for answer in answers if not answer["duplicate"]]
+    assert all(repeated(first) == repeated(answer) for answer in answers)
+    assert 4 == (await api.get(path))["rows"]
+
+
+@pytest.mark.parametrize("other", ["DOWN", "nonsense", 0, None])
+async def test_an_id_with_another_label_is_refused(api, other):
+    """409 for a label that could have been, 422 for one that could not; nothing is learned."""
+    path = await api.learnt()
+    await api.post(f"{path}/feedback", {**ROW, "label": "UP", "id": "x"})
+    before = await api.standing(path)
+    answer = await api.ask("POST", f"{path}/feedback", json={**ROW, "label": other, "id": "x"})
+    problem(answer, 409 if other == "DOWN" else 422)
+    assert before == await api.standing(path)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [(0, False), (1, True), (0, ""), (2**63 - 1, 2**63 - 2), ("1.0", "1"), ("é", "e")]
+)
+async def test_labels_that_look_alike_are_told_apart(api, one, other):
+    """Under one id 0 is not false, and every digit of an integer counts; 1.0 is 1."""
+    path = await api.new(labels=None)
+    first = await api.post(f"{path}/feedback", {**ROW, "label": one, "id": "x"})
+    problem(await api.ask("POST", f"{path}/feedback", json={**ROW, "label": other, "id": "x"}), 409)
+    if isinstance(one, int) and one < 2**53:
+        assert repeated(first) == await api.post(f"{path}/feedback", {**ROW, "label": float(one), "id": "x"})
+
+
+async def test_a_regression_label_is_the_number(api):
+    """2 and 2.0 are the same, 2.0000000000000004 is another."""
+    path = await api.learnt(RLS)
+    first = await api.post(f"{path}/feedback", {**ROW, "label": 2, "id": "x"})
+    assert repeated(first) == await api.post(f"{path}/feedback", {**ROW, "label": 2.0, "id": "x"})
+    problem(await api.ask("POST", f"{path}/feedback", json={**ROW, "label": 2.0000000000000004, "id": "x"}), 409)
+
+
+@pytest.mark.parametrize("row", [{"q": 1}, {}, {"a": "one", "b": None}, {"a": 1e300, "b": 0, "c": 0}])
+async def test_a_known_id_is_recognised_where_the_row_would_not_validate(api, row):
+    """Wrong names, missing ones, no numbers: the first answer; with another label it is still 409."""
+    path = await api.learnt()
+    first = await api.post(f"{path}/feedback", {**ROW, "label": "UP", "id": "x"})
+    assert repeated(first) == await api.post(f"{path}/feedback", {"features": row, "label": "UP", "id": "x"})
+    problem(await api.ask("POST", f"{path}/feedback", json={"features": row, "label": "DOWN", "id": "x"}), 409)
+    problem(await api.ask("POST", f"{path}/feedback", json={"features": row, "label": "UP", "id": "new"}), 422)
+
+
+async def test_a_known_id_is_recognised_after_the_features_have_changed(api):
+    """A reset may let another first row fix other features and other classes."""
+    path = await api.new(features=None, labels=None)
+    single = await api.post(f"{path}/feedback", {**ROW, "label": 0, "id": "x"})
+    body = {**columnar(3), "labels": [0, 1, 0], "ids": ["p", "q", "r"]}
+    batch = await api.post(f"{path}/feedback/batch", body)
+    told = await api.post(f"{path}/predict", {**ROW, "track": True})
+    tracked = {"prediction_id": told["prediction_id"], "label": 0}
+    scored = await api.post(f"{path}/feedback", tracked)
+    await api.post(f"{path}/reset")
+    await api.post(f"{path}/feedback", {"features": {"other": 1}, "label": "0"})
+    problem(await api.ask("POST", f"{path}/feedback", json={"features": {"other": 1}, "label": 0}), 422, "label")
+    assert repeated(single) == await api.post(f"{path}/feedback", {**ROW, "label": 0, "id": "x"})
+    assert repeated(scored) == await api.post(f"{path}/feedback", tracked)
+    again = await api.post(f"{path}/feedback/batch", body)
+    assert (True, batch["predictions"]) == (again["duplicate"], again["predictions"])
+    assert 1 == (await api.get(path))["rows"]
+
+
+async def test_an_idempotency_key_stands_for_the_whole_body(api):
+    """The same body: the first answer; another one, if only by a space: 409."""
+    path = await api.learnt()
+    body, key = b'{"features": {"a": 1, "b": 2}, "label": "UP"}', {**JSON, "Idempotency-Key": "k-1"}
+    first = await api.post(f"{path}/feedback", content=body, headers=key)
+    assert repeated(first) == await api.post(f"{path}/feedback", content=body, headers=key)
+    for other in (body + b" ", body.replace(b"UP", b"DOWN"), body.replace(b"1", b"3")):
+        problem(await api.ask("POST", f"{path}/feedback", content=other, headers=key), 409)
+    assert 4 == (await api.get(path))["rows"]
+
+
+async def test_ids_keys_and_predictions_are_names_of_their_own(api):
+    """The same text as an id, as a key and as a prediction id is not the same row."""
+    path = await api.learnt()
+    told = await api.post(f"{path}/predict", {**ROW, "track": True})
+    name = told["prediction_id"]
+    answers = [
+        await api.post(f"{path}/feedback", {**ROW, "label": "UP", "id": name}),
+        await api.post(f"{path}/feedback", {**ROW, "label": "UP"}, headers={"Idempotency-Key": name}),
+        await api.post(f"{path}/feedback", {"prediction_id": name, "label": "UP"}),
+    ]
+    assert [False] * 3 == [answer["duplicate"] for answer in answers]
+    assert 6 == (await api.get(path))["rows"]
+
+
+async def test_a_tracked_prediction_takes_one_label(api):
+    """The same again is a duplicate; another one is 409."""
+    path = await api.learnt()
+    told = await api.post(f"{path}/predict", {**ROW, "track": True})
+    first = await api.post(f"{path}/feedback", {"prediction_id": told["prediction_id"], "label": "UP"})
+    again = await api.post(f"{path}/feedback", {"prediction_id": told["prediction_id"], "label": "UP"})
+    assert repeated(first) == again
+    other = {"prediction_id": told["prediction_id"], "label": "DOWN"}
+    problem(await api.ask("POST", f"{path}/feedback", json=other), 409)
+    assert 4 == (await api.get(path))["rows"]
+
+
+def without_log_loss(answer):
+    """A repeated batch cannot tell the log loss: only the answers were remembered, not the probabilities."""
+    return {**answer, "metrics": {**answer["metrics"], "log_loss": None}}
+
+
+@pytest.mark.parametrize("kind", [DFOP, RLS])
+async def test_a_batch_with_ids_sent_again_is_learned_once(api, kind):
+    """All of it known: the first answers, duplicate true, nothing learned."""
+    path = await api.learnt(kind)
+    labels = LABELS if kind is DFOP else [1, 2, 3, 4, 5]
+    body = {**columnar(5), "labels": labels, "ids": [f"b{row}" for row in range(5)]}
+    first = await api.post(f"{path}/feedback/batch", body)
+    before = await api.standing(path)
+    again = await api.post(f"{path}/feedback/batch", body)
+    expected = {**first, "duplicate": True, "duplicates": 5}
+    assert (without_log_loss(expected) if kind is DFOP else expected) == again
+    assert before == await api.standing(path)
+
+
+async def test_a_batch_that_is_known_in_part_learns_the_rest(api):
+    """Known rows are answered as they were, the others are learned in their order."""
+    path, plain = await api.learnt(), await api.learnt()
+    table = columnar(5)
+    ids = [f"b{row}" for row in range(5)]
+    for row in (3, 1):
+        one = {"features": features(row), "label": LABELS[row], "id": ids[row]}
+        known = await api.post(f"{path}/feedback", one)
+        await api.post(f"{plain}/feedback", {name: value for name, value in one.items() if name != "id"})
+    answer = await api.post(f"{path}/feedback/batch", {**table, "labels": LABELS, "ids": ids})
+    assert (False, 2, 8) == (answer["duplicate"], answer["duplicates"], answer["rows"])
+    assert (known["prediction"], known["loss"]) == (answer["predictions"][1], answer["losses"][1])
+    rest = [row for row in range(5) if row not in (1, 3)]
+    expected = await api.post(
+        f"{plain}/feedback/batch",
+        {"columns": ["a", "b"], "data": [table["data"][row] for row in rest], "labels": [LABELS[row] for row in rest]},
+    )
+    assert expected["predictions"] == [answer["predictions"][row] for row in rest]
+    assert expected["metrics"] == answer["metrics"]
+    assert 3 == answer["metrics"]["rows"]
+    weights = [(await api.get(f"{p}/weights"))["weights"] for p in (path, plain)]
+    assert weights[0] == weights[1]
+
+
+async def test_an_id_twice_within_a_batch_is_learned_once(api):
+    """The second row is the first one sent again, and answered so."""
+    path = await api.learnt()
+    body = {**columnar(3), "labels": ["UP", "DOWN", "UP"], "ids": ["x", "y", "x"]}
+    answer = await api.post(f"{path}/feedback/batch", body)
+    assert (5, 1, False) == (answer["rows"], answer["duplicates"], answer["duplicate"])
+    assert answer["predictions"][0] == answer["predictions"][2]
+    assert answer["losses"][0] == answer["losses"][2]
+
+
+@pytest.mark.parametrize("ids", [["x", "y", "x"], ["seen", "y", "z"], ["y", "z", "seen"]])
+async def test_a_batch_that_gives_an_id_another_label_is_refused_whole(api, ids):
+    """Against an earlier request or within itself: 409 names the id, and no row of it is learned."""
+    path = await api.learnt()
+    await api.post(f"{path}/feedback", {**ROW, "label": "UP", "id": "seen"})
+    before = await api.standing(path)
+    body = {**columnar(3), "labels": ["DOWN", "UP", "UP"], "ids": ids}
+    if ids[-1] == "seen":
+        body["labels"][-1] = "DOWN"
+    field = f"ids[{ids.index('seen') if 'seen' in ids else 2}]"
+    problem(await api.ask("POST", f"{path}/feedback/batch", json=body), 409, field)
+    assert before == await api.standing(path)
+    fresh = {**ROW, "label": "UP", "id": "y"}
+    assert not (await api.post(f"{path}/feedback", fresh))["duplicate"]
+
+
+async def test_a_known_batch_is_recognised_where_it_would_not_validate(api):
+    """JSON, CSV: wrong columns, the first answers; a new id among them, and it is refused."""
+    path = await api.learnt()
+    body = {**columnar(2), "labels": ["UP", "DOWN"], "ids": ["p", "q"]}
+    first = await api.post(f"{path}/feedback/batch", body)
+    odd = {**body, "columns": ["a", "zz"]}
+    assert first["predictions"] == (await api.post(f"{path}/feedback/batch", odd))["predictions"]
+    table = "id,zz,y\np,1,UP\nq,2,DOWN\n"
+    again = await api.post(f"{path}/feedback/batch", content=table, headers=CSV, params={"label": "y", "id": "id"})
+    assert (True, first["predictions"]) == (again["duplicate"], again["predictions"])
+    for change in ({"ids": ["p", "new"]}, {"labels": ["UP", 10**400]}, {"labels": ["UP", None]}):
+        problem(await api.ask("POST", f"{path}/feedback/batch", json={**odd, **change}), 422)
+    problem(await api.ask("POST", f"{path}/feedback/batch", json={**odd, "labels": ["UP", "UP"]}), 409)
+
+
+async def test_a_batch_with_numbers_for_labels_is_recognised_as_csv(api):
+    """The text 1 of a cell is the label 1 of the first request."""
+    path = await api.new(labels=None)
+    body = {**columnar(2), "labels": [0, 1], "ids": ["p", "q"]}
+    await api.post(f"{path}/feedback/batch", body)
+    for table in ("id,a,b,y\np,1,2,0\nq,1,2,1.0\n", "id,zz,y\np,1,0\nq,1,1\n"):
+        answer = await api.post(f"{path}/feedback/batch", content=table, headers=CSV, params={"label": "y", "id": "id"})
+        assert answer["duplicate"]
+
+
+@pytest.mark.parametrize("kind", ["json", "csv", "npy"])
+async def test_an_idempotency_key_covers_a_batch(api, kind):
+    """The same body and query: the first answer whole, metrics included; another one: 409."""
+    path = await api.new(labels=[0, 1])
+    if kind == "json":
+        how = {"json": {**columnar(2), "labels": [0, 1]}}
+    elif kind == "csv":
+        how = {"content": "a,b,y\n1,2,0\n3,4,1\n", "params": {"label": "y"}, "headers": CSV}
+    else:
+        how = {"content": npy([[1, 2, 0], [3, 4, 1]]), "headers": NPY}
+    how["headers"] = {**how.get("headers", {}), "Idempotency-Key": f"once-{kind}"}
+    first = await api.post(f"{path}/feedback/batch", **how)
+    again = await api.post(f"{path}/feedback/batch", **how)
+    assert {**first, "duplicate": True, "duplicates": 2} == again
+    other = {**how, "json": {**columnar(2), "labels": [1, 1]}}
+    other.pop("content", None)
+    other["headers"] = {"Idempotency-Key": f"once-{kind}"}
+    other.pop("params", None)
+    problem(await api.ask("POST", f"{path}/feedback/batch", **other), 409)
+    assert 2 == (await api.get(path))["rows"]
+
+
+async def test_ids_are_capped_and_say_so(start):
+    """Past the cap 503 with Retry-After; known ids are still recognised, rows without an id still learned."""
+    small = await start(ids_max=3)
+    path = await small.new()
+    firsts = [await small.post(f"{path}/feedback", {**ROW, "label": "UP", "id": f"i{n}"}) for n in range(3)]
+    before = await small.standing(path)
+    answer = await small.ask("POST", f"{path}/feedback", json={**ROW, "label": "UP", "id": "one too many"})
+    problem(answer, 503)
+    assert 1 <= int(answer.headers["retry-after"])
+    many = {**columnar(2), "labels": ["UP", "UP"], "ids": ["i0", "another"]}
+    problem(await small.ask("POST", f"{path}/feedback/batch", json=many), 503)
+    assert before == await small.standing(path)
+    again = await small.post(f"{path}/feedback", {**ROW, "label": "UP", "id": "i1"})
+    assert repeated(firsts[1]) == again
+    await small.post(f"{path}/feedback", {**ROW, "label": "UP"})
