@@ -22,6 +22,7 @@ from service.errors import NotJson, TooLarge, WrongMedia
 JSON = "application/json"
 CSV = "text/csv"
 NPY = "application/x-npy"
+TOO_DEEP = "the body is not JSON that can be read: it is nested too deep"
 PROBLEMS_MAX = 20
 PATH_MAX = 200
 """Characters of a path that an error names."""
@@ -88,7 +89,22 @@ def decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
+        _refuse_broken(body)
         raise _wrong_shape(body, error) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _not_json(body, error) from None
+
+
+_syntax = msgspec.json.Decoder(float_hook=len)
+"""Reads any JSON; numbers stay texts, so that none can be out of range."""
+
+
+def _refuse_broken(body: bytes) -> None:
+    """A body is JSON or not before it has a right or a wrong shape; decoders see what comes first."""
+    try:
+        _syntax.decode(body)
+    except msgspec.ValidationError:  # an integer of more digits than Python reads
+        return
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _not_json(body, error) from None
 
@@ -103,7 +119,7 @@ def refuse_repeated(body: bytes, names: int) -> None:
     if body.count(b":") == names:
         return
     twice: list[str] = []
-    for path, value in _walk(json.loads(body, object_pairs_hook=_Pairs)):
+    for path, value in _walk(_parsed(body, object_pairs_hook=_Pairs)):
         if isinstance(value, _Pairs):
             counted = Counter(name for name, _ in value)
             twice += [_child(path, name) for name, times in counted.items() if times > 1]
@@ -147,14 +163,22 @@ def _not_json(body: bytes, error: Exception) -> NotJson:
     if problems:
         return NotJson("the body is not JSON: it holds NaN or Infinity", problems)
     if isinstance(error, RecursionError):
-        return NotJson("the body is not JSON that can be read: it is nested too deep")
+        return NotJson(TOO_DEEP)
     place = re.search(r"\(byte (\d+)\)", str(error))
     return NotJson(f"the body is not JSON{f' (byte {place[1]})' if place else ''}")
 
 
 def _unrepresentable(body: bytes) -> Invalid:
-    problems = _odd(json.loads(body, parse_int=_integer), "is too large for a floating-point number")
+    problems = _odd(_parsed(body, parse_int=_integer), "is too large for a floating-point number")
     return Invalid(*(problems or [Problem("body", "holds a number that is too large", "finite numbers")]))
+
+
+def _parsed(body: bytes, **how: Any) -> Any:
+    """A second reading of a body that is JSON; it may need a little more depth than the first had."""
+    try:
+        return json.loads(body, **how)
+    except RecursionError:
+        raise NotJson(TOO_DEEP) from None
 
 
 def _integer(digits: str) -> int | float:

@@ -331,6 +331,8 @@ def _responses(route: str, scope: str) -> dict[str, Any]:
     found = {str(status): fine}
     if route == "PUT /models/{name}":
         found["200"] = {**fine, "description": "It exists already, with the same configuration"}
+    if route == "PUT /models/{name}/state":
+        found["201"] = {**fine, "description": "The model did not exist and was created"}
     for code in _errors(route, scope):
         content = {"application/problem+json": {"schema": _ref("ProblemDocument"), "example": _example(code)}}
         found[str(code)] = {"description": ERRORS[code], "content": content}
@@ -379,4 +381,9 @@ def schema(document: dict[str, Any]) -> dict[str, Any]:
         },
     }
     document["security"] = [{}, {"bearer": []}, {"key": []}]
+    for path, methods in document["paths"].items():
+        for method, found in methods.items():
+            # FastAPI leaves the nulls of examples out, and adds a 200 to every route.
+            scope = "public" if found.get("security") == [] else ""
+            found["responses"] = _responses(f"{method.upper()} {path}", scope)
     return document

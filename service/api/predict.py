@@ -87,7 +87,7 @@ async def _predict(replica: Replica, raw: Floats) -> Prediction:
 def _one(replica: Replica, prediction: Prediction) -> Predicted:
     machine = replica.machine
     value = machine.named(prediction.value)[0]
-    answer = Predicted(value, replica.version, replica.incarnation)
+    answer = Predicted(prediction=value, version=replica.version, incarnation=replica.incarnation)
     if machine.config.task == "classification":
         shares = prediction.probabilities
         answer.probabilities = {} if shares is None else dict(zip(machine.labels.keys, shares[0].tolist(), strict=True))
@@ -98,7 +98,9 @@ def _one(replica: Replica, prediction: Prediction) -> Predicted:
 
 def _many(replica: Replica, prediction: Prediction) -> PredictedBatch:
     machine = replica.machine
-    answer = PredictedBatch(machine.named(prediction.value), replica.version, replica.incarnation)
+    answer = PredictedBatch(
+        predictions=machine.named(prediction.value), version=replica.version, incarnation=replica.incarnation
+    )
     if machine.config.task == "classification":
         answer.classes = list(machine.labels.labels)
         shares = prediction.probabilities

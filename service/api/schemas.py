@@ -63,16 +63,16 @@ class RestoreTo(Struct, forbid_unknown_fields=True):
     version: Annotated[int, Meta(ge=0, description="A version that GET /snapshots lists.")]
 
 
-class Predicted(Struct, omit_defaults=True):
+class Predicted(Struct, omit_defaults=True, kw_only=True):
     """A prediction. Nothing has changed."""
 
     prediction: Label | float | None
-    version: int
-    incarnation: str
     probabilities: dict[str, float] | None = None
     std: float | None = None
+    version: int
     prediction_id: str | None = None
     explanation: dict[str, Any] | None = None
+    incarnation: str
 
 
 class Learnt(Struct):
@@ -88,15 +88,15 @@ class Learnt(Struct):
     incarnation: str
 
 
-class PredictedBatch(Struct, omit_defaults=True):
+class PredictedBatch(Struct, omit_defaults=True, kw_only=True):
     """Predictions in the order of the rows."""
 
     predictions: list[Any]
-    version: int
-    incarnation: str
     classes: list[Label] | None = None
     probabilities: list[list[float]] | None = None
     std: list[float] | None = None
+    version: int
+    incarnation: str
 
 
 class LearntBatch(Struct):

@@ -260,6 +260,9 @@ class Pump:
     def _unsettled(self, work: Work, error: StoreDown) -> None:
         """Send it again with the next tick, or give up when its time is up."""
         self._stats.store_errors += 1
+        if error.__cause__ is not None:  # an answer nobody foresaw: this model's trouble, not the store's
+            self._give_up(work)
+            return
         if asyncio.get_running_loop().time() < work.deadline:
             work.replica.unsettled, work.resent = work, True
             self._mark(work.replica)
@@ -303,6 +306,10 @@ class Pump:
             error = NotFound(f"model {replica.name} was deleted")
             fail(work, error)
             self._fail(replica, error)
+        elif appended.code == "foreign":
+            down = replica.take_out("its log holds an entry that is not ours")
+            fail(work, down)
+            self._fail(replica, down)
         elif appended.code == "fenced":
             fail(work, StoreDown(DOWN))
         else:

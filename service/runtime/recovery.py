@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from core.config import Config
 from core.machine import Machine
-from service.errors import ModelDown, NotFound
+from service.errors import ModelDown, NotFound, OnepassError
 from service.runtime.replica import Replica
 from service.runtime.stats import Stats
 from service.store import codec
@@ -54,11 +54,17 @@ class Recovery:
             ModelDown: its configuration, snapshots or log cannot be used.
             StoreDown: the store did not answer.
         """
-        meta = await self._store.catalog.read(name)
-        if meta is None:
-            raise NotFound(f"there is no model {name}")
-        replica = await self._from_snapshot(meta)
-        await self._replay(replica)
+        try:
+            meta = await self._store.catalog.read(name)
+            if meta is None:
+                raise NotFound(f"there is no model {name}")
+            replica = await self._from_snapshot(meta)
+            await self._replay(replica)
+        except OnepassError:
+            raise
+        except Exception as error:
+            logger.exception("model %s could not be loaded", name)
+            raise ModelDown(f"model {name}: it could not be loaded: {error!r}") from error
         self._stats.loads += 1
         return replica
 
@@ -93,7 +99,7 @@ class Recovery:
         if (stamp.get("incarnation"), stamp.get("version")) != (meta.incarnation, info.version):
             raise ValueError("it is of another model or version than it says")
         joined = await self._store.log.read_after(meta.name, meta.incarnation, info.version, str(stamp["uid"]), 1, 1)
-        if joined.code not in ("ok", "gone"):
+        if joined.code not in ("ok", "gone", "foreign"):
             raise ValueError(f"it does not join the log ({joined.code})")
         replica = self._replica(meta, machine, info.version, str(stamp["uid"]), info.time_ms)
         replica.snapshot_bytes, replica.snapshot_version = info.bytes, info.version

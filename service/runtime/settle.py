@@ -102,6 +102,7 @@ class Settler:
             if more.code != "ok":
                 self._lost_tail(replica, more.code, more.head)
                 await self._reload(replica)
+                _sift(replica)
         except OnepassError as error:
             resolve(syncs, error)
         except Exception as error:
@@ -193,15 +194,13 @@ class Settler:
             logger.exception("model %s could not be reloaded", replica.name)
             fail(work, replica.take_out(f"it could not be reloaded: {error!r}"))
             return
-        for job in reversed(work.jobs):
+        for job in work.jobs:
             job.attempts += 1
-            if job.attempts > ATTEMPTS_MAX:
-                reject(job.reply, StoreDown(f"model {replica.name} could not catch up with its log"))
-            elif appended.code == "trimmed" and work.resent and not job.segment.ids:
+            if appended.code == "trimmed" and work.resent and not job.segment.ids:
                 # It may be in what was trimmed, and no id would tell the script so: it must not be learned twice.
                 reject(job.reply, StoreDown(DOWN))
-            else:
-                replica.queue.appendleft(job)
+        replica.queue.extendleft(reversed(work.jobs))
+        _sift(replica)
         replica.syncs.extend(work.syncs)
 
     def _lost_tail(self, replica: Replica, code: str, head: int) -> None:
@@ -227,6 +226,21 @@ def resolve(syncs: "Sequence[asyncio.Future[None]]", error: OnepassError | None)
             future.set_result(None)
         else:
             future.set_exception(error)
+
+
+def _sift(replica: Replica) -> None:
+    """After a reload: answer the requests that cannot go on, keep the others in line."""
+    name, schema = replica.name, replica.machine.schema
+    for job in replica.queue:
+        segment = job.segment
+        if job.attempts > ATTEMPTS_MAX:
+            reject(job.reply, StoreDown(f"model {name} could not catch up with its log"))
+        elif isinstance(segment, Rows) and (segment.names is None if schema is None else segment.space != schema.id):
+            # apply would refuse it for good, id and all; sent again it is checked against what the model is now.
+            reject(job.reply, StoreDown(f"model {name} went back to other features: send the request again"))
+    waiting = [job for job in replica.queue if not job.reply.done()]
+    replica.queue.clear()
+    replica.queue.extend(waiting)
 
 
 def _skipping(segment: Segment, skip: tuple[int, ...]) -> Segment:

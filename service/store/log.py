@@ -32,7 +32,7 @@ SEGMENTS_MAX = 1000
 
 _log = logging.getLogger(__name__)
 
-Code = Literal["ok", "gone", "ahead", "fork", "trimmed", "fenced"]
+Code = Literal["ok", "gone", "ahead", "fork", "trimmed", "fenced", "foreign"]
 Status = Literal["added", "seen", "full"]
 Answers = tuple[str, str, Sequence[tuple[str, int, bytes]]]
 """name, incarnation, and (id, version that learned it, answer)."""
@@ -142,7 +142,8 @@ class Appended:
     """Answer to an append; unless ``code`` is "ok" nothing was written and only the head is told.
 
     Attributes:
-        code: "gone", "ahead", "fork", "trimmed" and "fenced" are DESIGN.md's.
+        code: "gone", "ahead", "fork", "trimmed" and "fenced" are DESIGN.md's; "foreign": the log holds an entry that is
+            not ours, and whether anything was written is not told.
         head: the model's version now.
         head_uid: its uid.
         made: version made by this append, or by the one it repeats; None where no segment was added.
@@ -218,7 +219,10 @@ class Log:
         answer = await self._connection.one(Call(READ_AFTER, (keys.meta, keys.log), args))
         if answer[0] != b"ok":
             return ReadOn(answer[0].decode(), answer[1], answer[2].decode())
-        entries = _entries(answer[4], version)
+        try:
+            entries = _entries(answer[4], version)
+        except (KeyError, ValueError):
+            return ReadOn("foreign", answer[1], answer[2].decode())
         return ReadOn("ok", answer[1], answer[2].decode(), entries, bool(answer[3]) and len(entries) == len(answer[4]))
 
     async def lookup(self, name: str, incarnation: str, ids: Sequence[str]) -> list[Seen | None]:
@@ -280,8 +284,8 @@ def _appended_or_down(request: Append, result: Any) -> Appended | StoreDown:
         return failed(result)
     try:
         return _appended(request, result)
-    except (KeyError, ValueError) as error:  # a foreign entry: it takes its own model down, not the pipeline
-        return failed(error)
+    except (KeyError, ValueError):  # it takes its own model down, not the pipeline
+        return Appended("foreign", result[1], result[2].decode())
 
 
 def failed(error: Exception) -> StoreDown:

@@ -22,15 +22,15 @@ class Row(NamedTuple):
     label: str
 
 
-def rows(count: int, seed: int, prefix: str = "r") -> list[Row]:
-    """Rows of five numbers and a noisy rule, the same for the same seed."""
+def rows(count: int, seed: int, prefix: str = "r", columns: int = 5) -> list[Row]:
+    """Rows of numbers and a noisy rule, the same for the same seed."""
     draw = random.Random(f"{seed} {prefix}")
-    return [_row(draw, f"{prefix}{number}") for number in range(count)]
+    return [_row(draw, f"{prefix}{number}", columns) for number in range(count)]
 
 
-def _row(draw: random.Random, identity: str) -> Row:
-    features = {name: draw.gauss(0, 1) for name in "abcde"}
-    score = features["a"] - 2 * features["c"] + draw.gauss(0, 0.3)
+def _row(draw: random.Random, identity: str, columns: int) -> Row:
+    features = {f"x{column}": draw.gauss(0, 1) for column in range(columns)}
+    score = features["x0"] - 2 * features["x2"] + draw.gauss(0, 0.3)
     return Row(identity, features, "up" if score > 0 else "down")
 
 
@@ -114,7 +114,7 @@ class Load:
         """Wait until something is true of the load."""
         with self._changed:
             assert self._changed.wait_for(lambda: enough(self) or bool(self.failures), PATIENCE_S)
-        assert [] == self.failures
+        assert [] == self.failures, self.failures
 
     def acknowledged(self, count: int) -> None:
         """Wait until that many rows are acknowledged."""
@@ -124,7 +124,7 @@ class Load:
         """Wait until every row is acknowledged."""
         for thread in self._threads:
             thread.join(PATIENCE_S)
-        assert [] == self.failures
+        assert [] == self.failures, self.failures
         assert len(self._rows) == len(self.answers)
         return self
 

@@ -1,5 +1,7 @@
 """Between service and store a network: replies get lost or come late, requests never arrive."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from tests.faults.load import Client, Load, rows
@@ -18,24 +20,8 @@ def proxy(store):
     made.end()
 
 
-@pytest.fixture
-def twin(serve):
-    """What a service says of the same rows when nothing goes wrong: answers and state."""
-
-    def run(table):
-        service = serve().start()
-        service.create()
-        client = Client(service)
-        answers = [learnt(client.learn(row)) for row in table]
-        state = service.state()
-        service.stop()
-        return answers, bare(state)
-
-    return run
-
-
 @pytest.mark.parametrize("fate", ["drop", "cut"])
-def test_an_append_whose_reply_is_lost_is_sent_again_and_learned_once(serve, store, proxy, twin, fate):
+def test_an_append_whose_reply_is_lost_is_sent_again_and_learned_once(serve, store, proxy, clean, fate):
     """Whether the store has done it or never heard of it: the client is told 200 and the row is in once."""
     table = rows(30, 6)
     service = serve(REDIS_URL=proxy.url, STORE_TIMEOUT_S=30).start()
@@ -49,13 +35,11 @@ def test_an_append_whose_reply_is_lost_is_sent_again_and_learned_once(serve, sto
     assert {False} == {answer["duplicate"] for answer in answers}
     assert 3 <= service.metric("store_errors")
     judge(service, whole_log(store.url), table)
-    expected, state = twin(table)
-    assert expected == [learnt(answer) for answer in answers]
-    assert state == bare(service.state())
+    assert clean(table) == ([learnt(answer) for answer in answers], bare(service.state()))
 
 
 @pytest.mark.parametrize("fate", ["delay", "swallow"])
-def test_a_reply_later_than_the_timeout_is_503_and_the_retry_learns_once(serve, store, proxy, twin, fate):
+def test_a_reply_later_than_the_timeout_is_503_and_the_retry_learns_once(serve, store, proxy, clean, fate):
     """Nobody knows what became of the row; the client is told so, and its retry is answered as the first try."""
     table = rows(12, 7)
     service = serve(REDIS_URL=proxy.url, STORE_TIMEOUT_S=0.5).start()
@@ -73,15 +57,13 @@ def test_a_reply_later_than_the_timeout_is_503_and_the_retry_learns_once(serve, 
     assert (fate == "delay") == again["duplicate"]
     answers += [again, *(client.learn(row) for row in table[7:])]
     judge(service, whole_log(store.url), table)
-    expected, state = twin(table)
-    assert expected == [learnt(answer) for answer in answers]
-    assert state == bare(service.state())
+    assert clean(table) == ([learnt(answer) for answer in answers], bare(service.state()))
 
 
 def test_an_answer_that_is_nonsense_harms_nobody(serve, store, proxy):
-    """A reply that no client library understands is a reply that got lost."""
+    """A reply that no client library understands is a reply that got lost, also for those who wait in the queue."""
     table = rows(300, 8)
-    service = serve(REDIS_URL=proxy.url).start()
+    service = serve(REDIS_URL=proxy.url, TICK_SEGMENTS_MAX=1).start()
     service.create()
     load = Load([service], table).start()
     for moment in (50, 150):
@@ -141,8 +123,6 @@ def test_a_reply_lost_while_another_trims_the_log_learns_no_row_twice(serve, sto
 
 def _while_trimmed(service, other, proxy, send):
     """Lose the reply to a request; before the service can ask again the other one has trimmed the log."""
-    from concurrent.futures import ThreadPoolExecutor
-
     with ThreadPoolExecutor(1) as pool:
         proxy.arm("drop")
         waiting = pool.submit(send)

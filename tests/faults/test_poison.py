@@ -1,6 +1,7 @@
 """An entry that cannot be applied: one model is out, the service is not."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from core.entry import Rows
 from core.machine import Machine
 from service.store import codec
 from service.store.connection import Connection
+from service.store.keys import ModelKeys
 from service.store.log import Append, Appended, Log, SegmentIn
 from tests.faults.load import Client, Load, rows
 from tests.faults.processes import eventually
@@ -25,6 +27,15 @@ def _too_wide(state):
 
 def _not_a_segment(state):
     return b"\xc1 no such thing"
+
+
+def _foreign(store):
+    """An entry by a hand that knows nothing of the format, and a model that counts it."""
+    found = meta(store.url)
+    keys = ModelKeys("m", found.incarnation)
+    with store.client() as client:
+        client.xadd(keys.log, {"row": "1,2,3"}, id=f"{found.version + 1}-0")
+        client.hset(keys.meta, mapping={"version": found.version + 1, "uid": "foreign"})
 
 
 def _append(url, blob, name="m"):
@@ -46,7 +57,7 @@ def _append(url, blob, name="m"):
     assert "ok" == answer.code
 
 
-@pytest.mark.parametrize("poison", [_too_wide, _not_a_segment])
+@pytest.mark.parametrize("poison", [_too_wide, _not_a_segment, _foreign])
 def test_an_entry_that_cannot_be_applied_takes_out_its_model_alone(serve, store, poison):
     """Its model is 503, before and after a restart; another learns on, and the name can be used again."""
     service, table = serve(REDIS_URL=store.url).start(), rows(60, 19)
@@ -54,7 +65,10 @@ def test_an_entry_that_cannot_be_applied_takes_out_its_model_alone(serve, store,
     service.create("other")
     Load([service], table[:30]).run()
     others = [Load([service], table[:30], model="other").run()]
-    _append(store.url, poison(service.state()))
+    if poison is _foreign:
+        _foreign(store)
+    else:
+        _append(store.url, poison(service.state()))
 
     sent = Client(service).send(table[30])
     assert (503, "model-down") == (sent.status, sent.problem)
@@ -84,9 +98,27 @@ def test_requests_that_wait_for_a_poisoned_model_are_all_answered(serve, store):
     service.create()
     Load([service], table[:10]).run()
     _append(store.url, _too_wide(service.state()))
-    from concurrent.futures import ThreadPoolExecutor
-
     with ThreadPoolExecutor(16) as pool:
         answers = list(pool.map(lambda row: Client(service).send(row), table[10:]))
     assert {(503, "model-down")} == {(answer.status, answer.problem) for answer in answers}
     assert 0 == service.metric("queued")
+
+
+def test_a_log_that_cannot_be_written_is_one_models_trouble(serve, store):
+    """A stray entry above the head makes every append of one model fail: it is 503, the others do not notice."""
+    service, table = serve(REDIS_URL=store.url).start(), rows(40, 21)
+    service.create()
+    service.create("other")
+    Load([service], table[:10]).run()
+    found = meta(store.url)
+    with store.client() as client:
+        client.xadd(ModelKeys("m", found.incarnation).log, {"stray": "1"}, id=f"{found.version + 100}-0")
+    load = Load([service], table, model="other").start()
+    for row in table[10:20]:
+        sent = Client(service).send(row)
+        assert (503, "store-down") == (sent.status, sent.problem)
+        assert 200 == service.request("GET", "/readyz").status
+    load.finish()
+    assert ({}, 0) == (dict(load.refused), load.broken)
+    judge(service, whole_log(store.url, "other"), table, load, name="other")
+    assert 10 == service.get("/models/m?consistency=strong")["rows"]

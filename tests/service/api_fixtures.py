@@ -72,6 +72,16 @@ class Api:
         assert 200 == answer.status_code, answer.text
         return answer.content
 
+    async def refuses(
+        self, url: str, status: int, field: str | None = None, secret: str | None = None, **how: Any
+    ) -> Any:
+        """The problem document of a POST to a model that is refused, and changes nothing of it."""
+        path = "/".join(url.split("/")[:3])
+        before = await self.standing(path)
+        found = problem(await self.client.post(url, **how), status, field, secret)
+        assert before == await self.standing(path)
+        return found
+
     async def standing(self, path: str) -> tuple[int, int, bytes]:
         """Version, rows and state: what a refusal must not change."""
         shown = await self.get(path)

@@ -1,0 +1,41 @@
+"""SIGTERM while the service learns."""
+
+import pytest
+
+from tests.faults.load import Load, rows
+from tests.faults.replay import history, judge, meta, repeat
+
+pytestmark = pytest.mark.faults
+
+
+def test_a_stop_under_load_loses_nothing(serve):
+    """Stopped twice under load it ends well each time; what was acknowledged is in, what was not is in by its retry."""
+    service, table = serve().start(), rows(1200, 40)
+    service.create()
+    load = Load([service], table).start()
+    for moment in (300, 800):
+        load.acknowledged(moment)
+        assert 0 == service.stop()
+        service.start()
+        assert 1 <= len(service.get("/models/m/snapshots")["snapshots"])
+    load.finish()
+    judge(service, history(service.data, "m", meta(service.store_url).incarnation), table, load)
+    repeat(service, table, load)
+    assert "ERROR" not in service.log
+
+
+@pytest.mark.parametrize("way", ["freeze", "kill"])
+def test_a_stop_without_a_store_ends(serve, store, way):
+    """Requests wait for a store that does not answer: they get 503 or are hung up on, and the service ends well."""
+    service, table = serve(REDIS_URL=store.url, GRACE_S=2, STORE_TIMEOUT_S=1).start(), rows(100, 41)
+    service.create()
+    load = Load([service], table).start()
+    load.acknowledged(20)
+    getattr(store, way)()
+    load.wait(lambda load: load.refused["store-down"] + load.broken > 0)
+    assert 0 == service.stop()
+    store.thaw() if way == "freeze" else store.start()
+    service.start()
+    load.finish()
+    judge(service, history(store.data, "m", meta(store.url).incarnation), table, load)
+    repeat(service, table, load)

@@ -1,0 +1,77 @@
+"""Two services on one store, clients on both."""
+
+import http.client
+from itertools import zip_longest
+
+import pytest
+
+from tests.faults.load import Client, Load, rows
+from tests.faults.replay import bare, judge, learnt, repeat, whole_log
+
+pytestmark = pytest.mark.faults
+
+
+@pytest.fixture
+def pair(serve, store):
+    """Two services on the test's store, with a model that knows neither features nor labels yet."""
+    made = [serve(REDIS_URL=store.url, SNAPSHOT_MIN_KB=10**6).start() for _ in range(2)]
+    for service in made:
+        service.create()
+    return made
+
+
+def test_clients_of_both_leave_what_a_serial_replay_leaves(pair, store):
+    """Both learn at once, some ids at both: each is in once, told the same, and the states are equal to the last bit."""
+    own = [rows(500, 30 + at, f"own{at}-") for at in range(2)]
+    shared = rows(200, 32, "shared")
+    mixed = [[row for both in zip_longest(table, shared) for row in both if row is not None] for table in own]
+    loads = [Load([service], table).start() for service, table in zip(pair, mixed, strict=True)]
+    first, second = (load.finish() for load in loads)
+
+    for row in shared:
+        assert learnt(first.answers[row.id]) == learnt(second.answers[row.id])
+        assert [False, True] == sorted(load.answers[row.id]["duplicate"] for load in loads)
+    states = [service.state() for service in pair]
+    assert states[0] == states[1]
+    everything = [*own[0], *own[1], *shared]
+    judge(pair[0], whole_log(store.url), everything, first, second)
+    repeat(pair[1], mixed[0], first)
+    assert [0, 0] == [service.metric("lost_tails") + service.metric("models_down") for service in pair]
+
+
+def test_one_takes_snapshots_while_the_other_learns(pair, store):
+    """The log is trimmed under a replica that is behind: it reloads, goes on, and nothing is learned twice."""
+    table = rows(600, 33)
+    lagging, trimming = pair
+    loads = []
+    for at in range(0, 600, 200):
+        loads.append(Load([lagging], table[at : at + 50]).run())
+        loads.append(Load([trimming], table[at + 50 : at + 200]).run())
+        assert 201 == trimming.request("POST", "/models/m/snapshots").status
+    assert 600 == lagging.get("/models/m?consistency=strong")["rows"]
+    assert lagging.state() == trimming.state()
+    for load in loads:
+        repeat(lagging, [row for row in table if row.id in load.answers], load)
+    assert 0 == lagging.metric("lost_tails")
+
+
+@pytest.mark.parametrize("point", ["appended", "applied"])
+def test_a_retry_at_the_other_service_is_told_what_the_first_would_have_said(serve, store, clean, point):
+    """One dies with a row in the log and no answer recorded; the other answers its retry, and so do snapshots."""
+    table = rows(24, 34)
+    dying, other = serve(REDIS_URL=store.url), serve(REDIS_URL=store.url).start()
+    dying.start(FAILPOINT=f"{point}:13").create()
+    client, answers = Client(dying), []
+    with pytest.raises((OSError, http.client.HTTPException)):
+        answers.extend(client.learn(row) for row in table)
+    assert (12, -9) == (len(answers), dying.died())
+    retries = Client(other)
+    answers.append(retries.learn(table[12]))
+    assert answers[-1]["duplicate"]
+    answers += [retries.learn(row) for row in table[13:]]
+    assert clean(table) == ([learnt(answer) for answer in answers], bare(other.state()))
+    assert 201 == other.request("POST", "/models/m/snapshots").status
+    dying.start()
+    again = Client(dying)
+    assert [learnt(answer) for answer in answers] == [learnt(again.learn(row)) for row in table]
+    assert other.state() == dying.state()

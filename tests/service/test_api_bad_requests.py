@@ -1,0 +1,329 @@
+"""Requests that are refused before any row is looked at: bodies, media types, names, queries, configurations."""
+
+import json
+
+import pytest
+
+from service.api.routes import ROUTES
+from tests.service.api_fixtures import DFOP, JSON, problem
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+ROW = {"features": {"a": 0.25, "b": -0.5}}
+BODIES = {
+    ("PUT", "/models/{name}"): DFOP,
+    ("POST", "/models/{name}/predict"): ROW,
+    ("POST", "/models/{name}/feedback"): {**ROW, "label": "UP"},
+    ("POST", "/models/{name}/predict/batch"): {"columns": ["a", "b"], "data": [[1, 2]]},
+    ("POST", "/models/{name}/feedback/batch"): {"columns": ["a", "b"], "data": [[1, 2]], "labels": ["UP"]},
+    ("POST", "/models/{name}/restore"): {"version": 0},
+}
+"""Every route that reads JSON, with a body that it would take."""
+EMPTY = {("POST", "/models/{name}/reset"), ("POST", "/models/{name}/snapshots")}
+every_body = pytest.mark.parametrize(("method", "path"), [pytest.param(*route, id=" ".join(route)) for route in BODIES])
+
+
+async def refuses(api, method, path, status, field=None, **how):
+    """A request of any method to a model with some rows, which it must not change."""
+    model = await api.learnt()
+    before = await api.standing(model)
+    found = problem(await api.ask(method, path.replace("/models/{name}", model), **how), status, field)
+    assert before == await api.standing(model)
+    return found
+
+
+async def test_every_route_with_a_body_is_here():
+    """What is tested below is every route that reads one."""
+    writing = {(route.method, route.path) for route in ROUTES if route.method in ("PUT", "POST")}
+    assert writing == {*BODIES, *EMPTY, ("PUT", "/models/{name}/state")}
+
+
+@every_body
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b" ",
+        b"nonsense",
+        b"{",
+        b"{'a': 1}",
+        b'{"a": 1,}',
+        b"// nothing\n{}",
+        b'{"algorithm": "\xff"}',
+        b"\xff\xfe{\x00}\x00",
+        b"\xef\xbb\xbf{}",
+        b"\x1f\x8b\x08\x00",
+        b'{"algorithm": "\\ud800", "features": {"\\udfff": 1}}',
+        b"{} {}",
+        b"\x00",
+        b"[" * 100_000,
+        b'{"features":' * 100_000,
+        b'{"features": {"a": ' + b"[" * 50_000 + b"]" * 50_000 + b"}}",
+    ],
+)
+async def test_what_is_no_json_is_400(api, method, path, content):
+    """Empty, broken, not UTF-8, half a character, nested beyond reading: 400, and nothing of it is echoed."""
+    found = await refuses(api, method, path, 400, content=content, headers=JSON)
+    assert 400 > len(json.dumps(found))
+
+
+@every_body
+@pytest.mark.parametrize("content", ["[]", "null", "1", '"text"', "true", "[{}]"])
+async def test_a_body_is_an_object(api, method, path, content):
+    """Other JSON is 422."""
+    await refuses(api, method, path, 422, "body", content=content, headers=JSON)
+
+
+@every_body
+@pytest.mark.parametrize("depth", [100, 450, 600, 900])
+@pytest.mark.parametrize(("inside", "status"), [("1", 422), ("NaN", 400), ("1e400", 422), ('{"x":1,"x":2}', 422)])
+async def test_a_deep_body_is_refused_like_any_other(api, method, path, depth, inside, status):
+    """However deep what is wrong with it lies, the answer says so, and is short."""
+    wrong = json.dumps(BODIES[method, path])[:-1] + ', "more": ' + "[" * depth + inside + "]" * depth + "}"
+    found = await refuses(api, method, path, status, content=wrong, headers=JSON)
+    assert 2_000 > len(json.dumps(found))
+
+
+@every_body
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "application/xml", "application/x-www-form-urlencoded", "text/json", "*/*", "", "json"]
+)
+async def test_another_media_type_is_415(api, method, path, kind):
+    """With those that the route reads."""
+    how = {"content": json.dumps(BODIES[method, path]), "headers": {"Content-Type": kind}}
+    found = await refuses(api, method, path, 415, "Content-Type", **how)
+    assert "application/json" in found["errors"][0]["allowed"]
+
+
+@every_body
+async def test_csv_and_npy_are_for_batches(api, method, path):
+    """Everywhere else they are 415."""
+    if path.endswith("/batch"):
+        return
+    for kind in ("text/csv", "application/x-npy", "application/octet-stream"):
+        how = {"content": json.dumps(BODIES[method, path]), "headers": {"Content-Type": kind}}
+        await refuses(api, method, path, 415, "Content-Type", **how)
+
+
+@pytest.mark.parametrize("kind", [None, "application/json; charset=utf-8", "APPLICATION/JSON", "application/x+json"])
+async def test_json_goes_by_several_names(api, kind):
+    """No media type at all, parameters, capitals, a +json type."""
+    path = await api.learnt()
+    headers = {} if kind is None else {"Content-Type": kind}
+    answer = await api.ask("POST", f"{path}/predict", content=json.dumps(ROW), headers=headers)
+    assert 200 == answer.status_code
+
+
+@every_body
+async def test_a_body_too_large_is_413(start, method, path):
+    """By its announced length, or as it arrives; nothing is read in vain."""
+    small = await start(body_limit_mb=1)
+    good = json.dumps(BODIES[method, path]).encode()
+    large = good + b" " * (2**20 - len(good) + 1)
+
+    async def pieces():
+        for at in range(0, len(large), 65_536):
+            yield large[at : at + 65_536]
+
+    model = await small.learnt()
+    url = path.replace("/models/{name}", model)
+    before = await small.standing(model)
+    for how in ({"content": large}, {"content": pieces()}, {"content": b"{}", "headers": {"Content-Length": "9" * 30}}):
+        headers = {**JSON, **how.get("headers", {})}
+        problem(await small.ask(method, url, content=how["content"], headers=headers), 413, "body")
+    assert before == await small.standing(model)
+    fits = await small.ask(method, url, content=large[: 2**20], headers=JSON)
+    assert fits.status_code in (200, 404)
+
+
+async def test_a_state_too_large_is_413(start):
+    """The one body that is no JSON has the same limit."""
+    small = await start(body_limit_mb=1)
+    path = await small.learnt()
+    problem(await small.ask("PUT", f"{path}/state", content=b"x" * (2**20 + 1)), 413, "body")
+
+
+BAD_NAMES = ["-x", ".x", "_x", "x" * 65, "a%20b", "a%0a", "%C3%A9", "a%00", "a:b", "{name}", "%7Ba%7D", "a+b", "a%25b"]
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+async def test_a_bad_model_name(api, name):
+    """422 where it would be created, 404 everywhere else."""
+    for route in ROUTES:
+        if "{name}" not in route.path:
+            continue
+        body = BODIES.get((route.method, route.path))
+        how = {} if body is None else {"json": body}
+        url = route.path.replace("{name}", name)
+        if route.method == "PUT":
+            problem(await api.ask("PUT", url, **how), 422, "name")
+        else:
+            problem(await api.ask(route.method, url, **how), 404)
+
+
+@pytest.mark.parametrize("name", ["a", "0", "A.b_c-9", "x" * 64])
+async def test_the_names_there_may_be(api, name):
+    """A letter or a digit, then up to 63 more of them, dots, dashes and underlines."""
+    assert 201 == (await api.ask("PUT", f"/models/{name}", json=DFOP)).status_code
+    assert 204 == (await api.ask("DELETE", f"/models/{name}")).status_code
+
+
+async def test_unknown_routes_and_methods_are_problems_too(api):
+    """404 and 405 in the form of every other error; 405 says what there is."""
+    for path in ("/nothing", "/models/a/b/c", "/models/a%2Fb", "/v9"):
+        problem(await api.ask("GET", path), 404)
+    answer = await api.ask("PATCH", "/models/a")
+    problem(answer, 405)
+    assert answer.headers["allow"]
+
+
+READS = ["", "/metrics", "/weights", "/pending", "/snapshots", "/state"]
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("min_version=-1", "min_version"),
+        ("min_version=x", "min_version"),
+        ("min_version=1.0", "min_version"),
+        ("min_version=", "min_version"),
+        ("min_version=1e3", "min_version"),
+        ("min_version=%D9%A3", "min_version"),
+        ("min_version=" + "9" * 30, "min_version"),
+        ("min_version=" + "0" * 20 + "9" * 5000, "min_version"),
+        ("min_version=1&min_version=2", "min_version"),
+        ("consistency=maybe", "consistency"),
+        ("consistency=", "consistency"),
+        ("minversion=1", "minversion"),
+        ("x=1", "x"),
+        ("%00=1", "\x00"),
+    ],
+)
+async def test_queries_of_reads(api, query, field):
+    """Values out of range, and names that are none: a misspelt min_version must not be passed over."""
+    path = await api.learnt()
+    for read in READS:
+        problem(await api.ask("GET", f"{path}{read}?{query}"), 422, field)
+    await api.refuses(f"{path}/predict?{query}", 422, field, json=ROW)
+    await api.refuses(f"{path}/predict/batch?{query}", 422, field, json={"columns": ["a", "b"], "data": [[1, 2]]})
+
+
+@pytest.mark.parametrize("route", ["feedback", "reset", "restore", "snapshots"])
+async def test_writes_take_no_query(api, route):
+    """min_version and the like are of reads."""
+    path = await api.learnt()
+    await api.refuses(f"{path}/{route}?min_version=1", 422, "min_version", json={**ROW, "label": "UP"})
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "1001", "x", "", "1.5", "9" * 5000, "000000000000000000000001"])
+async def test_limits_of_lists(api, limit):
+    """1 to 1000."""
+    path = await api.learnt()
+    for url in ("/models", f"{path}/pending"):
+        found = problem(await api.ask("GET", f"{url}?limit={limit}"), 422, "limit")
+        assert ">= 1 and <= 1000" == found["errors"][0]["allowed"]
+
+
+@pytest.mark.parametrize("cursor", ["", "%20", "%00", "-x", "a/b", "x" * 65, "%F0%9F%98%80"])
+async def test_cursors_of_the_list_of_models(api, cursor):
+    """Only what a page has given."""
+    problem(await api.ask("GET", f"/models?cursor={cursor}"), 422, "cursor")
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "1", "-1:a", "1.5:a", "%D9%A3:a", "9" * 5000 + ":a"])
+async def test_cursors_of_the_list_of_predictions(api, cursor):
+    """Only what a page has given."""
+    path = await api.learnt()
+    problem(await api.ask("GET", f"{path}/pending?cursor={cursor}"), 422, "cursor")
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("sparsity=0", "sparsity"),
+        ("sparsity=3", "sparsity"),
+        ("sparsity=x", "sparsity"),
+        ("sparsity=000000001" + "9" * 5000, "sparsity"),
+        ("names=", "names[0]"),
+        ("names=a,secret", "names[1]"),
+        ("names=a, b", "names[1]"),
+    ],
+)
+async def test_queries_of_weights(api, query, field):
+    """Columns that are none, and more than there are."""
+    path = await api.learnt()
+    problem(await api.ask("GET", f"{path}/weights?{query}"), 422, field, "secret")
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"algorithm": "oracle"}, "algorithm"),
+        ({"algorithm": None}, "algorithm"),
+        ({"task": "clustering"}, "task"),
+        ({"task": None}, "task"),
+        ({"params": {"forgetting_rate": 0.99}}, "params.forgetting_rate"),
+        ({"params": {"forgetting_rate": True}}, "params.forgetting_rate"),
+        ({"params": {"bias": 1}}, "params.bias"),
+        ({"params": {"mu": 0.1}}, "params.mu"),
+        ({"params": []}, "params"),
+        ({"features": ["a", "a"]}, "features[1]"),
+        ({"features": []}, "features"),
+        ({"features": [{"name": "a", "typ": "numeric"}]}, "features[0].typ"),
+        ({"features": [[1]]}, "features[0]"),
+        ({"labels": ["a"]}, "labels"),
+        ({"labels": [0, "0"]}, "labels[1]"),
+        ({"labels": ["a", None]}, "labels[1]"),
+        ({"missing": "drop"}, "missing"),
+        ({"seed": -1}, "seed"),
+        ({"seed": 10**400}, "seed"),
+        ({"name": "x"}, "name"),
+        ({"lables": ["a", "b"]}, "lables"),
+        ({"features": [f"x{i}" for i in range(20_000)]}, "features"),
+        ({"features": [{"name": "c", "type": "categorical", "categories": [*range(10_000)]}]}, "features"),
+    ],
+)
+async def test_a_model_that_cannot_be(api, change, field):
+    """Named, with what would be right; no model comes of it, and a model of that name stays as it is."""
+    body = {**DFOP, **change}
+    problem(await api.ask("PUT", "/models/stillborn", json=body), 422, field)
+    problem(await api.ask("GET", "/models/stillborn"), 404)
+    await refuses(api, "PUT", "/models/{name}", 422, field, json=body)
+
+
+async def test_ranges_are_in_the_answer(api):
+    """And who sends a factor for a rate is told of the other convention."""
+    body = {**DFOP, "params": {"forgetting_rate": 0.99}}
+    (error,) = problem(await api.ask("PUT", "/models/stillborn", json=body), 422)["errors"]
+    assert "> 0 and <= 0.5" == error["allowed"]
+    assert "forgetting_rate 0.01" in error["problem"]
+    body = {**DFOP, "features": [f"x{i}" for i in range(20_000)]}
+    (error,) = problem(await api.ask("PUT", "/models/stillborn", json=body), 422)["errors"]
+    assert "<= 512 MiB of state" == error["allowed"]
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ('{"algorithm": "dfop", "task": "classification", "seed": 1, "seed": 2}', "seed"),
+        ('{"algorithm": "dfop", "task": "classification", "params": {"bias": true, "bias": false}}', "params.bias"),
+        (
+            '{"algorithm": "dfop", "task": "classification", "features": [{"name": "a", "name": "b"}]}',
+            "features[0].name",
+        ),
+        ('{"algorithm": "dfop", "task": "classification", "seed": 1e400}', "seed"),
+        ('{"algorithm": "dfop", "task": "classification", "params": {"bias": 1e400}}', "params.bias"),
+        ('{"algorithm": "dfop", "task": "classification", "labels": [0, ' + "9" * 5000 + "]}", "labels[1]"),
+    ],
+)
+async def test_a_configuration_given_twice_or_beyond_numbers(api, text, field):
+    """As in every other body."""
+    await refuses(api, "PUT", "/models/{name}", 422, field, content=text, headers=JSON)
+
+
+async def test_what_is_echoed_is_short(api):
+    """A name a client made up is named, not repeated at length."""
+    path = await api.learnt()
+    row = {"features": {"x" * 100_000: 1, **ROW["features"]}}
+    found = await api.refuses(f"{path}/predict", 422, json=row)
+    assert 5_000 > len(json.dumps(found))

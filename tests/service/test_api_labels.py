@@ -1,0 +1,186 @@
+"""Labels are values: 0, false and "" are ordinary ones, 1.0 is 1, and false is not 0."""
+
+import itertools
+
+import pytest
+
+from tests.service.api_fixtures import CSV, NPY, RLS, columnar, features, npy, problem
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+ROW = {"features": {"a": 0.25, "b": -0.5}}
+ODD = [0, False, ""]
+
+
+def same(expected, found):
+    """Equal in value and in type: Python would take False for 0."""
+    return [(type(value), value) for value in expected] == [(type(value), value) for value in found]
+
+
+@pytest.mark.parametrize("declared", [ODD, None])
+async def test_odd_labels_are_ordinary_ones(api, declared):
+    """Learned, predicted, tracked, listed and weighed like any other."""
+    path = await api.new(labels=declared)
+    for row in range(12):
+        await api.post(f"{path}/feedback", {"features": features(row), "label": ODD[row % 3]})
+    answer = await api.post(f"{path}/predict", {**ROW, "track": True})
+    assert {"0", "false", ""} == set(answer["probabilities"])
+    assert any(same([answer["prediction"]], [label]) for label in ODD)
+    assert same(ODD, (await api.get(path))["info"]["labels"])
+    assert {"0", "false", ""} == set((await api.get(f"{path}/weights"))["weights"])
+    told = await api.post(f"{path}/feedback", {"prediction_id": answer["prediction_id"], "label": answer["prediction"]})
+    assert (0.0, True) == (told["loss"], same([answer["prediction"]], [told["prediction"]]))
+    batch = await api.post(f"{path}/predict/batch", columnar(5))
+    assert same(ODD, batch["classes"])
+
+
+@pytest.mark.parametrize("first", ODD)
+async def test_an_odd_label_alone_is_predicted(api, first):
+    """The only class there is, and not nothing."""
+    for body in ({"json": {**ROW, "label": first}}, {"json": {**columnar(1), "labels": [first]}}):
+        path = await api.new(labels=None)
+        route = "feedback/batch" if "labels" in body["json"] else "feedback"
+        assert 200 == (await api.ask("POST", f"{path}/{route}", **body)).status_code
+        answer = await api.post(f"{path}/predict", ROW)
+        assert same([first], [answer["prediction"]])
+        assert 0.0 == (await api.post(f"{path}/feedback", {**ROW, "label": first}))["loss"]
+
+
+async def test_a_whole_float_is_the_integer(api):
+    """1.0 is 1, -0.0 is 0, 1e2 is 100: as labels and as declared ones."""
+    path = await api.new(labels=[0, 1.0, 100])
+    for label in (1.0, 1, -0.0, 0, 1e2):
+        await api.post(f"{path}/feedback", {**ROW, "label": label})
+    assert same([1, 0, 100], (await api.get(path))["info"]["labels"])
+    assert same([0, 1, 100], (await api.get(path))["config"]["labels"])
+
+
+@pytest.mark.parametrize(("known", "wrong"), [(0, False), (1, True), (False, 0), ("0", 0), ("false", False), (0, "")])
+async def test_labels_of_another_type_are_other_labels(api, known, wrong):
+    """Declared, the look-alike is unknown; undeclared, it is a class of its own unless both show as one JSON key."""
+    path = await api.new(labels=[known, "other"])
+    before = await api.standing(path)
+    problem(await api.ask("POST", f"{path}/feedback", json={**ROW, "label": wrong}), 422, "label")
+    problem(
+        await api.ask("POST", f"{path}/feedback/batch", json={**columnar(2), "labels": [known, wrong]}),
+        422,
+        "labels[1]",
+    )
+    assert before == await api.standing(path)
+    free = await api.new(labels=None)
+    await api.post(f"{free}/feedback", {**ROW, "label": known})
+    before = await api.standing(free)
+    answer = await api.ask("POST", f"{free}/feedback", json={**ROW, "label": wrong})
+    if str(known).lower() == str(wrong).lower():
+        problem(answer, 422, "label")
+        assert before == await api.standing(free)
+    else:
+        assert 200 == answer.status_code
+        assert same([known, wrong], (await api.get(free))["info"]["labels"])
+
+
+async def test_two_labels_under_one_json_key_are_refused(api):
+    """Declared, in one batch, or one after the other."""
+    for labels in ([0, "0"], [False, "false"], [True, "true", 1]):
+        body = {"algorithm": "dfop", "task": "classification", "labels": labels}
+        problem(await api.ask("PUT", "/models/clash", json=body), 422, "labels[1]")
+    path = await api.new(labels=None)
+    before = await api.standing(path)
+    answer = await api.ask("POST", f"{path}/feedback/batch", json={**columnar(3), "labels": [0, 1, "0"]})
+    problem(answer, 422, "labels[2]")
+    assert before == await api.standing(path)
+
+
+async def test_more_classes_than_the_algorithm_learns_are_409(api):
+    """Undeclared classes are bounded; the request that would exceed the bound changes nothing."""
+    path = await api.new(labels=None)
+    await api.post(f"{path}/feedback/batch", {**columnar(100), "labels": [*range(100)]})
+    before = await api.standing(path)
+    problem(await api.ask("POST", f"{path}/feedback", json={**ROW, "label": "one more"}), 409)
+    problem(await api.ask("POST", f"{path}/feedback/batch", json={**columnar(2), "labels": [5, 100]}), 409)
+    assert before == await api.standing(path)
+    problem(
+        await api.ask(
+            "POST", f"{await api.new(labels=None)}/feedback/batch", json={**columnar(101), "labels": [*range(101)]}
+        ),
+        409,
+    )
+
+
+def table(cells):
+    return "a,b,y\n" + "".join(f"{row},1,{cell}\n" for row, cell in enumerate(cells))
+
+
+@pytest.mark.parametrize(
+    ("declared", "cells", "expected"),
+    [
+        (["UP", "DOWN"], ["UP", '"DOWN"', "UP"], ["UP", "DOWN", "UP"]),
+        ([0, 1], ["0", "1", "1.0", "+1", "00", "1e0"], [0, 1, 1, 1, 0, 1]),
+        (["0", "1"], ["0", "1"], ["0", "1"]),
+        ([False, True], ["false", "true"], [False, True]),
+        ([0, False, ""], ["0", "false", ""], [0, False, ""]),
+        (["1.0", 2], ["1.0", "2", "2.0"], ["1.0", 2, 2]),
+        (["0.5", "1,5"], ["0.5", '"1,5"'], ["0.5", "1,5"]),
+    ],
+)
+async def test_cells_match_declared_labels_by_their_text(api, declared, cells, expected):
+    """Else as the number they are."""
+    path = await api.new(labels=declared)
+    await api.post(f"{path}/feedback/batch?label=y", content=table(cells), headers=CSV)
+    order = list(dict.fromkeys((type(label), label) for label in expected))
+    assert order == [(type(label), label) for label in (await api.get(path))["info"]["labels"]]
+    shadow = await api.new(labels=declared)
+    body = {"columns": ["a", "b"], "data": [[row, 1] for row in range(len(cells))], "labels": expected}
+    await api.post(f"{shadow}/feedback/batch", body)
+    assert (await api.get(f"{shadow}/weights"))["weights"] == (await api.get(f"{path}/weights"))["weights"]
+
+
+async def test_undeclared_cells_are_numbers_where_they_look_like_numbers(api):
+    """And texts where they do not: "false" is a text, an empty cell the label ""."""
+    path = await api.new(labels=None)
+    cells = ["12", "-3", "1.0", "1e3", "false", "", "x1", "0x10", "1_0", "nan", " 5"]
+    await api.post(f"{path}/feedback/batch?label=y", content=table(cells), headers=CSV)
+    expected = [12, -3, 1, 1000, "false", "", "x1", "0x10", "1_0", "nan", " 5"]
+    assert same(expected, (await api.get(path))["info"]["labels"])
+
+
+@pytest.mark.parametrize(
+    ("declared", "cell"),
+    [(["UP", "DOWN"], "up"), ([0, 1], "2"), ([0, 1], "false"), (["a", "b"], ""), (None, "1.5"), (None, "1e400")],
+)
+async def test_cells_that_are_no_label_are_named(api, declared, cell):
+    """By row and by the name of their column."""
+    path = await api.new(labels=declared)
+    before = await api.standing(path)
+    content = table([str(declared[0]) if declared else "1", cell])
+    answer = await api.ask("POST", f"{path}/feedback/batch?label=y", content=content, headers=CSV)
+    problem(answer, 422, "row 2, column y")
+    assert before == await api.standing(path)
+
+
+async def test_the_last_column_of_npy_is_the_label(api):
+    """A number: an integer for classes, anything finite for a regression."""
+    for declared, labels in itertools.product(([0, 1], None), ([0, 1, 1],)):
+        path = await api.new(labels=declared)
+        await api.post(f"{path}/feedback/batch", content=npy([[1, 2, y] for y in labels]), headers=NPY)
+        assert same([0, 1], (await api.get(path))["info"]["labels"])
+    path = await api.new(RLS)
+    answer = await api.post(f"{path}/feedback/batch", content=npy([[1, 2, 0.5], [2, 3, -1e300]]), headers=NPY)
+    assert 2 == answer["rows"]
+
+
+@pytest.mark.parametrize("label", [0.5, float("nan"), float("inf"), -float("inf"), 2.0, 1e300])
+async def test_npy_labels_that_are_none_are_named(api, label):
+    """Fractions, NaN and infinities are no classes, and 2 is not declared."""
+    path = await api.new(labels=[0, 1])
+    before = await api.standing(path)
+    answer = await api.ask("POST", f"{path}/feedback/batch", content=npy([[1, 2, 0], [1, 2, label]]), headers=NPY)
+    problem(answer, 422, "labels[1]")
+    assert before == await api.standing(path)
+
+
+async def test_npy_cannot_carry_texts(api):
+    """A model of declared texts takes no .npy feedback."""
+    path = await api.new(labels=["0", "1"])
+    answer = await api.ask("POST", f"{path}/feedback/batch", content=npy([[1, 2, 0]]), headers=NPY)
+    problem(answer, 422, "labels[0]")

@@ -1,0 +1,100 @@
+"""Health, Prometheus, and the pages: nothing of them comes from elsewhere."""
+
+import re
+from pathlib import Path
+
+import fastapi_offline
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from service.app import build
+from service.settings import Settings
+from tests.service.api_fixtures import problem
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PAGES = ["/docs", "/redoc"]
+
+
+async def test_alive(api):
+    """The process answers, and that is all it says; probes may add what they like."""
+    assert {"alive": True} == await api.get("/healthz")
+    assert {"alive": True} == await api.get("/healthz?probe=1")
+
+
+async def test_ready(api):
+    """The store answers, the tasks run; and which durability is in force."""
+    found = await api.get("/readyz")
+    assert {"ready", "store", "durability", "lag", "checks"} == set(found)
+    assert (True, "up", "everysec", 0) == tuple(found[name] for name in ("ready", "store", "durability", "lag"))
+    assert {"store": True, "tasks": True, "eviction": True} == found["checks"]
+
+
+async def test_not_ready_while_the_store_cannot_be_reached(own_settings, tmp_path):
+    """503 with the reason; alive all the same, and requests are 503 with Retry-After."""
+    app = build(Settings(redis_url=f"unix://{tmp_path}/nobody.sock", store_timeout_s=0.2, grace_s=0.1))
+    client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://onepass")
+    async with app.router.lifespan_context(app), client:
+        answer = await client.get("/readyz")
+        assert (503, False, "down") == (answer.status_code, answer.json()["ready"], answer.json()["store"])
+        assert 200 == (await client.get("/healthz")).status_code
+        for method, path in (("GET", "/models"), ("GET", "/models/m"), ("DELETE", "/models/m")):
+            answer = await client.request(method, path)
+            problem(answer, 503)
+            assert 1 <= int(answer.headers["retry-after"])
+        assert "onepass_store_up 0.0" in (await client.get("/metrics")).text
+
+
+async def test_prometheus_can_read_the_metrics(api):
+    """Requests are counted and timed by route, rows and models as they are."""
+    path = await api.learnt(rows=3)
+    await api.ask("GET", "/models/nobody")
+    answer = await api.ask("GET", "/metrics")
+    assert answer.headers["content-type"].startswith("text/plain")
+    families = {family.name: family for family in text_string_to_metric_families(answer.text)}
+    assert {"onepass_requests", "onepass_request_seconds", "onepass_rows", "onepass_models_loaded"} <= set(families)
+    assert all(family.documentation for family in families.values())
+    counted = {
+        (sample.labels["route"], sample.labels["method"], sample.labels["status"]): sample.value
+        for sample in families["onepass_requests"].samples
+        if sample.name.endswith("_total")
+    }
+    assert 3 <= counted["/models/{name}/feedback", "POST", "200"]
+    assert 1 <= counted["/models/{name}", "GET", "404"]
+    assert path.rpartition("/")[2] not in answer.text
+    (store,) = families["onepass_store_up"].samples
+    assert 1.0 == store.value
+
+
+async def test_the_root_leads_to_a_page(api):
+    """By a relative address, so that a proxy may put the service anywhere."""
+    answer = await api.ask("GET", "/", follow_redirects=True)
+    assert 200 == answer.status_code
+    assert "text/html" in answer.headers["content-type"]
+    assert not (await api.ask("GET", "/")).headers.get("location", "docs").startswith(("http", "/"))
+
+
+@pytest.mark.parametrize("page", PAGES)
+async def test_pages_fetch_nothing_from_elsewhere(api, page):
+    """Every script, style and image is one of ours, by a relative address, and it is there."""
+    answer = await api.ask("GET", page)
+    assert 200 == answer.status_code
+    assert "text/html" in answer.headers["content-type"]
+    assert [] == re.findall(r"https?:|//[a-z]", answer.text)
+    fetched = re.findall(r"(?:src|href|spec-url)=[\"']([^\"']+)[\"']|url: ?[\"']([^\"']+)[\"']", answer.text)
+    addresses = {one or other for one, other in fetched}
+    assert "openapi.json" in addresses
+    assert any(address.endswith(".js") for address in addresses)
+    for address in addresses:
+        assert not address.startswith("/")
+        assert 200 == (await api.ask("GET", f"/{address}")).status_code
+
+
+async def test_static_files_are_those_of_the_package_and_no_others(api):
+    """With their types; no way leads out of the folder."""
+    for path in sorted((Path(fastapi_offline.__file__).parent / "static").iterdir()):
+        answer = await api.ask("GET", f"/static/{path.name}")
+        assert (200, path.stat().st_size) == (answer.status_code, len(answer.content))
+    for path in ("/static/", "/static/nothing.js", "/static/%2e%2e/__init__.py", "/static/..%2f__init__.py"):
+        problem(await api.ask("GET", path), 404)

@@ -1,0 +1,213 @@
+"""The document behind /docs: complete, sound, and every example of it works."""
+
+import json
+import re
+
+import httpx
+import jsonschema
+import pytest
+import pytest_asyncio
+
+from service.api.routes import ROUTES
+from tests.service.api_fixtures import STATE, problem
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+STORY = [
+    "GET /algorithms",
+    "PUT /models/{name}",
+    "POST /models/{name}/snapshots",
+    "GET /models/{name}",
+    "GET /models",
+    "POST /models/{name}/predict",
+    "POST /models/{name}/feedback",
+    "POST /models/{name}/predict/batch",
+    "POST /models/{name}/feedback/batch",
+    "GET /models/{name}/metrics",
+    "GET /models/{name}/weights",
+    "GET /models/{name}/pending",
+    "GET /models/{name}/snapshots",
+    "POST /models/{name}/restore",
+    "GET /models/{name}/state",
+    "PUT /models/{name}/state",
+    "POST /models/{name}/reset",
+    "GET /healthz",
+    "GET /readyz",
+    "GET /metrics",
+    "DELETE /models/{name}",
+]
+"""Every route, in an order in which its example can work from an empty service."""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def document(api):
+    """What /openapi.json says."""
+    return await api.get("/openapi.json")
+
+
+def operations(document):
+    return {
+        f"{method.upper()} {path}": operation
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    }
+
+
+def walk(value):
+    yield value
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from walk(item)
+
+
+def resolved(document, schema):
+    """A schema that stands alone: its references lead into the document."""
+    return {**schema, "components": document["components"]}
+
+
+async def test_every_route_is_described(document):
+    """And nothing else: summary, operation id, tag, answers."""
+    found = operations(document)
+    assert {f"{route.method} {route.path}" for route in ROUTES} == set(found)
+    assert set(STORY) == set(found)
+    identifiers = [operation["operationId"] for operation in found.values()]
+    assert len(set(identifiers)) == len(identifiers)
+    known = {tag["name"] for tag in document["tags"]}
+    for route, operation in found.items():
+        assert operation["summary"], route
+        assert known >= set(operation["tags"]), route
+        assert [code for code in operation["responses"] if code.startswith("2")], route
+        declared = {p["name"] for p in operation["parameters"] if p["in"] == "path"}
+        assert set(re.findall(r"{(\w+)}", route)) == declared, route
+
+
+async def test_every_reference_leads_somewhere(document):
+    """No $ref hangs in the air, and every schema is one."""
+    references = [part["$ref"] for part in walk(document) if isinstance(part, dict) and "$ref" in part]
+    assert references
+    for reference in references:
+        place = document
+        for step in reference.removeprefix("#/").split("/"):
+            place = place[step]
+    for schema in document["components"]["schemas"].values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+
+
+async def test_every_body_has_an_example_that_fits_its_schema(document):
+    """Every route that reads JSON shows a body that its schema takes."""
+    shown = 0
+    for route, operation in operations(document).items():
+        for kind, content in operation.get("requestBody", {}).get("content", {}).items():
+            if kind == "application/json":
+                jsonschema.validate(content["example"], resolved(document, content["schema"]))
+                shown += 1
+            assert "example" in content or content["schema"].get("format") == "binary", route
+    assert 6 == shown
+
+
+async def test_the_successes_of_a_route_are_those_it_has(document):
+    """200 unless something else is said; creating is 201, deleting 204."""
+    others = {
+        "PUT /models/{name}": {"200", "201"},
+        "PUT /models/{name}/state": {"200", "201"},
+        "POST /models/{name}/snapshots": {"201"},
+        "DELETE /models/{name}": {"204"},
+    }
+    for route, operation in operations(document).items():
+        assert others.get(route, {"200"}) == {code for code in operation["responses"] if code < "300"}, route
+
+
+async def test_answers_have_examples_that_fit_their_schemas(document):
+    """As far as they are shown; errors always are."""
+    for route, operation in operations(document).items():
+        for code, answer in operation["responses"].items():
+            for kind, content in answer.get("content", {}).items():
+                if "example" in content and "$ref" in content["schema"]:
+                    jsonschema.validate(content["example"], resolved(document, content["schema"]))
+                if code >= "400" and kind == "application/problem+json":
+                    assert int(code) == content["example"]["status"], (route, code)
+
+
+async def test_every_error_a_route_gives_is_described(document):
+    """What needs a key says 401, 403 and 429; what has a name says 404; what reads a body says why it would not."""
+    found = operations(document)
+    for route in ROUTES:
+        codes = set(found[f"{route.method} {route.path}"]["responses"])
+        expected = set() if route.scope == "public" else {"401", "403", "429"}
+        if "{name}" in route.path:
+            expected |= {"404", "503"}
+        if "requestBody" in found[f"{route.method} {route.path}"]:
+            expected |= {"400", "413", "415", "422", "409"} if "{name}" in route.path else {"400", "413", "415", "422"}
+        assert expected <= codes, route.id
+
+
+async def test_keys_are_described(document):
+    """As bearer and as X-API-Key; public routes ask for none."""
+    schemes = document["components"]["securitySchemes"]
+    assert {("http", "bearer"), ("apiKey", "X-API-Key")} == {
+        (scheme["type"], scheme.get("name", scheme.get("scheme"))) for scheme in schemes.values()
+    }
+    for requirement in document["security"]:
+        assert set(requirement) <= set(schemes)
+    for route, operation in operations(document).items():
+        public = [found.scope for found in ROUTES if found.id == route] == ["public"]
+        assert public == (operation.get("security") == []), route
+
+
+async def test_the_document_says_nothing_of_this_machine(document):
+    """No server address: it is wherever it was fetched from."""
+    assert [] == re.findall(r"https?://(?:localhost|127)", json.dumps(document))
+
+
+async def test_every_example_works_from_an_empty_service(start, document):
+    """In the order of the story, with the documented bodies; answers have the documented status and shape."""
+    fresh = await start()
+    found = operations(document)
+    assert [] == (await fresh.get("/models"))["models"]
+    state = b""
+    for route in STORY:
+        method, path = route.split()
+        operation = found[route]
+        path = path.replace("{name}", example_of(operation, "name"))
+        for how in requests(operation, state):
+            answer = await fresh.ask(method, path, **how)
+            assert answer.status_code < 300, (route, how, answer.text)
+            described = operation["responses"][str(answer.status_code)]
+            fits(document, answer, described, route)
+        if route == "GET /models/{name}/state":
+            state = answer.content
+    problem(await fresh.ask("GET", "/models/demo"), 404)
+
+
+def example_of(operation, name):
+    found = [p.get("example", "") for p in operation["parameters"] if p["name"] == name]
+    return found[0] if found else ""
+
+
+def requests(operation, state):
+    """Each documented body of an operation as a request."""
+    contents = operation.get("requestBody", {}).get("content", {})
+    if not contents:
+        return [{}]
+    found = []
+    for kind, content in contents.items():
+        headers = {"Content-Type": kind}
+        if kind == "application/json":
+            found.append({"content": json.dumps(content["example"]), "headers": headers})
+        elif kind == "text/csv":
+            label = {"label": "class"} if "class" in content["example"].split("\n", maxsplit=1)[0] else {}
+            found.append({"content": content["example"], "headers": headers, "params": label})
+        elif kind in STATE.values():
+            found.append({"content": state, "headers": headers})
+    return found
+
+
+def fits(document, answer: httpx.Response, described, route):
+    """An answer is of the documented media type and shape."""
+    if answer.status_code == 204:
+        assert b"" == answer.content
+        return
+    kind = answer.headers["content-type"].partition(";")[0]
+    assert kind in described["content"], route
+    schema = described["content"][kind]["schema"]
+    if kind == "application/json":
+        jsonschema.validate(answer.json(), resolved(document, schema))
