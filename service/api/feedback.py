@@ -43,7 +43,6 @@ _columns = msgspec.json.Decoder(FeedbackColumns)
 _encode = msgspec.json.Encoder().encode
 
 NO_IDENTITY = "is not 1 to 200 printable characters"
-OTHER = "an id has been sent before with another label or body; nothing was learned from this request"
 ID, PREDICTION, REQUEST = "i:", "p:", "k:"
 """Prefixes that keep a client's ids, prediction ids and Idempotency-Keys apart."""
 
@@ -165,7 +164,7 @@ def _bare(intake: Intake, labels: Any, place: Place, error: Exception) -> "list[
 
 async def _seen_again(ctx: Context, replica: Replica, identity: str, seen: Seen, digest: str) -> Reply:
     if seen.digest != digest:
-        raise Clash(OTHER)
+        raise Clash(replies.OTHER)
     return _repeated(1, [(0, await _first_answer(ctx, replica, identity, seen))])
 
 
@@ -216,7 +215,6 @@ async def feedback_batch(ctx: Context, request: Request) -> Response:
         labels = rows.y
         if ids and not digests:
             digests = _digests(labels)
-            await _refuse_other_labels(ctx, replica, ids, digests)
         reply = await engine.pump.submit(replica, rows, digests)
     return Response(_encode(_learnt_batch(ctx, replica, reply, labels)), media_type=bodies.JSON)
 
@@ -296,17 +294,6 @@ def _digests(labels: "list[Label] | Floats") -> tuple[str, ...]:
     return tuple(map(digest_of, labels.tolist() if isinstance(labels, np.ndarray) else labels))
 
 
-async def _refuse_other_labels(ctx: Context, replica: Replica, ids: Sequence[str], digests: Sequence[str]) -> None:
-    """Refuse a batch that repeats an id with another label, before any other row of it is learned."""
-    first: dict[str, str] = {}
-    wrong = [row for row, one in enumerate(ids) if first.setdefault(one, digests[row]) != digests[row]]
-    if not wrong:
-        found = await ctx.engine.store.log.lookup(replica.name, replica.incarnation, ids)
-        wrong = [row for row, seen in enumerate(found) if seen is not None and seen.digest != digests[row]]
-    if wrong:
-        raise Clash(OTHER, [Problem(f"ids[{row}]", "has been sent with another label") for row in wrong[:20]])
-
-
 async def _batch_again(
     ctx: Context,
     replica: Replica,
@@ -323,7 +310,7 @@ async def _batch_again(
         raise error
     given = digests or _digests(_bare(intake, batch.labels, batch.label_place, error))
     if any(seen.digest != digest for seen, digest in zip(known, given, strict=True)):
-        raise Clash(OTHER)
+        raise Clash(replies.OTHER)
     pairs = zip(ids, known, strict=True)
     return _repeated(len(ids), [(row, await _first_answer(ctx, replica, *pair)) for row, pair in enumerate(pairs)])
 

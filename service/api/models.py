@@ -31,6 +31,7 @@ from service.api.schemas import (
 )
 from service.errors import Clash, ModelDown, NotFound
 from service.runtime.replica import Replica
+from service.runtime.snapshots import THREAD_BYTES
 from service.store import codec
 from service.store.snapshots import SnapshotInfo
 
@@ -187,7 +188,10 @@ async def export_state(ctx: Context, request: Request) -> Response:
     replica = await ctx.engine.replica(request.path_params["name"], freshness(request))
     async with replica.lock:
         stamp = {"incarnation": replica.incarnation, "version": replica.version, "uid": replica.uid}
-        state = replica.machine.to_bytes(stamp)
+        if replica.machine.nbytes > THREAD_BYTES:
+            state = await asyncio.to_thread(replica.machine.to_bytes, stamp)
+        else:
+            state = replica.machine.to_bytes(stamp)
     headers = {
         "Content-Disposition": f'attachment; filename="{replica.name}-{stamp["version"]}.safetensors"',
         "ETag": f'"{stamp["incarnation"]}-{stamp["version"]}"',
@@ -201,7 +205,8 @@ async def import_state(ctx: Context, request: Request) -> Response:
     A model that does not exist yet is created with the configuration the state carries.
     """
     bodies.media_type(request, STATE_TYPES)
-    body = await bodies.read(request, ctx.engine.bounds.body_bytes_max)
+    bounds = ctx.engine.bounds
+    body = await bodies.read(request, max(bounds.body_bytes_max, bounds.model_bytes_max))
     try:
         loaded, _ = await asyncio.to_thread(Machine.from_bytes, body, ctx.engine.hub.admit)
     except Invalid:

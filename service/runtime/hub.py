@@ -108,6 +108,9 @@ class Hub:
         found = await self._store.catalog.create(name, incarnation, text.encode())
         if not found.created and Config.parse(codec.config(found.config)).canonical != text:
             raise Clash(f"model {name} exists with another configuration; DELETE it first or choose another name")
+        held = self._loaded.get(name)
+        if held is not None and held.incarnation != found.incarnation:
+            self.forget(held)  # its model was deleted elsewhere
         return await self.get(name), found.created
 
     def admit(self, config: Config, schema: Schema) -> None:

@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 
 from core.entry import Learned, Outcome, Refused
+from core.problems import Problem
 from service.errors import Clash, OnepassError
 from service.runtime.replica import Job, Reply
 from service.store import codec
 from service.store.codec import Answer
 from service.store.log import Seen
+
+OTHER = "an id has been sent before with another label or body; nothing was learned from this request"
 
 
 def fresh(job: Job, version: int, outcome: Outcome, earlier: Sequence[tuple[int, Answer]]) -> Reply | OnepassError:
@@ -71,4 +74,5 @@ def mismatch(job: Job, row: int, seen: Seen) -> Clash | None:
     """The error for an id that comes back with another label (or body), or None where it is the same."""
     if seen.digest == job.sent.digests[row]:
         return None
-    return Clash("this id has been sent before with another label or body; nothing was learned from this request")
+    field = f"ids[{row}]" if len(job.sent.ids) > 1 else "id"
+    return Clash(OTHER, [Problem(field, "has been sent before with another label or body")])

@@ -12,6 +12,7 @@
              one id              seen already: dropped whole
              one id per row      rows seen already (in the log, or further up in the same request) are skipped;
                                   all of them: dropped whole
+             an id that was seen with another digest: dropped whole
 
 A version made is never made again: the uid chain u <- p tells a log that a failover has cut and others have
 continued from the one a replica knows. scripts.py is the Lua of it.
@@ -114,7 +115,8 @@ class SegmentOut:
     """What became of a segment.
 
     Attributes:
-        status: "added"; "seen": all its ids had been seen; "full": no room for its ids, nothing of it was kept.
+        status: "added"; "seen": all its ids had been seen, or some of them with another digest (``seen`` then has just
+            these); "full": no room for its ids. Nothing of a segment that was not added is kept.
         skip: rows of an added segment that are not learned.
         seen: (row, what is remembered) for every row that had been seen. In a retry a row of ``skip`` whose id has
             been forgotten meanwhile is missing here.

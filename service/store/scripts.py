@@ -94,6 +94,18 @@ local function ids_of(k) return tonumber(ARGV[at[k] - 1]) end
 local function record(version, k, row) return string.format('%.0f:%d:%d:', version, k, row) end
 local known = look(seen, seen_due, ids)
 
+-- Rows of a segment whose id is known, or stands further up in it, with another digest: then nothing of it is added.
+local function others(k, made)
+  local n, above, found = ids_of(k), {}, {}
+  for row = 0, n - 1 do
+    local id, digest = ARGV[at[k] + row], ARGV[at[k] + n + row]
+    local is = known[id] or above[id]
+    if not is then above[id] = record(made, k, row) .. digest .. ':'
+    elseif string.match(is, '^%d+:%d+:%d+:([^:]*):') ~= digest then found[#found + 1], found[#found + 2] = row, is end
+  end
+  return found
+end
+
 -- What an earlier call with this sequence made, told again from the log and seen; nothing is written.
 local function told_again(made)
   local held, time = nil, 0                  -- fields of the entry made, unless it is trimmed
@@ -118,7 +130,9 @@ local function told_again(made)
       if skipped[row] or not kept and is and not mine then hits[#hits + 1], hits[#hits + 2] = row, is or '' end
     end
     if held then added = kept else added = added or n == 0 end
-    if added and #hits == 0 then segments[k + 1] = 'added'
+    local clashes = added and {} or others(k, made)
+    if #clashes > 0 then segments[k + 1] = {'seen', clashes}
+    elseif added and #hits == 0 then segments[k + 1] = 'added'
     elseif added then segments[k + 1] = {'added', hits}
     elseif missing then segments[k + 1] = 'full'
     else segments[k + 1] = {'seen', hits} end
@@ -152,7 +166,10 @@ for k = 0, count - 1 do
       fresh[#fresh + 1] = id
     end
   end
-  if n > 0 and #fresh == 0 then
+  local clashes = others(k, made)
+  if #clashes > 0 then
+    segments[k + 1] = {'seen', clashes}
+  elseif n > 0 and #fresh == 0 then
     segments[k + 1] = {'seen', hits}
   elseif n > 0 and #fresh > room then
     segments[k + 1] = 'full'

@@ -3,24 +3,43 @@
     python -m tests.benchmarks.echo PORT
 
 What it lacks is what Onepass is for: checking the row against a model, the log, the model, the answer.
+
+    /models/{name}/feedback    an endpoint of FastAPI
+    /bare/{name}/feedback      the same as a plain route of Starlette, without what FastAPI does around an endpoint;
+                               the service answers its two hottest routes so
 """
 
 import logging
 import sys
+from collections.abc import Awaitable, Callable
 
 import msgspec
 import uvicorn
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from service.api.schemas import FeedbackRow, Learnt
 
 ANSWER = Learnt("DOWN", 0.0, 12345, 123456, False, True, "everysec", "0123456789abcdef")
 
 
+class Bare:
+    """An endpoint as a plain ASGI application."""
+
+    def __init__(self, endpoint: Callable[[Request], Awaitable[Response]]) -> None:
+        self._endpoint = endpoint
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        response = await self._endpoint(Request(scope, receive, send))
+        await response(scope, receive, send)
+
+
 def create_app() -> FastAPI:
-    """One route."""
+    """The two routes."""
     app = FastAPI()
     decoder = msgspec.json.Decoder(FeedbackRow)
     answer = Response(msgspec.json.encode(ANSWER), media_type="application/json")
@@ -29,6 +48,7 @@ def create_app() -> FastAPI:
         decoder.decode(await request.body())
         return answer
 
+    app.router.routes.append(Route("/bare/{name}/feedback", Bare(echo), methods=["POST"]))
     app.add_api_route("/models/{name}/feedback", echo, methods=["POST"], response_model=None)
     return app
 

@@ -124,9 +124,11 @@ def _with_ids(path: str, bodies: list[bytes], start: int) -> Iterator[bytes]:
 def _to_model(kind: str, name: str) -> bytes:
     if kind == "show":
         return head("GET", f"/models/{name}", _JSON, 0)
-    body = json.dumps(rows.model()).encode() if kind == "create" else pool("feedback")[crc32(name.encode()) % SINGLE_BODIES]
-    method, path = ("PUT", f"/models/{name}") if kind == "create" else ("POST", f"/models/{name}/feedback")
-    return head(method, path, _JSON, len(body)) + body
+    if kind == "create":
+        body = json.dumps(rows.model()).encode()
+        return head("PUT", f"/models/{name}", _JSON, len(body)) + body
+    body = pool("feedback")[crc32(name.encode()) % SINGLE_BODIES]
+    return head("POST", f"/models/{name}/feedback", _JSON, len(body)) + body
 
 
 class Run:
@@ -201,7 +203,8 @@ class Loop(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Done, or cut off."""
-        if exc is not None or perf_counter() < self._run.end and not self._run.job.models:
+        early = perf_counter() < self._run.end and not self._run.job.models
+        if early or exc is not None:
             self._run.other("cut")
         if not self.done.done():
             self.done.set_result(None)

@@ -76,7 +76,8 @@ def show_stock(before: Stock, after: Stock, models: int) -> None:
     line("service RSS before", f"{before.rss / MIB:.0f} MiB")
     line("service RSS after", f"{after.rss / MIB:.0f} MiB", f"+ {(after.rss - before.rss) / MIB:.0f} MiB")
     line("models in memory", f"{after.loaded}", f"{after.evictions} evictions")
-    line("store used_memory", f"{after.store / MIB:.0f} MiB", f"{(after.store - before.store) / models:.0f} bytes a model")
+    each = (after.store - before.store) / models
+    line("store used_memory", f"{after.store / MIB:.0f} MiB", f"{each:.0f} bytes a model")
 
 
 def show_idle(before: Stock, after: Stock, budget: str) -> None:
@@ -119,11 +120,15 @@ def main() -> int:
     """Print the table; an answer that is not as it should be ends it with an error."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", type=int, default=10_000, help="how many (10000)")
-    names = [f"model-{number:06d}" for number in range(parser.parse_args().models)]
+    parser.add_argument("--budget-mb", type=int, help="a smaller budget than the default one, to see models leave")
+    options = parser.parse_args()
+    names = [f"model-{number:06d}" for number in range(options.models)]
+    settings = {} if options.budget_mb is None else {"memory_budget_mb": str(options.budget_mb)}
+    budget = "default memory budget" if options.budget_mb is None else f"memory budget {options.budget_mb} MiB"
     begun = monotonic()
     with Load() as load:
-        print(f"{len(names)} models, d = {rows.DIMENSION}, default memory budget")
-        with Service() as service:
+        print(f"{len(names)} models, d = {rows.DIMENSION}, {budget}")
+        with Service(**settings) as service:
             before, after = fill(load, service, names)
             show_stock(before, after, len(names))
             if not after.evictions:

@@ -22,6 +22,7 @@ from tests.benchmarks.load import Job, Tally
 
 ROOT = Path(__file__).resolve().parents[2]
 START_S_MAX = 60.0
+STOP_S_MAX = 90.0
 
 
 class Used(NamedTuple):
@@ -55,6 +56,7 @@ class Process:
         self.system = psutil.Process(self._process.pid)
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > begun + START_S_MAX:
+                self._process.kill()
                 raise RuntimeError(f"{' '.join(command)} does not come up")
             time.sleep(0.02)
         return time.monotonic() - begun
@@ -69,7 +71,11 @@ class Process:
         """Ask it to end and wait; how many seconds that took."""
         begun = time.monotonic()
         self._process.send_signal(signal.SIGTERM)
-        self._process.wait(90)
+        try:
+            self._process.wait(STOP_S_MAX)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            raise
         return time.monotonic() - begun
 
     def call(self, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
@@ -114,7 +120,7 @@ class Service(Process):
         given |= {"ONEPASS_DATA_DIR": str(self.directory), "ONEPASS_LOG_LEVEL": "warning"}
         super().__init__(["-m", "service.cli", "serve", "--host", "127.0.0.1", "--port", "PORT"], given)
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         super().__exit__(*error)
         shutil.rmtree(self.directory, ignore_errors=True)
 

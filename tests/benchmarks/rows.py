@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 import numpy as np
+from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 DIMENSION = 10
@@ -60,7 +61,7 @@ def npy(count: int, seed: int) -> list[bytes]:
     for table in range(count):
         X, y = draw(BATCH_ROWS, seed + table)
         stream = io.BytesIO()
-        np.save(stream, np.column_stack([X, y]))
+        npy_format.write_array(stream, np.column_stack([X, y]))
         bodies.append(stream.getvalue())
     return bodies
 

@@ -1,9 +1,10 @@
 """Throughput and latency of the service: ``python -m tests.benchmarks.service [--quick]``.
 
 Single-row feedback at 1, 16 and 64 connections, with the private store syncing every second and always, without ids
-and with one per row, beside an echo service of the same style. In every round each cell follows the echo of its
-number of connections; what is printed are medians over the rounds, and the ratio is the median of the rounds' ratios.
-Then batches and predictions. Rows are counted against what the models say they have learned.
+and with one per row, beside an echo service of the same style: as an endpoint of FastAPI (echo), and as a plain route
+(bare), which is how the service answers this one. In every round each cell follows the echoes of its number of
+connections; what is printed are medians over the rounds, and a ratio is the median of the rounds' ratios. Then batches
+and predictions. Rows are counted against what the models say they have learned.
 
 Exits with 1 where a target is missed: the cells marked * at 0.7 of the echo, JSON batches at 20 times single rows.
 CPU is what the service and its store have used per row: it hardly depends on what else the machine does.
@@ -22,7 +23,7 @@ from tests.benchmarks.load import Job, Tally
 from tests.benchmarks.processes import Echo, Load, Process, Service
 
 CONNECTIONS = (1, 16, 64)
-DURABILITIES = ("everysec", "always")
+ECHOES = ("echo", "bare")
 ECHO_SHARE_MIN = 0.7
 BATCH_FACTOR_MIN = 20.0
 BATCH_CONNECTIONS = 4
@@ -52,7 +53,8 @@ class Found:
     """The rounds of one cell."""
 
     tallies: list[Tally] = field(default_factory=list)
-    ratios: list[float] = field(default_factory=list)
+    to_echo: list[float] = field(default_factory=list)
+    to_bare: list[float] = field(default_factory=list)
     service_s: float = 0.0
     store_s: float = 0.0
 
@@ -67,10 +69,8 @@ class Found:
         return 1e6 * self.service_s / answers, 1e6 * self.store_s / answers
 
 
-SINGLE = {
-    connections: [Cell("feedback", connections, durability, ids) for durability in DURABILITIES for ids in (False, True)]
-    for connections in CONNECTIONS
-}
+STORES = [(durability, ids) for durability in ("everysec", "always") for ids in (False, True)]
+SINGLE = {connections: [Cell("feedback", connections, *store) for store in STORES] for connections in CONNECTIONS}
 OTHERS = (
     Cell("json", BATCH_CONNECTIONS, "everysec"),
     Cell("csv", BATCH_CONNECTIONS, "everysec"),
@@ -94,22 +94,24 @@ class Bench:
             service.create("single", rows.model())
             service.create("batches", rows.model())
             service.create("npy", rows.model((0, 1)))
-        for cell in (Cell("echo", 16), *SINGLE[16], *OTHERS):
+        for cell in (*_echoes(16), *SINGLE[16], *OTHERS):
             self._measure(cell, 0.3)
         self.found.clear()
 
     def round(self) -> None:
         """Everything once."""
         for connections, cells in SINGLE.items():
-            echo = self._measure(Cell("echo", connections), self._seconds).rate
+            echo, bare = (self._measure(cell, self._seconds).rate for cell in _echoes(connections))
             for cell in cells:
-                self.found[cell].ratios.append(self._measure(cell, self._seconds).rate / echo)
+                rate = self._measure(cell, self._seconds).rate
+                self.found[cell].to_echo.append(rate / echo)
+                self.found[cell].to_bare.append(rate / bare)
         for cell in OTHERS:
             self._measure(cell, self._seconds)
 
     def _measure(self, cell: Cell, seconds: float) -> Tally:
         server: Process = self._services.get(cell.durability, self._echo)
-        kind = "feedback" if cell.kind == "echo" else cell.kind
+        kind = "feedback" if cell.kind in ECHOES else cell.kind
         job = Job(server.port, kind, _path(cell), cell.connections, seconds, ids=cell.ids)
         before = server.used()
         tally = self._load.run(job)
@@ -117,14 +119,18 @@ class Bench:
         found.tallies.append(tally)
         found.service_s += after.service - before.service
         found.store_s += after.store - before.store
-        if kind != "predict" and cell.kind != "echo":
+        if cell.kind not in ("predict", *ECHOES):
             self._fed[cell.durability, cell.model] += tally.acknowledged * _rows(cell)
         return tally
 
     def lost(self) -> list[str]:
         """Models that have not learned exactly what was acknowledged."""
-        told = {at: self._services[at[0]].rows(at[1]) for at in self._fed}
-        return [f"{at}: {told[at]} rows learned, {fed} acknowledged" for at, fed in self._fed.items() if told[at] != fed]
+        told = [(at, self._services[at[0]].rows(at[1]), fed) for at, fed in self._fed.items()]
+        return [f"{at}: {learned} rows learned, {fed} acknowledged" for at, learned, fed in told if learned != fed]
+
+
+def _echoes(connections: int) -> list[Cell]:
+    return [Cell(kind, connections) for kind in ECHOES]
 
 
 def _rows(cell: Cell) -> int:
@@ -132,19 +138,21 @@ def _rows(cell: Cell) -> int:
 
 
 def _path(cell: Cell) -> str:
-    verb = {"predict": "predict", "echo": "feedback", "feedback": "feedback"}.get(cell.kind, "feedback/batch")
-    return f"/models/{cell.model}/{verb}" + ("?label=class" if cell.kind == "csv" else "")
+    if cell.kind in ("predict", "bare"):
+        return "/models/single/predict" if cell.kind == "predict" else "/bare/single/feedback"
+    batch = "" if cell.kind in ("echo", "feedback") else "/batch"
+    return f"/models/{cell.model}/feedback{batch}" + ("?label=class" if cell.kind == "csv" else "")
 
 
 def print_single(found: dict[Cell, Found]) -> None:
     """The table of single rows."""
     print(f"\n{'single rows':12}{'store':>10}{'ids':>5}{'rows/s':>9}{'p50 ms':>9}{'p99 ms':>9}", end="")
-    print(f"{'CPU us':>9}{'+ store':>9}{'/ echo':>9}  lowest to highest")
+    print(f"{'CPU us':>9}{'+ store':>9}{'/ bare':>9}{'/ echo':>9}  lowest to highest")
     for connections, cells in SINGLE.items():
-        for cell in (Cell("echo", connections), *cells):
-            name = f"{connections:>3} {'echo' if cell.kind == 'echo' else 'feedback'}{'*' if cell.held else ''}"
+        for cell in (*_echoes(connections), *cells):
+            name = f"{connections:>3} {cell.kind}{'*' if cell.held else ''}"
             print(f"{name:12}{cell.durability:>10}{'yes' if cell.ids else '-':>5}", end="")
-            print(_figures(cell, found[cell]) + _ratio(found[cell].ratios))
+            print(_figures(cell, found[cell]) + _ratio(found[cell]))
 
 
 def _figures(cell: Cell, found: Found) -> str:
@@ -155,8 +163,11 @@ def _figures(cell: Cell, found: Found) -> str:
     )
 
 
-def _ratio(ratios: list[float]) -> str:
-    return f"{median(ratios):9.2f}  {min(ratios):.2f} to {max(ratios):.2f}" if ratios else ""
+def _ratio(found: Found) -> str:
+    if not found.to_echo:
+        return ""
+    spread = f"{min(found.to_echo):.2f} to {max(found.to_echo):.2f}"
+    return f"{median(found.to_bare):9.2f}{median(found.to_echo):9.2f}  {spread}"
 
 
 def print_others(found: dict[Cell, Found], single_rate: float) -> None:
@@ -172,7 +183,7 @@ def print_others(found: dict[Cell, Found], single_rate: float) -> None:
 def missed(found: dict[Cell, Found], single_rate: float) -> Iterable[str]:
     """The targets that were missed."""
     for cell in SINGLE[16]:
-        share = median(found[cell].ratios)
+        share = median(found[cell].to_echo)
         if cell.held and share < ECHO_SHARE_MIN:
             with_ids = "with" if cell.ids else "without"
             yield f"single rows {with_ids} ids at 16 connections: {share:.2f} of the echo, target {ECHO_SHARE_MIN}"

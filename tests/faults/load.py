@@ -57,7 +57,9 @@ class Client:
             self._connection = http.client.HTTPConnection("127.0.0.1", self._service.port, timeout=PATIENCE_S)
         try:
             body = json.dumps({"id": row.id, "features": row.features, "label": row.label})
-            self._connection.request("POST", f"/models/{self._model}/feedback", body, {"Content-Type": "application/json"})
+            self._connection.request(
+                "POST", f"/models/{self._model}/feedback", body, {"Content-Type": "application/json"}
+            )
             return Answer.read(self._connection.getresponse())
         except BaseException:
             self.close()

@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import json
+import multiprocessing
 import os
 import re
 import shutil
@@ -18,10 +19,9 @@ from typing import Any, NamedTuple
 import psutil
 from redis import Redis
 
-from service import embedded
+from service import cli, embedded
 from service.store import private
 
-ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 60.0
 """Bound of every wait. Waits are polls: how long they take decides nothing."""
 
@@ -56,6 +56,19 @@ def eventually(expected: Any, look: Callable[[], Any]) -> Any:
     return seen
 
 
+# Importing takes longer than everything else a service does before it listens: that is done once, then forked.
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(["service.cli", "service.app", __name__])
+
+
+def _onepass_serve(env: dict[str, str], log: str) -> None:
+    """``onepass serve`` in a fresh process."""
+    os.environ.clear()
+    os.environ.update(env)
+    os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT), 2)
+    sys.exit(cli.main(["serve"]))
+
+
 def _gone(process: psutil.Process) -> bool:
     try:
         return process.status() == psutil.STATUS_ZOMBIE
@@ -77,7 +90,7 @@ class Service:
         self.settings = {"DATA_DIR": self.data, "PORT": 0, "HOST": "127.0.0.1", **settings}
         self.port = 0
         self.closed_at_the_end: list[Callable[[], None]] = []
-        self.process: subprocess.Popen[bytes] | None = None
+        self._process: Any = None
         self._children: list[psutil.Process] = []
 
     # ------------------------------------------------------------ life
@@ -87,52 +100,47 @@ class Service:
         env = {name: value for name, value in os.environ.items() if not name.startswith("ONEPASS_")}
         env |= {f"ONEPASS_{name}": str(value) for name, value in {**self.settings, **settings}.items()}
         begin = self.log_file.stat().st_size if self.log_file.exists() else 0
-        with self.log_file.open("ab") as log:
-            command = [sys.executable, "-m", "service.cli", "serve"]
-            self.process = subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stderr=log)
-        assert eventually(True, lambda: self._listens(begin)), self.log  # noqa: FBT003
+        self._process = _FORKS.Process(target=_onepass_serve, args=(env, str(self.log_file)))
+        self._process.start()
+        assert eventually(True, lambda: self._listens(begin)), self.log
+        self._children = psutil.Process(self._process.pid).children()
         return self
 
     def _listens(self, begin: int) -> bool:
         said = re.search(r"running on http://[\d.]+:(\d+)", self.log[begin:])
-        if said is None:
-            assert self.process is not None
-            assert self.process.poll() is None, self.log[begin:]
-            return False
-        self.port = int(said[1])
-        self._children = psutil.Process(self.process.pid).children() if self.process else []
-        return True
+        assert said is not None or self.running, self.log[begin:]
+        self.port = 0 if said is None else int(said[1])
+        return said is not None
+
+    @property
+    def running(self) -> bool:
+        """Whether the process is there."""
+        return self._process is not None and self._process.exitcode is None
 
     def kill(self) -> None:
         """Kill -9."""
-        assert self.process is not None
-        self.process.kill()
-        self.process.wait()
+        self._process.kill()
+        self._process.join()
 
     def died(self) -> int:
         """Wait until it has ended by itself; its exit status."""
-        assert self.process is not None
-        return self.process.wait(PATIENCE_S)
-
-    def terminate(self) -> None:
-        """Ask it to stop."""
-        assert self.process is not None
-        self.process.send_signal(signal.SIGTERM)
+        self._process.join(PATIENCE_S)
+        assert not self.running
+        return int(self._process.exitcode)
 
     def stop(self) -> int:
         """Ask it to stop and wait; its exit status."""
-        self.terminate()
+        self._process.terminate()
         return self.died()
 
     def end(self) -> None:
         """Leave nothing behind, whatever happened."""
         for close in self.closed_at_the_end:
             close()
-        if self.process is not None and self.process.poll() is None:
+        if self.running:
             with contextlib.suppress(psutil.Error):
-                self._children += psutil.Process(self.process.pid).children()
-            self.process.kill()
-            self.process.wait()
+                self._children += psutil.Process(self._process.pid).children()
+            self.kill()
         for child in self._children:  # they end with their parent
             if eventually(True, lambda child=child: _gone(child)) is not True:
                 child.kill()
@@ -146,8 +154,7 @@ class Service:
 
     def store_process(self) -> psutil.Process:
         """The server it has started."""
-        assert self.process is not None
-        children = psutil.Process(self.process.pid).children()
+        children = psutil.Process(self._process.pid).children()
         (server,) = (child for child in children if child.name() in {"redis-server", "valkey-server"})
         return server
 
@@ -157,13 +164,17 @@ class Service:
     def log(self) -> str:
         return self.log_file.read_text() if self.log_file.exists() else ""
 
-    def request(self, method: str, path: str, body: object = None, timeout: float = PATIENCE_S) -> Answer:
-        """One request on a connection of its own; bytes are sent as they are, all else as JSON."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+    def request(self, method: str, path: str, body: object = None, **headers: str) -> Answer:
+        """One request on a connection of its own, in JSON; ``a_b`` is the header ``a-b``.
+
+        Raises:
+            OSError, HTTPException: the connection broke.
+        """
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         try:
-            data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
-            kind = "application/octet-stream" if isinstance(body, bytes) else "application/json"
-            connection.request(method, path, data, {"Content-Type": kind})
+            data = None if body is None else json.dumps(body).encode()
+            given = {name.replace("_", "-"): value for name, value in headers.items()}
+            connection.request(method, path, data, {"Content-Type": "application/json", **given})
             return Answer.read(connection.getresponse())
         finally:
             connection.close()

@@ -21,7 +21,9 @@ def service(serve, store):
 def _chunks(store, name="m"):
     keys = ModelKeys(name, meta(store.url, name).incarnation)
     with store.client() as client:
-        return [keys.chunks(version) for version in sorted((int(v) for v in client.hkeys(keys.snapshots)), reverse=True)]
+        return [
+            keys.chunks(version) for version in sorted((int(v) for v in client.hkeys(keys.snapshots)), reverse=True)
+        ]
 
 
 def _corrupt(store, key):
@@ -48,7 +50,7 @@ def _snapshots_between(service, table, count):
 def test_a_corrupt_snapshot_is_passed_over_for_the_one_before(service, store, damage):
     """The newest is damaged: the state is the same from the one before and a longer tail, and the operator is told."""
     table = rows(200, 16)
-    entries = [] 
+    entries = []
     first = Load([service], table[:50]).run()
     entries += whole_log(store.url)
     loads = _snapshots_between(service, table[50:], 2)

@@ -53,3 +53,56 @@ def test_a_crash_at_every_row(serve, clean):
     assert {True} == {answer["duplicate"] for answer in answers}
     answers += [client.learn(row) for row in TABLE[4:]]
     assert clean(TABLE) == ([learnt(answer) for answer in answers], bare(service.state()))
+
+
+@pytest.mark.parametrize("point", ["appended", "applied"])
+def test_batches_keys_and_tracked_predictions_survive_a_crash(serve, undisturbed, point):
+    """A request that crashed the service is learned once, whatever it is recognised by, and answered as without a crash."""
+    service = serve()
+
+    def crash_first(send):
+        with pytest.raises((OSError, http.client.HTTPException)):
+            send(service)
+        assert -9 == service.died()
+        service.start(FAILPOINT={"appended": "appended:2", "applied": "applied:1"}[point])  # the retry appends nothing
+        again = send(service)
+        assert again["duplicate"]
+        return again
+
+    undisturbed.create("story")
+    expected = _story(undisturbed, "story", lambda send: send(undisturbed))
+    service.start(FAILPOINT=f"{point}:1").create("story")
+    found = _story(service, "story", crash_first)
+    kept = ("prediction", "predictions", "loss", "losses", "rows", "version")
+    assert [{k: a[k] for k in kept if k in a} for a in expected] == [{k: a[k] for k in kept if k in a} for a in found]
+    assert bare(undisturbed.state("story")) == bare(service.state("story"))
+    assert 204 == undisturbed.request("DELETE", "/models/story").status
+
+
+def _story(service, name, learn):
+    """A batch with ids, one under a key, a row under a key, and the label of a tracked prediction."""
+    table = rows(20, 27)
+    names = [*table[0].features]
+
+    def post(what, body, **headers):
+        def send(service):
+            answer = service.request("POST", f"/models/{name}/{what}", body, **headers)
+            assert 200 == answer.status, answer.body
+            return answer.json
+
+        return send
+
+    def columns(part):
+        data = [[row.features[feature] for feature in names] for row in part]
+        return {"columns": names, "data": data, "labels": [row.label for row in part]}
+
+    ids = {"ids": [row.id for row in table[:10]]}
+    answers = [learn(post("feedback/batch", {**columns(table[:10]), **ids}))]
+    answers.append(learn(post("feedback/batch", columns(table[10:18]), idempotency_key="batch")))
+    row = {"features": table[18].features, "label": table[18].label}
+    answers.append(learn(post("feedback", row, idempotency_key="row")))
+    tracked = post("predict", {"features": table[19].features, "track": True})(service)
+    label = {"prediction_id": tracked["prediction_id"], "label": table[19].label}
+    answers.append(learn(post("feedback", label)))
+    assert [] == service.get(f"/models/{name}/pending")["pending"]
+    return answers

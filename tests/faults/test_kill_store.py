@@ -23,8 +23,7 @@ def test_the_service_starts_its_store_again_and_nothing_acknowledged_is_lost(ser
         server.kill()
         assert eventually(True, lambda server=server: not server.is_running() or server.pid != _store_pid(service))
     load.finish()
-    assert service.process is not None
-    assert service.process.poll() is None
+    assert service.running
     assert {"always"} == {answer["durability"] for answer in load.answers.values()}
     judge(service, whole_log(service.store_url), table, load)
     repeat(service, table, load)

@@ -101,3 +101,25 @@ def test_readers_who_wait_for_the_head_are_answered(serve, store):
     store.thaw()
     assert 200 == eventually(200, lambda: service.request("GET", "/models/m?consistency=strong").status)
     assert 10 == service.get("/models/m?consistency=strong")["rows"]
+
+
+def test_a_full_store_is_503_and_no_row_is_lost(serve, store):
+    """The store has no memory left: nothing is acknowledged, predictions go on, and with room again all is learned."""
+    service, table = serve(REDIS_URL=store.url, STORE_TIMEOUT_S=0.5, SNAPSHOT_MIN_KB=10**6).start(), rows(200, 28)
+    service.create()
+    load = Load([service], table).start()
+    load.acknowledged(60)
+    with store.client() as client:
+        client.config_set("maxmemory", 1)
+        load.wait(lambda load: load.refused["store-down"] > 30)
+        known = len(load.answers)
+        load.wait(lambda load: load.refused["store-down"] > 60)
+        assert known == len(load.answers)
+        told = service.request("POST", "/models/m/predict", {"features": table[0].features})
+        assert (200, 200) == (told.status, service.request("GET", "/healthz").status)
+        client.config_set("maxmemory", 0)
+    load.finish()
+    assert 0 == load.broken
+    judge(service, whole_log(store.url), table, load)
+    repeat(service, table, load)
+    assert 200 == eventually(200, lambda: _ready(service))

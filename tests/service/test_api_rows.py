@@ -77,6 +77,18 @@ async def test_an_explanation_of_wild_numbers_is_finite(api):
     assert all(math.isfinite(part) for part in answer["explanation"]["contributions"].values())
 
 
+async def test_an_explanation_of_a_class_names_it(api):
+    """The score of the predicted class; before the first class there is nothing to explain."""
+    path = await api.new(labels=[False, True], features=["x", "day=mon"])
+    nothing = await api.post(f"{path}/predict", {"features": {"x": 1, "day=mon": 0}, "explain": True})
+    assert {"bias": 0.0, "contributions": {}} == nothing["explanation"]
+    for row in range(6):
+        await api.post(f"{path}/feedback", {"features": {"x": row, "day=mon": 1}, "label": row % 2 == 0})
+    answer = await api.post(f"{path}/predict", {"features": {"x": 1, "day=mon": 0}, "explain": True})
+    assert ("true" if answer["prediction"] else "false") == answer["explanation"]["class"]
+    assert {"x", "day=mon"} == set(answer["explanation"]["contributions"])
+
+
 async def test_feedback_answers_what_was_said_before(api):
     """The a-priori prediction, its loss, and where the model stands now."""
     path = await api.learnt(rows=6)
@@ -206,6 +218,23 @@ async def test_only_so_many_predictions_wait(start):
     assert "1" == answer.headers["retry-after"]
     await small.post(f"{path}/feedback", {"prediction_id": told[0]["prediction_id"], "label": "UP"})
     await small.post(f"{path}/predict", {**ROW, "track": True})
+
+
+async def test_a_full_queue_says_so_at_once(start):
+    """503 with Retry-After for what does not fit; what was answered 200 is learned, and nothing else is."""
+    narrow = await start(queue_max=2)
+    path = await narrow.learnt()
+    answers = await asyncio.gather(
+        *(narrow.ask("POST", f"{path}/feedback", json={**ROW, "label": "UP"}) for _ in range(40))
+    )
+    learned = [answer for answer in answers if answer.status_code == 200]
+    refused = [answer for answer in answers if answer.status_code != 200]
+    assert learned
+    assert refused
+    for answer in refused:
+        problem(answer, 503)
+        assert 1 <= int(answer.headers["retry-after"])
+    assert 3 + len(learned) == (await narrow.get(path, params={"consistency": "strong"}))["rows"]
 
 
 SCORES = {"accuracy", "kappa", "kappa_temporal", "log_loss"}

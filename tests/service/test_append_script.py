@@ -101,8 +101,8 @@ def _mixed() -> tuple[SegmentIn, ...]:
     return (
         one("old"),
         SegmentIn(b"plain"),
-        one("new", digest="n1"),
-        one("new", digest="n2"),
+        one("new"),
+        one("new"),
         many("old", "x", "x", "y"),
         many("new", "x"),
         SegmentIn(b"two rows", ("both",), ("b",), 2),
@@ -111,11 +111,11 @@ def _mixed() -> tuple[SegmentIn, ...]:
 
 async def test_segments_seen_before_are_dropped_and_rows_are_skipped(model):
     """Ids count as seen from an earlier entry, another segment or another row; the rest is one entry."""
-    await model.append(one("old", digest="o"))
+    await model.append(one("old"))
     await model.log.record_answers([("m", INCARNATION, [("old", 1, b"told:\x00")])])
     answer = await model.append(*_mixed())
-    old = Seen(1, 0, 0, "o", b"told:\x00")
-    new, x = Seen(2, 2, 0, "n1", None), Seen(2, 4, 1, "d1", None)
+    old = Seen(1, 0, 0, "d", b"told:\x00")
+    new, x = Seen(2, 2, 0, "d", None), Seen(2, 4, 1, "d", None)
     expected = (
         SegmentOut("seen", (), ((0, old),)),
         ADDED,
@@ -130,7 +130,27 @@ async def test_segments_seen_before_are_dropped_and_rows_are_skipped(model):
     assert ((1, b"plain", ()), (2, b"row", ()), (4, b"rows", (0, 2)), (6, b"two rows", ())) == read.entries[0].segments
     assert 7 == read.entries[0].count
     known = await model.log.lookup("m", INCARNATION, ["x", "y", "both", "nobody"])
-    assert [x, Seen(2, 4, 3, "d3", None), Seen(2, 6, 0, "b", None), None] == known
+    assert [x, Seen(2, 4, 3, "d", None), Seen(2, 6, 0, "b", None), None] == known
+
+
+async def test_a_segment_that_gives_an_id_another_digest_is_dropped_whole(model):
+    """Against an earlier entry, an earlier segment or itself; only the rows concerned are told, on a retry as well."""
+    await model.append(one("old", digest="o"))
+    rows = (("new", "old"), ("old", "fresh"), ("x", "y", "x"), ("first", "z"), ("z",))
+    digests = (("d", "o"), ("d", "d"), ("1", "d", "2"), ("d", "d"), ("other",))
+    segments = [SegmentIn(b"rows", ids, each, len(ids)) for ids, each in zip(rows, digests, strict=True)]
+    answer = await model.append(*segments)
+    old, x, z = Seen(1, 0, 0, "o", None), Seen(2, 2, 0, "1", None), Seen(2, 3, 1, "d", None)
+    expected = (
+        SegmentOut("added", (1,), ((1, old),)),
+        SegmentOut("seen", (), ((0, old),)),
+        SegmentOut("seen", (), ((2, x),)),
+        ADDED,
+        SegmentOut("seen", (), ((0, z),)),
+    )
+    assert expected == answer.segments
+    assert [None] * 3 == await model.log.lookup("m", INCARNATION, ["fresh", "x", "y"])
+    assert answer == await model.again()
 
 
 async def test_a_retry_after_a_lost_reply_writes_nothing_and_answers_the_same(model):

@@ -1,0 +1,253 @@
+"""API keys: who may do what, and that nobody else may do anything."""
+
+import logging
+
+import pytest
+import pytest_asyncio
+
+from service.api.keys import SCOPES, Keys
+from service.api.routes import ROUTES
+from service.app import build
+from service.errors import Forbidden, TooManyRequests, Unauthorized
+from service.settings import Settings
+from tests.service.api_fixtures import DFOP, problem
+
+SECRETS = {"reader": "s3cret-read", "learner": "s3cret-learn", "boss": "s3cret-admin", "tenant": "s3cret-tenant"}
+KEYS = ",".join(
+    [
+        f"reader:{SECRETS['reader']}:read",
+        f"learner:{SECRETS['learner']}:learn",
+        f"boss:{SECRETS['boss']}:admin",
+        f"tenant:{SECRETS['tenant']}:admin:t-*+shared",
+    ]
+)
+GUARDED = [route for route in ROUTES if route.scope != "public"]
+PUBLIC = {"GET /healthz", "GET /readyz"}
+ROW = {"features": {"a": 1, "b": 2}}
+in_loop = pytest.mark.asyncio(loop_scope="module")
+
+
+def as_(name):
+    return {"headers": {"Authorization": f"Bearer {SECRETS[name]}"}}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def locked(start):
+    """A service with keys, and a model of everybody's."""
+    api = await start(api_keys=KEYS)
+    await api.ask("PUT", "/models/common", json=DFOP, **as_("boss"))
+    await api.ask("PUT", "/models/t-one", json=DFOP, **as_("tenant"))
+    return api
+
+
+@in_loop
+@pytest.mark.parametrize("route", GUARDED, ids=lambda route: route.id)
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Authorization": "Bearer wrong"},
+        {"Authorization": "Bearer "},
+        {"Authorization": "Basic czNjcmV0LWFkbWlu"},
+        {"Authorization": SECRETS["boss"]},
+        {"X-API-Key": ""},
+        {"X-API-Key": SECRETS["boss"] + "x"},
+        {"X-API-Key": SECRETS["boss"].upper()},
+        {"Authorization": "Bearer wrong", "X-API-Key": SECRETS["boss"]},
+    ],
+)
+async def test_nobody_without_a_key_gets_in(locked, route, headers):
+    """Every route but the public ones: 401, whatever else is wrong with the request, and nothing is echoed."""
+    for name in ("common", "nobody", "-bad"):
+        answer = await locked.ask(route.method, route.path.replace("{name}", name), headers=headers)
+        problem(answer, 401, secret="s3cret")
+        assert "Bearer" == answer.headers["www-authenticate"]
+
+
+async def test_the_public_routes_are_these():
+    """Whether it is alive and ready is all that a stranger may ask."""
+    assert PUBLIC == {route.id for route in ROUTES if route.scope == "public"}
+
+
+@in_loop
+async def test_strangers_may_look_at_health_and_pages(locked):
+    """Public shells: what the pages fetch of the models needs a key."""
+    for path in ("/healthz", "/readyz", "/docs", "/redoc", "/openapi.json", "/static/swagger-ui.css"):
+        assert 200 == (await locked.ask("GET", path)).status_code
+
+
+@in_loop
+@pytest.mark.parametrize("route", GUARDED, ids=lambda route: route.id)
+@pytest.mark.parametrize("who", ["reader", "learner", "boss"])
+async def test_a_key_does_what_its_scope_allows_and_no_more(locked, route, who):
+    """Admin includes learn, learn includes read; below its scope a route is 403, before its body is looked at."""
+    level = {"reader": "read", "learner": "learn", "boss": "admin"}[who]
+    allowed = SCOPES[level] >= SCOPES[route.scope]
+    answer = await locked.ask(route.method, route.path.replace("{name}", "nobody"), content=b"no json", **as_(who))
+    if allowed:
+        assert answer.status_code not in (401, 403)
+    else:
+        problem(answer, 403)
+
+
+def test_what_a_route_needs():
+    """Reading reads, feedback learns, and what creates, deletes or replaces is the administrator's."""
+    needs = {route.id: route.scope for route in ROUTES}
+    for route in ROUTES:
+        if route.method in ("PUT", "DELETE"):
+            assert "admin" == needs[route.id]
+        if "/feedback" in route.path:
+            assert "learn" == needs[route.id]
+        if route.method == "GET":
+            assert needs[route.id] in ("read", "public")
+    for path in ("reset", "restore", "snapshots"):
+        assert "admin" == needs[f"POST /models/{{name}}/{path}"]
+    for path in ("predict", "predict/batch"):
+        assert "read" == needs[f"POST /models/{{name}}/{path}"]
+
+
+@in_loop
+async def test_a_read_only_key_cannot_write(locked):
+    """Not even by a tracked prediction, which is kept: that needs the scope learn."""
+    await locked.post("/models/common/predict", ROW, **as_("reader"))
+    problem(await locked.ask("POST", "/models/common/predict", json={**ROW, "track": True}, **as_("reader")), 403)
+    assert [] == (await locked.get("/models/common/pending", **as_("reader")))["pending"]
+    told = await locked.post("/models/common/predict", {**ROW, "track": True}, **as_("learner"))
+    await locked.post(
+        "/models/common/feedback", {"prediction_id": told["prediction_id"], "label": "UP"}, **as_("learner")
+    )
+
+
+@in_loop
+async def test_a_key_is_sent_in_either_header(locked):
+    """As a bearer token, in any case of the word, or as X-API-Key."""
+    for headers in (
+        {"Authorization": f"Bearer {SECRETS['reader']}"},
+        {"Authorization": f"bearer  {SECRETS['reader']} "},
+        {"X-API-Key": SECRETS["reader"]},
+    ):
+        assert 200 == (await locked.ask("GET", "/models/common", headers=headers)).status_code
+
+
+@in_loop
+@pytest.mark.parametrize("route", [route for route in GUARDED if "{name}" in route.path], ids=lambda route: route.id)
+async def test_a_key_touches_only_the_models_of_its_patterns(locked, route):
+    """Others are 403, whether they exist or not."""
+    for name in ("common", "nobody", "T-one", "xt-one", "-bad"):
+        answer = await locked.ask(route.method, route.path.replace("{name}", name), **as_("tenant"))
+        problem(answer, 403)
+    answer = await locked.ask(route.method, route.path.replace("{name}", "t-none"), **as_("tenant"))
+    assert answer.status_code not in (401, 403)
+
+
+@in_loop
+async def test_the_list_shows_a_key_its_own_models(locked):
+    """Pages are full, and neither they nor their cursors name a model of others."""
+    for name in ("a-1", "s-1", "shared", "t-2", "t-3", "u-1", "z-1"):
+        await locked.ask("PUT", f"/models/{name}", json=DFOP, **as_("boss"))
+    found, pages, cursor = [], [], None
+    while True:
+        query = {"limit": 2, **({} if cursor is None else {"cursor": cursor})}
+        page = await locked.get("/models", params=query, **as_("tenant"))
+        names = [model["name"] for model in page["models"]]
+        found, cursor = found + names, page["next"]
+        pages.append(len(names))
+        if cursor is None:
+            break
+        assert cursor == names[-1]
+    assert ["shared", "t-2", "t-3", "t-one"] == [name for name in found if name != "t-none"]
+    assert all(size == 2 for size in pages[:-1])
+    everything = [model["name"] for model in (await locked.get("/models", **as_("reader")))["models"]]
+    assert {"common", "a-1", "z-1", "shared"} <= set(everything)
+
+
+@in_loop
+async def test_too_many_requests_are_429(start):
+    """Over the rate a key has to wait, and is told how long; each request counts once, and keys count apart."""
+    slow = await start(api_keys=KEYS, rate_per_s=0.001)
+    assert 200 == (await slow.ask("GET", "/models", **as_("reader"))).status_code
+    answer = await slow.ask("GET", "/models", **as_("reader"))
+    problem(answer, 429, secret="s3cret")
+    assert 1 <= int(answer.headers["retry-after"])
+    told = await slow.post("/models/common/predict", {**ROW, "track": True}, **as_("learner"))
+    assert told["prediction_id"]
+    assert 200 == (await slow.ask("GET", "/healthz", **as_("reader"))).status_code
+
+
+@in_loop
+async def test_secrets_are_never_said(locked, caplog):
+    """Not in answers, not in metrics, not in what is logged."""
+    caplog.set_level(logging.DEBUG)
+    for who in SECRETS:
+        for method, path in (("GET", "/models/nobody"), ("PUT", "/models/common"), ("GET", "/metrics"), ("GET", "/x")):
+            answer = await locked.ask(method, path, **as_(who))
+            assert "s3cret" not in answer.text
+    assert "s3cret" not in caplog.text
+
+
+def test_without_keys_everybody_may_do_everything():
+    """Nothing is configured: nothing is asked."""
+    keys = Keys("", 0, lambda: 0.0)
+    keys.check({}, "admin", "any")
+    assert None is keys.caller({})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name",
+        "name:hunter2",
+        "name:hunter2:",
+        ":hunter2:read",
+        "name::read",
+        "name:hunter2:write",
+        "name:hunter2:read+write",
+        "name:hunter2:read:m*:more",
+        "ok:fine:read,name:hunter2:root",
+        "one:hunter2:read,two:hunter2:admin",
+    ],
+)
+def test_keys_that_cannot_be_are_refused_at_the_start(text, tmp_path):
+    """With what is wrong, and without the secret; the service does not start half open."""
+    with pytest.raises(ValueError) as refused:
+        Keys(text, 0, lambda: 0.0)
+    assert "hunter2" not in str(refused.value)
+    assert "ONEPASS_API_KEYS" in str(refused.value)
+    with pytest.raises(ValueError):
+        build(Settings(api_keys=text, data_dir=tmp_path))
+
+
+def test_scopes_and_models_are_joined_by_plus():
+    """The highest scope counts; any pattern lets a model in; blanks and empty items are passed over."""
+    keys = Keys(" a:1:read+learn:x-*+y , ,b:2:read", 0, lambda: 0.0)
+    keys.check({"x-api-key": "1"}, "learn", "x-9")
+    keys.check({"x-api-key": "1"}, "learn", "y")
+    keys.check({"x-api-key": "2"}, "read", "anything")
+    for secret, scope, model in (("1", "admin", "y"), ("1", "read", "yy"), ("2", "learn", "y")):
+        with pytest.raises(Forbidden):
+            keys.check({"x-api-key": secret}, scope, model)
+    with pytest.raises(Unauthorized):
+        keys.check({"x-api-key": "3"}, "read", None)
+
+
+def test_the_rate_is_a_bucket_of_one_second():
+    """Full at the start, whatever the clock says; it refills with time and never overflows; a refusal costs nothing."""
+    now = 0.0
+    keys = Keys("a:1:read", 4, lambda: now)
+    headers = {"x-api-key": "1"}
+    for _ in range(4):
+        keys.check(headers, "read", None)
+    for _ in range(3):
+        with pytest.raises(TooManyRequests) as refused:
+            keys.check(headers, "read", None)
+    assert 0.25 == refused.value.retry_after_s
+    now = 0.5
+    for _ in range(2):
+        keys.check(headers, "read", None)
+    with pytest.raises(TooManyRequests):
+        keys.check(headers, "read", None)
+    now = 1000.0
+    for _ in range(4):
+        keys.check(headers, "read", None)
+    with pytest.raises(TooManyRequests):
+        keys.check(headers, "read", None)
