@@ -137,8 +137,8 @@ async def test_a_body_too_large_is_413(start, method, path):
 
 
 async def test_a_state_too_large_is_413(start):
-    """The one body that is no JSON has the same limit."""
-    small = await start(body_limit_mb=1)
+    """The one body that is no JSON may be as large as a body or a model's state may."""
+    small = await start(body_limit_mb=1, model_limit_mb=1)
     path = await small.learnt()
     problem(await small.ask("PUT", f"{path}/state", content=b"x" * (2**20 + 1)), 413, "body")
 
