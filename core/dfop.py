@@ -4,7 +4,7 @@ After t rows the weights w of one output column are exactly the minimiser of
 
     sum_{i<=t} c_i (y_i - w'x_i)^2  +  c_0 |w|^2 / q0,        c_i = lam_{i+1} lam_{i+2} ... lam_t
 
-    dfop    lam = 1 - mu, q0 = mu p0        mu: the forgetting rate, p0: the initial variance
+    dfop    lam = 1 - mu, q0 = mu p0        mu: the forgetting rate (core.forgetting_bank: "auto"), p0: initial variance
     gdfop   the same, but a row may bring its own lam_i in (0, 1]
     rls     lam = 1,      q0 = p0
 
@@ -19,8 +19,15 @@ and are kept up to date without storing a row. With Q = mu P (the paper's P), R 
 **Q and R.** R is the truth: a sum of squares that round-off cannot spoil. Q is refreshed from it (core.linalg)
 at every absolute row number divisible by 4096, after every leak, and whenever a row shows that round-off has made Q
 indefinite (x'Qx < 0, or (e_i'Qx)^2 > 4 Q_ii x'Qx for a unit vector e_i, which no covariance allows).
-4096 rows are few enough to bound the drift of Q where nothing is forgotten (an error of some 4096 ulp), and
-many enough to make the O(d^3) of a refresh small beside 4096 O(d^2) for d up to about a thousand.
+4096 rows are few enough to bound the drift of Q where nothing is forgotten (an error of some 4096 ulp); from 256
+columns on it is 32 768, so that the O(D^3) of a refresh stays small beside the rows' O(D^2). Of R only the lower
+triangle is kept.
+
+**Rows and blocks.** Below 256 columns, and in blocks of fewer than 16 rows, a compiled loop learns row by row
+(core.recursion): however calls are cut, the same bits. Otherwise blocks are learned by matrix products (core.blocks),
+which end at absolute row numbers, at leaks and refreshes, and at the end of a call. The same calls then give the same
+bits; another cut gives the same numbers to round-off: on exciting rows about 1e-14 for mu = .01, 2e-13 for .1, 3e-11
+for .5, on exactly collinear ones 3e-11, 2e-8, 2e-7.
 
 **Leak.** Where the rows say nothing about a direction, forgetting drives R to zero there and Q to infinity. So once
 per forgetting interval a little is put back, with the weights unchanged. When the accumulated -ln(lam) since the
@@ -38,9 +45,8 @@ w becomes [-w, w, u], because targets that change their sign change the sign of 
 R: with a bias column b, and without leaks, R u = -sum c_i x_i = -(R - c_0 I / q0) b, so u = -(b - c_0 Q b / q0);
 the carried column also holds where there is no bias, and through leaks.
 
-**Probabilities.** Squared loss estimates E[y | x] = 2p - 1, so p = (1 + score)/2, clipped to [.001, .999]; with three
-or more classes per column, then normalised. There the clip is bent a little, p = .999 + .0005 z/(1 + z) at a score
-.998 + z, so that two sure columns do not tie. The predicted class is the most probable one, of equals the first.
+**Probabilities.** p_k ~ exp(a s_k), with one slope a learned from the stream (core.probabilities). The predicted
+class is the most probable one, of equals the first: that of the largest score.
 
 **Predictive deviation** (regression): sqrt(v (1 + g/lam)). e^2 / (1 + g/lam) estimates the noise variance v; each row
 votes with the weight a = 1/(1 + g/lam), small for rows that mostly discover the weights (the first ones); the
@@ -65,37 +71,61 @@ Deviations from the paper
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.arrays import symmetric, triangle
-from core.linalg import spd_inverse
-from core.model import Algorithm, Floats, Header, Param, Prediction, Spec, Weights
+from core.blocks import (
+    COLUMNS_MIN,
+    ROWS_MIN,
+    Block,
+    State,
+    Told,
+    block_rows,
+    discounting,
+    learn_block,
+    next_block,
+    targets,
+    with_bias,
+)
+from core.linalg import mirror_lower, spd_inverse
+from core.model import Floats, Header, Prediction, Spec, Weights
+from core.probabilities import check_calibration, classify, classify_and_fit, fresh_calibration
 from core.recursion import (
     DONE,
-    FORGOTTEN,
     LEAK,
-    LEAK_AFTER,
     NOISE,
-    REFRESH,
-    REFRESH_ROWS,
     ROWS,
     SPOILED,
     STATE_MAX,
-    classify,
+    leak,
     learn_rows,
     predict_rows,
 )
 
 LEAK_SIZE = 1e-6
-POWER_MIN = 1e-60
 VARIANCE_MIN = 1e-60
 RATE_MIN = 1e-12
 CLASS_BOUND = 100
 
 _NO_DISCOUNTS = np.empty(0)
+
+
+class _Rows(NamedTuple):
+    """What one call learns, and where its answers go: see ``core.recursion.learn_rows``."""
+
+    X: Floats
+    y: Floats
+    discounts: Floats
+    scores: Floats
+    std: Floats
+
+
+def refresh_rows(columns: int) -> int:
+    """Rows between two refreshes of Q where no leak asks for one: 4096, many columns 32 768."""
+    return 4096 if columns < COLUMNS_MIN else 32_768
 
 
 class Dfop:
@@ -104,9 +134,10 @@ class Dfop:
     State, for D = d plus one where there is a bias column (the last one):
         W (m, D)       weight columns; regression: one; classification: one up to two classes, else one per
                        class, and in either case a last one for a class not seen yet
-        Q, R (D, D)    covariance and its inverse, exactly symmetric
+        Q, R (D, D)    covariance, exactly symmetric, and its inverse, lower triangle
         power (D,)     s_j
         tally (4,)     see ROWS, FORGOTTEN, NOISE, VOTES
+        calibration    slope and curvature of the probabilities (core.probabilities)
     """
 
     def __init__(self, spec: Spec) -> None:
@@ -116,15 +147,18 @@ class Dfop:
         self.discount = 1.0 if self.rate is None else 1.0 - self.rate
         self._step = 0.0 if self.rate is None else -math.log1p(-self.rate)
         self.variance = max(params["initial_variance"] * (1.0 if self.rate is None else self.rate), VARIANCE_MIN)  # q0
+        self._leak_size, self._fresh = LEAK_SIZE / (self.rate or 1.0), 1.0 / self.variance
         self.dimension = spec.dimension
         self.regression = spec.task == "regression"
         self.classes = 0
         D = spec.dimension + bool(params["bias"])
+        self._refresh_rows = refresh_rows(D)
         self.W = np.zeros((1 if self.regression else 2, D))
         self.Q = np.diag(np.full(D, self.variance))
         self.R = np.diag(np.full(D, 1.0 / self.variance))
         self.power = np.zeros(D)
         self.tally = np.array([0.0, 0.0, 1.0, 0.0])
+        self.calibration = fresh_calibration()
 
     def add_class(self) -> None:
         """A new class starts from the column u of a class not seen yet; the third makes [w, u] into [-w, w, u, u]."""
@@ -137,33 +171,80 @@ class Dfop:
 
     def predict(self, X: Floats) -> Prediction:
         """A-priori predictions for X (n, d); see ``core.model.Learner``."""
-        return self._prediction(*self.scores(X))
+        scores, std = self.scores(X)
+        if self.regression:
+            return Prediction(scores[:, 0], None, std)
+        return Prediction(*classify(scores, self.classes, self.calibration))
 
     def learn(self, X: Floats, y: NDArray[Any], discounts: Floats | None = None) -> Prediction:
         """Test, then train on X (n, d), y (n,); see ``core.model.Learner``."""
-        return self._prediction(*self.absorb(X, y, discounts))
+        numbers = y.astype(np.float64, copy=False)
+        scores, std = self.absorb(X, numbers, discounts)
+        if self.regression:
+            return Prediction(scores[:, 0], None, std)
+        return Prediction(*classify_and_fit(scores, numbers, self.classes, self.calibration))
 
-    def scores(self, X: Floats) -> tuple[Floats, Floats]:
+    def scores(self, X: Floats, into: tuple[Floats, Floats] | None = None) -> tuple[Floats, Floats]:
         """w_k'x as (n, m) and the predictive deviations (n,), (0,) for classification; changes nothing."""
-        scores, std = self._empty(X.shape[0])
+        scores, std = into or self.empty(X.shape[0])
         predict_rows(X, self.W, self.Q, self.tally, self.discount, scores, std)
         return scores, std
 
-    def absorb(self, X: Floats, y: NDArray[Any], discounts: Floats | None = None) -> tuple[Floats, Floats]:
-        """Learn rows; the ``scores`` each had before it was learned."""
-        scores, std = self._empty(X.shape[0])
-        targets = y if self.regression else y.astype(np.float64)
-        given = _NO_DISCOUNTS if discounts is None else discounts
-        row, reason, refreshed = 0, REFRESH, False
-        while reason != DONE:
+    def absorb(
+        self, X: Floats, y: Floats, discounts: Floats | None = None, into: tuple[Floats, Floats] | None = None
+    ) -> tuple[Floats, Floats]:
+        """Learn rows with y (n,) numbers, or class indices as floats; the ``scores`` each had before it was learned."""
+        told = into or self.empty(X.shape[0])
+        rows = _Rows(X, y, _NO_DISCOUNTS if discounts is None else discounts, *told)
+        if self.W.shape[1] >= COLUMNS_MIN and X.shape[0] >= ROWS_MIN:
+            self._learn_blocks(rows)
+        else:
+            self._learn_rows(rows, 0, X.shape[0])
+        return told
+
+    def _learn_rows(self, rows: "_Rows", row: int, stop: int) -> None:
+        """Learn rows ``row`` to ``stop`` one by one, refreshing Q where that is due."""
+        refreshed = False
+        while row < stop:
             row, reason = learn_rows(
-                X, targets, given, self.W, self.Q, self.R, self.power, self.tally, scores, std,
-                row, refreshed, self.discount, self._step,
+                rows.X, rows.y, rows.discounts, self.W, self.Q, self.R, self.power, self.tally, rows.scores, rows.std,
+                row, stop, refreshed, self.discount, self._step, self._leak_size, self._fresh, self._refresh_rows,
             )  # fmt: skip
+            refreshed = reason == SPOILED
             if reason != DONE:
-                self._refresh(leak=reason == LEAK)
-                refreshed = reason == SPOILED
-        return scores, std
+                self._refresh(leaks=reason == LEAK)
+
+    def _learn_blocks(self, rows: "_Rows") -> None:
+        """Learn all rows in blocks; between them only the lower triangle of Q is kept up."""
+        n, D = rows.X.shape[0], self.W.shape[1]
+        lams, steps = discounting(rows.discounts, n, self.discount, self._step)
+        block = Block(with_bias(rows.X, D), targets(rows.y, self.W.shape[0], self.regression), lams, steps)
+        row = 0
+        while row < n:
+            end, reason = next_block(lams, steps, self.tally, row, self._step, block_rows(D), self._refresh_rows)
+            self._learn_block(rows, block, row, end, reason)
+            row = end
+        mirror_lower(self.Q)
+
+    def _learn_block(self, rows: "_Rows", block: Block, start: int, end: int, reason: int) -> None:
+        """Learn rows ``start`` to ``end`` as one block, or as two halves where that fails, down to single rows."""
+        part = slice(start, end)
+        if end - start < ROWS_MIN:
+            mirror_lower(self.Q)
+            self._learn_rows(rows, start, end)
+        elif learn_block(
+            Block(*(array[part] for array in block)),
+            State(self.W, self.Q, self.R, self.power, self.tally),
+            Told(rows.scores[part], rows.std[part]),
+            self.discount,
+            inverse_follows=reason != DONE,
+        ):
+            if reason != DONE:
+                self._refresh(leaks=reason == LEAK)
+        else:
+            middle = (start + end) // 2
+            self._learn_block(rows, block, start, middle, DONE)
+            self._learn_block(rows, block, middle, end, reason)
 
     def weights(self) -> Weights:
         """One row per output in its own terms: for two classes, -w and w."""
@@ -187,7 +268,8 @@ class Dfop:
     @property
     def nbytes(self) -> int:
         """Bytes of memory the state holds."""
-        return self.W.nbytes + self.Q.nbytes + self.R.nbytes + self.power.nbytes + self.tally.nbytes
+        parts = (self.W, self.Q, self.R, self.power, self.tally, self.calibration)
+        return sum(part.nbytes for part in parts)
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state; Q and R as packed triangles."""
@@ -197,6 +279,7 @@ class Dfop:
             "precision": triangle(self.R),
             "power": self.power.copy(),
             "tally": self.tally.copy(),
+            "calibration": self.calibration.copy(),
         }
         return arrays, {"classes": self.classes}
 
@@ -210,11 +293,12 @@ class Dfop:
         D = self.power.shape[0]
         packed = (D * (D + 1) // 2,)
         shapes = {
-            "weights": (_column_count(self.regression, classes), D),
+            "weights": (column_count(self.regression, classes), D),
             "covariance": packed,
             "precision": packed,
             "power": (D,),
             "tally": (4,),
+            "calibration": (2,),
         }
         _check_arrays(arrays, shapes)
         Q, R = symmetric(arrays["covariance"]), symmetric(arrays["precision"])
@@ -222,25 +306,24 @@ class Dfop:
             raise ValueError("a quantity of the state that cannot be negative is")
         if arrays["tally"][ROWS] % 1.0:
             raise ValueError("the number of rows is not whole")
+        check_calibration(arrays["calibration"])
         self.W, self.Q, self.R, self.classes = arrays["weights"].copy(), Q, R, classes
         self.power, self.tally = arrays["power"].copy(), arrays["tally"].copy()
+        self.calibration = arrays["calibration"].copy()
 
-    def _empty(self, n: int) -> tuple[Floats, Floats]:
-        columns = self.classes if self.classes > 2 else 1
-        return np.empty((n, columns)), np.empty(n if self.regression else 0)
+    @property
+    def columns(self) -> int:
+        """Columns that make predictions: one, or from three classes on one per class."""
+        return self.classes if self.classes > 2 else 1
 
-    def _prediction(self, scores: Floats, std: Floats) -> Prediction:
-        if self.regression:
-            return Prediction(scores[:, 0], None, std)
-        return Prediction(*classify(scores, self.classes))
+    def empty(self, n: int) -> tuple[Floats, Floats]:
+        """Room for the scores and deviations of n rows."""
+        return np.empty((n, self.columns)), np.empty(n if self.regression else 0)
 
-    def _refresh(self, leak: bool) -> None:
+    def _refresh(self, leaks: bool) -> None:
         """Q <- R^{-1}; before that, where the grid asks for it, the leak into the diagonal of R."""
-        if leak:
-            returned = -math.expm1(-self.tally[FORGOTTEN])  # 1 - c
-            seen = LEAK_SIZE / (self.rate or 1.0) * np.maximum(self.power, POWER_MIN)
-            self.R.ravel()[:: self.R.shape[0] + 1] += returned * np.where(self.power > 0, seen, 1.0 / self.variance)
-            self.tally[FORGOTTEN] = 0.0
+        if leaks:
+            leak(self.R, self.power, self.tally, self._leak_size, self._fresh)
         self.Q = spd_inverse(self.R)
 
 
@@ -263,88 +346,6 @@ def _check_arrays(arrays: Mapping[str, NDArray[Any]], shapes: Mapping[str, tuple
             raise ValueError(f"{name} holds a value that no state can have")
 
 
-def _column_count(regression: bool, classes: int) -> int:
+def column_count(regression: bool, classes: int) -> int:
     """Weight columns of a state, the one for a class not seen yet included."""
     return 1 if regression else 2 if classes < 3 else classes + 1
-
-
-def state_bytes(spec: Spec, classes: int) -> int:
-    """Bytes of a state: 8 (2 D^2 + (columns + 1) D + 4)."""
-    D = spec.dimension + bool(spec.params["bias"])
-    return 8 * (2 * D * D + (_column_count(spec.task == "regression", classes) + 1) * D + 4)
-
-
-def row_cost(spec: Spec, classes: int) -> float:
-    """Floating-point operations of a row: 8 D^2 + 5 D per column, and its share of the refreshes (D^3 each)."""
-    D = float(spec.dimension + bool(spec.params["bias"]))
-    forgets = -math.log1p(-spec.params["forgetting_rate"]) if "forgetting_rate" in spec.params else 0.0
-    return (
-        8 * D * D
-        + 5 * D * _column_count(spec.task == "regression", classes)
-        + D**3 * max(forgets / LEAK_AFTER, 1 / REFRESH_ROWS)
-    )
-
-
-_PAPER = "Zhao, Wang, Xie, Guo, Zhou: Distribution-Free One-Pass Learning, IEEE TKDE 33(3), 2021"
-_RATE = Param(
-    "forgetting_rate",
-    "number",
-    0.01,
-    "mu = 1 - lambda in (3) of the paper, the weight of the newest row; rows older than 1/mu count little.",
-    minimum=0.0,
-    maximum=0.5,
-    exclusive_minimum=True,
-    refusal=(
-        "this is mu = 1 - lambda, the weight of the newest row; a factor lambda such as 0.99 is forgetting_rate 0.01"
-    ),
-)
-_VARIANCE = Param(
-    "initial_variance",
-    "number",
-    1e3,
-    "p0, where P_0 = p0 I in Algorithm 1: how far from zero the weights may start; large values trust the first rows.",
-    minimum=0.0,
-    maximum=1e12,
-    exclusive_minimum=True,
-)
-_BIAS = Param("bias", "boolean", True, "Whether a constant column is added to the features.")
-
-ENTRIES = (
-    Algorithm(
-        id="dfop",
-        tasks=("classification", "regression"),
-        summary="Least squares that forgets exponentially: follows drift without being told of it.",
-        paper=_PAPER,
-        equation="min_w sum_i (1 - mu)^(t - i) (y_i - w'x_i)^2, exactly, row by row",
-        params=(_RATE, _VARIANCE, _BIAS),
-        build=Dfop,
-        state_bytes=state_bytes,
-        row_cost=row_cost,
-        class_bound=CLASS_BOUND,
-    ),
-    Algorithm(
-        id="gdfop",
-        tasks=("classification", "regression"),
-        summary="DFOP with a discount per row: a feedback row can say how much of the past to keep.",
-        paper=_PAPER,
-        equation="min_w sum_i (prod_{j > i} lambda_j) (y_i - w'x_i)^2, exactly; lambda_j = 1 - mu where none is given",
-        params=(_RATE, _VARIANCE, _BIAS),
-        build=Dfop,
-        state_bytes=state_bytes,
-        row_cost=row_cost,
-        row_discounts=True,
-        class_bound=CLASS_BOUND,
-    ),
-    Algorithm(
-        id="rls",
-        tasks=("classification", "regression"),
-        summary="Recursive least squares: all rows count alike; the best one where nothing drifts.",
-        paper=_PAPER,
-        equation="min_w sum_i (y_i - w'x_i)^2 + |w|^2 / p0, exactly, row by row",
-        params=(_VARIANCE, _BIAS),
-        build=Dfop,
-        state_bytes=state_bytes,
-        row_cost=row_cost,
-        class_bound=CLASS_BOUND,
-    ),
-)

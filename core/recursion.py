@@ -1,9 +1,10 @@
 """The row recursion of DFOP, compiled: everything that happens once per row (the equations are in core.dfop).
 
-All compiled code of the learner stands in this one file, because Numba's cache watches only the file of the function
-it compiled: a helper changed elsewhere would leave an old kernel running. Sums are taken in one fixed order, without
-fast-math, so predict and learn, a block and its rows, and two replicas give the same bits. Nothing is allocated per
-row, and the GIL is released.
+All compiled code of the row update stands in this one file, because Numba's cache watches only the file of the function
+it compiled: a helper changed elsewhere leaves an old kernel running. The one exception is ``small_inverse`` of
+core.linalg (a test compares the bits: after changing it, delete core/__pycache__). Sums are taken in one fixed order,
+without fast-math, so predict and learn, several rows and one, and two replicas give the same bits. Nothing is allocated
+per row, and the GIL is released.
 
     x  the row with its bias, scaled down if it is larger than 1e75        W (columns, D)
     q = Q x,   g = x'q                                                     Q, R (D, D) exactly symmetric
@@ -15,7 +16,8 @@ import math
 import numpy as np
 from numba import njit
 
-from core.model import Floats, Ints
+from core.linalg import SMALL, small_inverse
+from core.model import Floats
 
 ROWS, FORGOTTEN, NOISE, VOTES = range(4)
 """Places in the tally: rows learned; -ln(discount) since the last leak; noise variance v; A, the votes behind it."""
@@ -24,17 +26,19 @@ DONE, REFRESH, LEAK, SPOILED = range(4)
 """Why ``learn_rows`` came back."""
 
 LEAK_AFTER = 6.9
-REFRESH_ROWS = 4096
+LEAK_LIMIT = LEAK_AFTER * (1.0 + 1e-12)
+"""Keeps the accumulated steps of a constant discount on the grid floor(6.9 / step) where the ratio is an integer."""
+HELD = 8
+"""Rows held back before they are added to R together."""
 STATE_MAX = 1e200
+PREDICTION_MAX = 1e300
+POWER_MIN = 1e-60
+SPOILED_FACTOR = 4.0
 DISCOUNT_MIN = 1e-3
-PROBABILITY_MIN = 1e-3
 
 _ROW_MAX = 1e75
 _INNOVATION_MAX = 1e90
-_PREDICTION_MAX = 1e300
 _NEGLIGIBLE = 1e-290
-_ROUNDING = 1.0 + 1e-12
-"""Keeps the accumulated steps of a constant discount on the grid floor(6.9 / step) where the ratio is an integer."""
 
 _ROWS_IN = "Array(f8, 2, 'C', readonly=True)"
 _VECTOR_IN = "Array(f8, 1, 'C', readonly=True)"
@@ -104,7 +108,7 @@ def _times(Q: Floats, x: Floats, q: Floats) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _spoiled(Q: Floats, q: Floats, g: float) -> bool:
+def _spoiled(diagonal: Floats, q: Floats, g: float) -> bool:
     """Whether round-off has made Q indefinite where this row looks: g < 0, or q_i^2 > 4 Q_ii g.
 
     A covariance has (e_i'Q x)^2 <= (e_i'Q e_i)(x'Q x). The factor 4 leaves round-off its due, and still bounds what one
@@ -112,7 +116,7 @@ def _spoiled(Q: Floats, q: Floats, g: float) -> bool:
     """
     spoiled = not 0.0 <= g < np.inf
     for i in range(q.shape[0]):
-        spoiled |= q[i] * q[i] > 4.0 * Q[i, i] * g + _NEGLIGIBLE
+        spoiled |= q[i] * q[i] > SPOILED_FACTOR * diagonal[i] * g + _NEGLIGIBLE
     return spoiled
 
 
@@ -125,7 +129,7 @@ def _bounded(value: float, limit: float) -> float:
 @njit(cache=True, nogil=True)
 def _deviation(noise: float, g: float, lam: float, scale: float) -> float:
     """sqrt(v (1 + g / lam)) in the units of the row before it was scaled."""
-    return min(math.sqrt(noise) * math.sqrt(1.0 + max(g, 0.0) / lam) / scale, _PREDICTION_MAX)
+    return min(math.sqrt(noise) * math.sqrt(1.0 + max(g, 0.0) / lam) / scale, PREDICTION_MAX)
 
 
 @njit(
@@ -140,34 +144,86 @@ def predict_rows(X: Floats, W: Floats, Q: Floats, tally: Floats, lam: float, sco
     for i in range(X.shape[0]):
         scale = _load(X, i, x)
         for k in range(scores.shape[1]):
-            scores[i, k] = _bounded(_score(W, k, x) / scale, _PREDICTION_MAX)
+            scores[i, k] = _bounded(_score(W, k, x) / scale, PREDICTION_MAX)
         if std.shape[0]:
             std[i] = _deviation(tally[NOISE], _times(Q, x, q), lam, scale)
 
 
 @njit(cache=True, nogil=True)
-def _downdate(Q: Floats, R: Floats, q: Floats, x: Floats, lam: float, g: float) -> None:
-    """Q <- (Q - q q'/(lam + g))/lam and R <- lam R + x x', both exactly symmetric; q is overwritten."""
-    D = x.shape[0]
-    share = 1.0 / lam
-    root = math.sqrt(share / (lam + g))
-    for i in range(D):
-        q[i] *= root
-    for i in range(D):
-        qi = q[i]
-        xi = x[i]
-        for j in range(D):
-            Q[i, j] = Q[i, j] * share - qi * q[j]
-            R[i, j] = R[i, j] * lam + xi * x[j]
+def _scale(q: Floats, factor: float) -> None:
+    """Scale q by a factor, in place."""
+    for i in range(q.shape[0]):
+        q[i] *= factor
 
 
 @njit(cache=True, nogil=True)
-def _accumulate(R: Floats, x: Floats, lam: float) -> None:
-    """R <- lam R + x x', exactly symmetric."""
-    for i in range(x.shape[0]):
+def _downdate(Q: Floats, q: Floats, share: float) -> None:
+    """Q <- Q share - q q', exactly symmetric."""
+    D = q.shape[0]
+    for i in range(D):
+        qi = -q[i]
+        for j in range(D):
+            Q[i, j] = Q[i, j] * share + qi * q[j]
+
+
+@njit(cache=True, nogil=True)
+def _downdate_times(Q: Floats, q: Floats, share: float, x: Floats, p: Floats, diagonal: Floats) -> None:
+    """``_downdate``, then p = Q x for the next row's x and the diagonal of Q, in one pass over Q.
+
+    The sums are those of ``_times``, in the same order: the same bits, with half the traffic to memory.
+    """
+    D = q.shape[0]
+    for j in range(D):
+        a = Q[0, j] * share + -q[0] * q[j]
+        Q[0, j] = a
+        p[j] = a * x[0]
+    diagonal[0] = Q[0, 0]
+    for i in range(1, D):
+        qi = -q[i]
         xi = x[i]
-        for j in range(x.shape[0]):
-            R[i, j] = R[i, j] * lam + xi * x[j]
+        for j in range(D):
+            a = Q[i, j] * share + qi * q[j]
+            Q[i, j] = a
+            p[j] += a * xi
+        diagonal[i] = Q[i, i]
+
+
+@njit(cache=True, nogil=True)
+def _accumulate(R: Floats, held: Floats, lams: Floats, count: int) -> None:
+    """R <- lam R + x x' for the first ``count`` held rows in turn, on the lower triangle.
+
+    An element sees the rows in their order, so holding them back changes no bit; it saves the memory traffic.
+    """
+    D = held.shape[1]
+    if count < HELD:
+        for k in range(count):
+            for i in range(D):
+                xi = held[k, i]
+                for j in range(i + 1):
+                    R[i, j] = R[i, j] * lams[k] + xi * held[k, j]
+        return
+    l0, l1, l2, l3, l4, l5, l6, l7 = lams[0], lams[1], lams[2], lams[3], lams[4], lams[5], lams[6], lams[7]
+    for i in range(D):
+        x0, x1, x2, x3 = held[0, i], held[1, i], held[2, i], held[3, i]
+        x4, x5, x6, x7 = held[4, i], held[5, i], held[6, i], held[7, i]
+        for j in range(i + 1):
+            r = R[i, j] * l0 + x0 * held[0, j]
+            r = r * l1 + x1 * held[1, j]
+            r = r * l2 + x2 * held[2, j]
+            r = r * l3 + x3 * held[3, j]
+            r = r * l4 + x4 * held[4, j]
+            r = r * l5 + x5 * held[5, j]
+            r = r * l6 + x6 * held[6, j]
+            R[i, j] = r * l7 + x7 * held[7, j]
+
+
+@njit("void(f8[:,::1], f8[::1], f8[::1], f8, f8)", cache=True, nogil=True)
+def leak(R: Floats, power: Floats, tally: Floats, size: float, fresh: float) -> None:
+    """The leak: ``size`` times its mean square back into each R_jj, or ``fresh`` where a column was always zero."""
+    returned = -math.expm1(-tally[FORGOTTEN])  # 1 - c
+    for j in range(power.shape[0]):
+        R[j, j] += returned * (size * max(power[j], POWER_MIN) if power[j] > 0.0 else fresh)
+    tally[FORGOTTEN] = 0.0
 
 
 @njit(cache=True, nogil=True)
@@ -180,12 +236,45 @@ def _target(label: float, k: int, columns: int) -> float:
     return 1.0 if label == k else -1.0
 
 
+@njit(cache=True, nogil=True)
+def _step_weights(W: Floats, k: int, q: Floats, gain: float) -> None:
+    """w_k <- w_k + gain q, held within the largest weight."""
+    for j in range(q.shape[0]):
+        w = W[k, j] + q[j] * gain
+        w = STATE_MAX if w > STATE_MAX else w
+        W[k, j] = -STATE_MAX if w < -STATE_MAX else w
+
+
+@njit(cache=True, nogil=True)
+def _absorb_noise(tally: Floats, e: float, lam: float, vote: float) -> None:
+    """A <- lam A + a, v <- v + (a / A) (a e^2 - v) with the vote a = lam / (lam + g)."""
+    tally[VOTES] = lam * tally[VOTES] + vote
+    if tally[VOTES] > 0.0:
+        tally[NOISE] += vote / tally[VOTES] * (vote * e * e - tally[NOISE])
+
+
+@njit(cache=True, nogil=True)
+def _absorb_power(power: Floats, x: Floats, newest: float, held: Floats, place: int) -> None:
+    """Mean squares with this row, which is also held for R."""
+    for j in range(x.shape[0]):
+        power[j] += (x[j] * x[j] - power[j]) * newest
+        held[place, j] = x[j]
+
+
+@njit(cache=True, nogil=True)
+def _gather(Q: Floats, diagonal: Floats) -> None:
+    """The diagonal of Q in one place: a stride of D would cost a cache line per element."""
+    for j in range(diagonal.shape[0]):
+        diagonal[j] = Q[j, j]
+
+
 _STATE = f"{_MATRIX}, {_MATRIX}, {_MATRIX}, {_VECTOR}, {_VECTOR}"
-_LEARN = f"UniTuple(i8, 2)({_ROWS_IN}, {_VECTOR_IN}, {_VECTOR_IN}, {_STATE}, {_MATRIX}, {_VECTOR}, i8, b1, f8, f8)"
+_TOLD = f"{_MATRIX}, {_VECTOR}"
+_LEARN = f"UniTuple(i8, 2)({_ROWS_IN}, {_VECTOR_IN}, {_VECTOR_IN}, {_STATE}, {_TOLD}, i8, i8, b1, f8, f8, f8, f8, i8)"
 
 
 @njit(_LEARN, cache=True, nogil=True)
-def learn_rows(
+def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would have to hand all of its state about
     X: Floats,
     y: Floats,
     discounts: Floats,
@@ -197,11 +286,15 @@ def learn_rows(
     scores: Floats,
     std: Floats,
     start: int,
+    stop: int,
     refreshed: bool,
     lam0: float,
     step0: float,
+    leak_size: float,
+    fresh: float,
+    refresh_rows: int,
 ) -> tuple[int, int]:
-    """Test, then train on rows start, start + 1, ... until Q must be refreshed or the rows end.
+    """Test, then train on rows start, start + 1, ... until Q must be refreshed or row ``stop`` is reached.
 
     Args:
         X: (n, d) rows.
@@ -209,41 +302,49 @@ def learn_rows(
         discounts: (n,), or (0,) for the default.
         W: (columns, D) weights, updated in place like the four that follow.
         Q: (D, D) covariance.
-        R: (D, D) precision.
+        R: (D, D) precision, lower triangle; what stands above it is not read.
         power: (D,) mean squares.
         tally: (4,) counters.
         scores: (n, m) a-priori predictions, written.
         std: (n,) predictive deviations, written; (0,) means classification.
         start: the first row to learn.
+        stop: the row to stop before.
         refreshed: whether Q has just been refreshed because row ``start`` found it spoiled.
         lam0: the default discount.
         step0: its -ln.
+        leak_size: share of the mean square that a leak puts back.
+        fresh: what it puts back where a column was always zero.
+        refresh_rows: Q is refreshed at the row numbers divisible by this power of two.
 
     Returns:
         The next row, and DONE, REFRESH (do that and come back), LEAK (leak, then refresh) or SPOILED (refresh, and come
-        back with ``refreshed``).
+        back with ``refreshed``). Up to 32 columns the work of REFRESH and LEAK is done here
+        while rows are left.
     """
-    columns = W.shape[0]
+    columns, D = W.shape
     regression = std.shape[0] > 0
-    x = np.empty(W.shape[1])
-    q = np.empty(W.shape[1])
-    f = np.empty(columns)
-    lam, step = lam0, step0
-    for i in range(start, X.shape[0]):
+    x, q, f, diagonal = np.empty(D), np.empty(D), np.empty(columns), np.empty(D)
+    coming, ahead = np.empty(D), np.empty(D)  # the next row's x and Q x, which the downdate of this row gives
+    held, lams, count = np.empty((HELD, D)), np.empty(HELD), 0
+    lam, step, inverse = lam0, step0, 1.0 / lam0
+    scale = _load(X, start, x) if start < stop else 1.0
+    g = _times(Q, x, q) if start < stop else 0.0
+    _gather(Q, diagonal)
+    for i in range(start, stop):
         if discounts.shape[0]:
             lam = max(discounts[i], DISCOUNT_MIN)
             step = -math.log(lam)
-        scale = _load(X, i, x)
-        g = _times(Q, x, q)
+            inverse = 1.0 / lam
         for k in range(columns):
             f[k] = _score(W, k, x)
-        spoiled = _spoiled(Q, q, g)
+        spoiled = _spoiled(diagonal, q, g)
         if not (refreshed and i == start):
             for k in range(scores.shape[1]):
-                scores[i, k] = _bounded(f[k] / scale, _PREDICTION_MAX)
+                scores[i, k] = _bounded(f[k] / scale, PREDICTION_MAX)
             if regression:
                 std[i] = _deviation(tally[NOISE], g, lam0, scale)
             if spoiled:
+                _accumulate(R, held, lams, count)
                 return i, SPOILED
         elif spoiled:  # even the fresh inverse sees nothing new in this row: its gain is zero
             g = 0.0
@@ -254,66 +355,44 @@ def learn_rows(
             scale *= shrink
             g *= shrink * shrink
             f[0] *= shrink
-            for j in range(x.shape[0]):
-                x[j] *= shrink
-                q[j] *= shrink
+            _scale(x, shrink)
+            _scale(q, shrink)
         share = 1.0 / (lam + g)
         for k in range(columns):
             target = y[i] if regression else _target(y[i], k, columns)
             e = _bounded(target * scale - f[k], _INNOVATION_MAX)
-            gain = e * share
-            for j in range(x.shape[0]):
-                w = W[k, j] + q[j] * gain
-                w = STATE_MAX if w > STATE_MAX else w
-                W[k, j] = -STATE_MAX if w < -STATE_MAX else w
+            _step_weights(W, k, q, e * share)
             if regression:
-                vote = 1.0 / (1.0 + g / lam)
-                tally[VOTES] = lam * tally[VOTES] + vote
-                if tally[VOTES] > 0.0:
-                    tally[NOISE] += vote / tally[VOTES] * (vote * e * e - tally[NOISE])
+                _absorb_noise(tally, e, lam, lam * share)
 
         tally[ROWS] += 1.0
         tally[FORGOTTEN] += step
-        newest = 1.0 / tally[ROWS]
-        for j in range(x.shape[0]):
-            power[j] += (x[j] * x[j] - power[j]) * newest
-        leak = tally[FORGOTTEN] + step0 > LEAK_AFTER * _ROUNDING
-        if leak or int(tally[ROWS]) % REFRESH_ROWS == 0:
-            _accumulate(R, x, lam)
-            return i + 1, LEAK if leak else REFRESH
-        _downdate(Q, R, q, x, lam, g)
-    return X.shape[0], DONE
-
-
-@njit(cache=True, nogil=True)
-def _squashed(score: float) -> float:
-    """(1 + score)/2 within (0, 1), strictly increasing: bent where a clip to [.001, .999] would be flat."""
-    edge = 1.0 - 2.0 * PROBABILITY_MIN
-    beyond = abs(score) - edge
-    if beyond <= 0.0:
-        return 0.5 + 0.5 * score
-    tail = 0.5 * PROBABILITY_MIN * beyond / (1.0 + beyond)
-    return 1.0 - PROBABILITY_MIN + tail if score > 0.0 else PROBABILITY_MIN - tail
-
-
-@njit("Tuple((i8[::1], f8[:,::1]))(f8[:,::1], i8)", cache=True, nogil=True)
-def classify(scores: Floats, classes: int) -> tuple[Ints, Floats]:
-    """Most probable classes (n,) and probabilities (n, K) from scores (n, m) and the number K of classes."""
-    n = scores.shape[0]
-    value = np.full(n, -1 if classes == 0 else 0, dtype=np.int64)
-    p = np.ones((n, classes))
-    for i in range(n):
-        if classes == 2:
-            p[i, 1] = min(max(0.5 + 0.5 * scores[i, 0], PROBABILITY_MIN), 1.0 - PROBABILITY_MIN)
-            p[i, 0] = 1.0 - p[i, 1]
-        elif classes > 2:
-            total = 0.0
-            for k in range(classes):
-                p[i, k] = _squashed(scores[i, k])
-                total += p[i, k]
-            for k in range(classes):
-                p[i, k] /= total
-        for k in range(1, classes):
-            if p[i, k] > p[i, value[i]]:
-                value[i] = k
-    return value, p
+        _absorb_power(power, x, 1.0 / tally[ROWS], held, count)
+        lams[count] = lam
+        count += 1
+        leaks = tally[FORGOTTEN] + step0 > LEAK_LIMIT
+        due = leaks or int(tally[ROWS]) & (refresh_rows - 1) == 0
+        if due or count == HELD:
+            _accumulate(R, held, lams, count)
+            count = 0
+        if due and (D > SMALL or i + 1 == stop):
+            return i + 1, LEAK if leaks else REFRESH
+        if due:
+            if leaks:
+                leak(R, power, tally, leak_size, fresh)
+            Q[:] = small_inverse(R)
+            scale = _load(X, i + 1, x)
+            g = _times(Q, x, q)
+            _gather(Q, diagonal)
+            continue
+        _scale(q, math.sqrt(share * inverse))  # so that Q <- Q / lam - q q'
+        if i + 1 == stop:
+            _downdate(Q, q, inverse)
+        else:
+            scale = _load(X, i + 1, coming)
+            _downdate_times(Q, q, inverse, coming, ahead, diagonal)
+            x[:] = coming
+            q[:] = ahead
+            g = _dot(x, q)
+    _accumulate(R, held, lams, count)
+    return stop, DONE

@@ -49,9 +49,9 @@ CHILD_WATCH_S = 0.2
 """How often the private store is looked after."""
 
 
-def create_app(lifespan: Lifespan | None = None) -> FastAPI:
+def create_app(lifespan: Lifespan | None = None) -> routes.App:
     """The app with its routes and pages; ``app.state.context`` must be set before the first request."""
-    app = FastAPI(
+    app = routes.App(
         title=describe.TITLE,
         version=version("onepass"),
         description=describe.INTRO,

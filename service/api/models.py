@@ -186,7 +186,7 @@ async def restore(ctx: Context, request: Request) -> Response:
 async def export_state(ctx: Context, request: Request) -> Response:
     """The whole state as safetensors."""
     replica = await ctx.engine.replica(request.path_params["name"], freshness(request))
-    async with replica.lock:
+    async with replica.held():
         stamp = {"incarnation": replica.incarnation, "version": replica.version, "uid": replica.uid}
         if replica.machine.nbytes > THREAD_BYTES:
             state = await asyncio.to_thread(replica.machine.to_bytes, stamp)

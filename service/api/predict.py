@@ -76,10 +76,10 @@ def _table(kind: str, body: bytes, intake: Intake, schema: Schema) -> Floats:
 async def _predict(replica: Replica, raw: Floats) -> Prediction:
     """Predict from a consistent state: while a thread learns, wait for it; much work goes to a thread."""
     if replica.flops(len(raw)) > THREAD_FLOPS:
-        async with replica.lock:
+        async with replica.held():
             return await asyncio.to_thread(replica.machine.predict, raw)
     if replica.lock.locked():
-        async with replica.lock:
+        async with replica.held():
             return replica.machine.predict(raw)
     return replica.machine.predict(raw)
 

@@ -25,6 +25,8 @@ from service.store.log import Append, Appended, Log, SegmentIn
 
 logger = logging.getLogger(__name__)
 
+RECORD_S = 0.02
+"""How long answers wait for an append to go with, before they are sent by themselves."""
 PROBE_S = 0.2
 """How often a store that is down is asked whether it is back."""
 BACKOFF_S = 0.02
@@ -81,6 +83,7 @@ class Pump:
         self._unrecorded: dict[Replica, None] = {}
         self._flying: list[Work] = []
         self.touched: dict[Replica, None] = {}
+        self._due = False
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self.store_down = False
@@ -147,7 +150,7 @@ class Pump:
                     await self._probe()
                 elif not await self._tick():
                     self._wake.clear()
-                    if not self._ready:
+                    if not (self._ready or self._due):
                         await self._wake.wait()
         finally:
             self._abandon()
@@ -178,6 +181,9 @@ class Pump:
     async def _tick(self) -> bool:
         """Send one pipeline; False when there was nothing to send."""
         works = self._take()
+        if not works and not self._due:
+            return False
+        self._due = False
         answered = [(replica, self._fresh(replica)) for replica in [*self._unrecorded]]
         self._unrecorded.clear()
         if not works and not answered:
@@ -198,8 +204,8 @@ class Pump:
             if error is None:
                 self._recorded(replica, [identity for identity, _, _ in found])
             else:
-                self._unrecorded[replica] = None
-        if any(isinstance(result, StoreDown) for result in [*results, *unrecorded]):
+                self._remember(replica)
+        if any(isinstance(result, StoreDown) and result.__cause__ is None for result in [*results, *unrecorded]):
             await asyncio.sleep(BACKOFF_S)
         return True
 
@@ -318,9 +324,18 @@ class Pump:
             self._mark(replica)
 
     def _note(self, replica: Replica) -> None:
-        """Answers that are not in the store yet go with the next tick."""
+        """Answers that are not in the store yet go with the next append, or by themselves when none comes soon."""
         if replica.fresh:
-            self._unrecorded[replica] = None
+            self._remember(replica)
+
+    def _remember(self, replica: Replica) -> None:
+        if not self._unrecorded:
+            asyncio.get_running_loop().call_later(RECORD_S, self._flush)
+        self._unrecorded[replica] = None
+
+    def _flush(self) -> None:
+        if self._unrecorded:
+            self._due = True
             self._wake.set()
 
     def _large(self, work: Work, appended: Appended) -> bool:

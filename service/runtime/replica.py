@@ -3,7 +3,8 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -141,6 +142,18 @@ class Replica:
         width = 1 if machine.schema is None else machine.schema.width
         classes = max(2, len(machine.labels.labels))
         return rows * machine.config.entry.row_cost(machine.config.spec(width), classes)
+
+    @asynccontextmanager
+    async def held(self) -> AsyncIterator[None]:
+        """Hold the machine still to read it.
+
+        Raises:
+            ModelDown: the model went out of service meanwhile; what an apply that raised has left is no state.
+        """
+        async with self.lock:
+            if self.down is not None:
+                raise self.down
+            yield
 
     async def apply(self, entry: Entry, uid: str, size: int) -> list[Outcome]:
         """Apply one entry, in a thread where it is much work, and move to its version.

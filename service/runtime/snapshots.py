@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import logging
 
-from service.errors import OnepassError, StoreDown
+from service.errors import Clash, OnepassError, StoreDown
 from service.runtime.hub import Hub
 from service.runtime.pump import Pump
 from service.runtime.replica import Replica
@@ -67,7 +67,7 @@ class Snapshotter:
     async def _attempt(self, replica: Replica) -> None:
         try:
             await self.take(replica)
-        except StoreDown as error:
+        except (StoreDown, Clash) as error:
             logger.warning("model %s: no snapshot: %s", replica.name, error.detail)
         except OnepassError as error:
             logger.error("model %s: no snapshot: %s", replica.name, error.detail)  # noqa: TRY400
@@ -77,21 +77,22 @@ class Snapshotter:
 
         Raises:
             StoreDown: the store did not answer; the older snapshots still hold.
+            Clash: the replica was behind its log, or beside it; it has caught up now.
         """
         async with self._lock:
             blob, info, size = await self._pack(replica)
             await self._pump.record(replica, info.version)
             if await self._snapshots.write(replica.name, replica.incarnation, info, blob, self._keep):
                 self._stats.snapshots += 1
-                replica.log_bytes -= size
+                replica.log_bytes = max(0, replica.log_bytes - size)  # it may have reloaded meanwhile
                 replica.snapshot_bytes, replica.snapshot_version = info.bytes, info.version
             elif not replica.gone:
-                logger.error("model %s: version %d is not on its log; no snapshot", replica.name, info.version)
                 await self._pump.sync(replica)
+                raise Clash(f"version {info.version} is older than the snapshots kept, or not on the log any more")
             return info
 
     async def _pack(self, replica: Replica) -> tuple[bytes, SnapshotInfo, int]:
-        async with replica.lock:
+        async with replica.held():
             version, uid, rows, time_ms = replica.version, replica.uid, replica.machine.rows, replica.time_ms
             stamp = {"incarnation": replica.incarnation, "version": version, "uid": uid}
             size = replica.log_bytes

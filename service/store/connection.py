@@ -23,6 +23,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from service.errors import StoreDown
+from service.store.channel import Address, Channel
 
 Durability = Literal["always", "everysec", "none", "unknown"]
 
@@ -137,6 +138,7 @@ class Connection:
             }
         )
         self._timeout_s = timeout_s
+        self._channel = _channel(_address(url), timeout_s)
         self._under_way: set[asyncio.Task[list[Any]]] = set()
         self.client: Redis = Redis(connection_pool=self._pool)
         try:
@@ -144,18 +146,23 @@ class Connection:
         except TypeError:
             raise ValueError("the store's URL holds an option that is not known") from None
 
-    async def run(self, calls: Sequence[Call]) -> list[Any]:
+    async def run(self, calls: Sequence[Call], *, quick: bool = False) -> list[Any]:
         """Run all calls in one round trip, in order; one that fails does not stop the others.
+
+        Args:
+            calls: the calls.
+            quick: over the connection kept for what carries rows (channel.py), where the store has one.
 
         Returns:
             Per call its answer, or a StoreDown, or the library's error where that is a bug of ours.
         """
-        results = await self._send(calls, ())
+        channel = self._channel if quick else None
+        results = await self._send(calls, (), channel)
         # A restarted server has lost its scripts; a call that failed so has done nothing and may be sent again.
         lost = [i for i, result in enumerate(results) if isinstance(result, exceptions.NoScriptError)]
         if lost:
             again = [calls[i] for i in lost]
-            for i, result in zip(lost, await self._send(again, {c.script for c in again}), strict=True):
+            for i, result in zip(lost, await self._send(again, {c.script for c in again}, channel), strict=True):
                 results[i] = result
         return [(store_down(r) or r) if isinstance(r, Exception) else r for r in results]
 
@@ -200,17 +207,22 @@ class Connection:
 
     async def close(self) -> None:
         """Give up what is under way and close every connection."""
+        if self._channel is not None:
+            self._channel.close()
         for task in self._under_way:
             task.cancel()
         await asyncio.gather(*self._under_way, return_exceptions=True)
         await self.client.aclose()
         await self._pool.aclose()
 
-    async def _send(self, calls: Sequence[Call], load: "set[Script] | tuple[()]") -> list[Any]:
+    async def _send(self, calls: Sequence[Call], load: "set[Script] | tuple[()]", channel: Channel | None) -> list[Any]:
         commands: list[_Command] = [("SCRIPT", "LOAD", script.source) for script in load]
         commands += [("EVALSHA", script.sha, len(keys), *keys, *args) for script, keys, args in calls]
         try:
-            results = await self._round_trip(commands, raise_on_error=False)
+            if channel is not None:
+                results = await channel.call(commands)
+            else:
+                results = await self._round_trip(commands, raise_on_error=False)
         except (exceptions.RedisError, OSError) as error:
             if store_down(error) is None:
                 raise
@@ -250,6 +262,22 @@ class Connection:
                 return None
             raise
         return [answer[1].decode() for answer in answers] if all(answers) else None
+
+
+def _channel(address: dict[str, Any], timeout_s: float) -> Channel | None:
+    """The connection for what carries rows; None where TLS or options of the URL are the library's to handle."""
+    known = {"path", "host", "port", "username", "password", "db", "connection_class"}
+    if not address.keys() <= known or "SSL" in getattr(address.get("connection_class"), "__name__", ""):
+        return None
+    where = Address(
+        path=address.get("path"),
+        host=address.get("host", "localhost"),
+        port=int(address.get("port", 6379)),
+        username=address.get("username"),
+        password=address.get("password"),
+        db=int(address.get("db", 0)),
+    )
+    return Channel(where, timeout_s)
 
 
 def _address(url: str) -> dict[str, Any]:

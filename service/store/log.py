@@ -196,7 +196,7 @@ class Log:
     ) -> tuple[list[Appended | StoreDown], list[StoreDown | None]]:
         """``append_many`` and ``record_answers`` in the same round trip; the answers, being older, go first."""
         calls = [*map(_record_call, answers), *map(_append_call, requests)]
-        results = await self._connection.run(calls) if calls else []
+        results = await self._connection.run(calls, quick=True) if calls else []
         recorded = [failed(result) if isinstance(result, Exception) else None for result in results[: len(answers)]]
         appended = [
             _appended_or_down(request, result)

@@ -44,6 +44,7 @@ class Job:
         seconds, warm_s: how long to measure, after warming up; unused for models.
         ids: give every feedback an id of its own.
         models: names.
+        params: of the models to create.
     """
 
     port: int
@@ -54,6 +55,7 @@ class Job:
     warm_s: float = 0.1
     ids: bool = False
     models: tuple[str, ...] = ()
+    params: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -100,7 +102,7 @@ def head(method: str, path: str, media_type: str, length: int) -> bytes:
 def messages(job: Job) -> "list[Iterator[bytes]]":
     """One source of requests per connection."""
     if job.models:
-        shared = iter([_to_model(job.kind, name) for name in job.models])
+        shared = iter([_to_model(job, name) for name in job.models])
         return [shared] * job.connections
     bodies = pool(job.kind)
     if job.ids:
@@ -121,11 +123,11 @@ def _with_ids(path: str, bodies: list[bytes], start: int) -> Iterator[bytes]:
     return (ready[(start + number) % len(ready)] % number for number in itertools.count())
 
 
-def _to_model(kind: str, name: str) -> bytes:
-    if kind == "show":
+def _to_model(job: Job, name: str) -> bytes:
+    if job.kind == "show":
         return head("GET", f"/models/{name}", _JSON, 0)
-    if kind == "create":
-        body = json.dumps(rows.model()).encode()
+    if job.kind == "create":
+        body = json.dumps(rows.model(job.params)).encode()
         return head("PUT", f"/models/{name}", _JSON, len(body)) + body
     body = pool("feedback")[crc32(name.encode()) % SINGLE_BODIES]
     return head("POST", f"/models/{name}/feedback", _JSON, len(body)) + body

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import monotonic
+from typing import Any
 
 import redis
 
@@ -21,6 +22,7 @@ from tests.benchmarks import rows
 from tests.benchmarks.load import Job, Tally
 from tests.benchmarks.processes import Load, Service
 
+Params = dict[str, Any]
 CONNECTIONS = 16
 LOADED = 1000
 MIB = 2**20
@@ -51,21 +53,21 @@ def line(what: str, value: str, note: str = "") -> None:
     print(f"{what:34}{value:>16}  {note}".rstrip(), flush=True)
 
 
-def to_each(load: Load, service: Service, kind: str, names: Sequence[str]) -> Tally:
+def to_each(load: Load, service: Service, kind: str, names: Sequence[str], params: Params | None = None) -> Tally:
     """One request to each model; all must be answered as they should."""
-    tally = load.run(Job(service.port, kind, connections=CONNECTIONS, models=tuple(names)))
+    tally = load.run(Job(service.port, kind, connections=CONNECTIONS, models=tuple(names), params=params or {}))
     if tally.acknowledged != len(names):
         raise RuntimeError(f"{kind}: {tally.acknowledged} of {len(names)} answered")
     return tally
 
 
-def fill(load: Load, service: Service, names: Sequence[str]) -> tuple[Stock, Stock]:
+def fill(load: Load, service: Service, names: Sequence[str], params: Params) -> tuple[Stock, Stock]:
     """Create and feed the models; the stock before and after."""
-    service.create("warm", rows.model())
+    service.create("warm", rows.model(params))
     to_each(load, service, "feed", ["warm"])
     before = Stock.of(service)
     for kind, what in (("create", "created (PUT)"), ("feed", "fed one row each")):
-        tally = to_each(load, service, kind, names)
+        tally = to_each(load, service, kind, names, params)
         rate = f"{tally.rate:.0f} /s"
         line(what, rate, f"{len(names)} in {tally.seconds:.1f} s, p50 {tally.p50_ms:.1f} ms, p99 {tally.p99_ms:.1f} ms")
     return before, Stock.of(service)
@@ -87,12 +89,12 @@ def show_idle(before: Stock, after: Stock, budget: str) -> None:
     line("memory per idle model", f"{(after.rss - before.rss) / models / 1024:.1f} KiB", note)
 
 
-def idle_elsewhere(load: Load, names: Sequence[str]) -> None:
+def idle_elsewhere(load: Load, names: Sequence[str], params: Params) -> None:
     """The same on a service whose budget holds all of them."""
-    budget_mb = 64 + len(names) // 10
+    budget_mb = 64 + len(names) // 5
     print(f"\nonce more with a budget of {budget_mb} MiB")
     with Service(memory_budget_mb=str(budget_mb)) as service:
-        before, after = fill(load, service, names)
+        before, after = fill(load, service, names, params)
         if after.evictions:
             raise RuntimeError(f"{after.evictions} evictions in spite of the larger budget")
         show_stock(before, after, len(names))
@@ -121,7 +123,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", type=int, default=10_000, help="how many (10000)")
     parser.add_argument("--budget-mb", type=int, help="a smaller budget than the default one, to see models leave")
+    parser.add_argument("--forgetting-rate", type=float, help="of the models; else the algorithm's default")
     options = parser.parse_args()
+    params = {} if options.forgetting_rate is None else {"forgetting_rate": options.forgetting_rate}
     names = [f"model-{number:06d}" for number in range(options.models)]
     settings = {} if options.budget_mb is None else {"memory_budget_mb": str(options.budget_mb)}
     budget = "default memory budget" if options.budget_mb is None else f"memory budget {options.budget_mb} MiB"
@@ -129,7 +133,7 @@ def main() -> int:
     with Load() as load:
         print(f"{len(names)} models, d = {rows.DIMENSION}, {budget}")
         with Service(**settings) as service:
-            before, after = fill(load, service, names)
+            before, after = fill(load, service, names, params)
             show_stock(before, after, len(names))
             if not after.evictions:
                 show_idle(before, after, "all in memory")
@@ -137,7 +141,7 @@ def main() -> int:
             line("verified (GET each)", f"{len(names)}", "rows == 1")
             reload(load, service, names)
         if after.evictions:
-            idle_elsewhere(load, names)
+            idle_elsewhere(load, names, params)
     print(f"{monotonic() - begun:.0f} s")
     return 0
 

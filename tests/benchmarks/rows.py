@@ -17,9 +17,10 @@ LABELS = ("DOWN", "UP")
 BATCH_ROWS = 1000
 
 
-def model(labels: tuple[Any, ...] = LABELS) -> dict[str, Any]:
+def model(params: dict[str, Any], labels: tuple[Any, ...] = LABELS) -> dict[str, Any]:
     """The model all benchmarks feed; .npy has numbers for labels."""
-    return {"algorithm": "dfop", "task": "classification", "features": list(NAMES), "labels": list(labels)}
+    space = {"features": list(NAMES), "labels": list(labels)}
+    return {"algorithm": "dfop", "task": "classification", "params": params, **space}
 
 
 def draw(count: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

@@ -27,6 +27,8 @@ ECHOES = ("echo", "bare")
 ECHO_SHARE_MIN = 0.7
 BATCH_FACTOR_MIN = 20.0
 BATCH_CONNECTIONS = 4
+PARAMS = {"forgetting_rate": 0.01}
+"""One learner of d = 10, some microseconds a row: what is measured is the service."""
 
 
 class Cell(NamedTuple):
@@ -80,39 +82,53 @@ OTHERS = (
 )
 
 
+class Plan(NamedTuple):
+    """How much is measured, and how long."""
+
+    connections: tuple[int, ...]
+    rounds: int
+    seconds: float
+
+
+FULL = Plan(CONNECTIONS, 5, 1.0)
+QUICK = Plan((16,), 5, 0.25)
+
+
 class Bench:
     """The servers, the load and what has been found."""
 
-    def __init__(self, load: Load, echo: Echo, services: dict[str, Service], seconds: float) -> None:
-        self._load, self._echo, self._services, self._seconds = load, echo, services, seconds
+    def __init__(self, load: Load, echo: Echo, services: dict[str, Service], plan: Plan) -> None:
+        self._load, self._echo, self._services, self._plan = load, echo, services, plan
         self.found: defaultdict[Cell, Found] = defaultdict(Found)
         self._fed: defaultdict[tuple[str, str], int] = defaultdict(int)
 
     def prepare(self) -> None:
         """Create the models and warm everything up."""
         for service in self._services.values():
-            service.create("single", rows.model())
-            service.create("batches", rows.model())
-            service.create("npy", rows.model((0, 1)))
+            service.create("single", rows.model(PARAMS))
+            service.create("batches", rows.model(PARAMS))
+            service.create("npy", rows.model(PARAMS, (0, 1)))
         for cell in (*_echoes(16), *SINGLE[16], *OTHERS):
-            self._measure(cell, 0.3)
+            self._measure(cell, 0.2)
         self.found.clear()
 
     def round(self) -> None:
         """Everything once."""
-        for connections, cells in SINGLE.items():
-            echo, bare = (self._measure(cell, self._seconds).rate for cell in _echoes(connections))
-            for cell in cells:
-                rate = self._measure(cell, self._seconds).rate
+        seconds = self._plan.seconds
+        for connections in self._plan.connections:
+            echo, bare = (self._measure(cell, seconds).rate for cell in _echoes(connections))
+            for cell in SINGLE[connections]:
+                rate = self._measure(cell, seconds).rate
                 self.found[cell].to_echo.append(rate / echo)
                 self.found[cell].to_bare.append(rate / bare)
         for cell in OTHERS:
-            self._measure(cell, self._seconds)
+            self._measure(cell, seconds)
 
     def _measure(self, cell: Cell, seconds: float) -> Tally:
         server: Process = self._services.get(cell.durability, self._echo)
         kind = "feedback" if cell.kind in ECHOES else cell.kind
-        job = Job(server.port, kind, _path(cell), cell.connections, seconds, ids=cell.ids)
+        warm_s = min(0.1, seconds / 3)
+        job = Job(server.port, kind, _path(cell), cell.connections, seconds, warm_s, cell.ids)
         before = server.used()
         tally = self._load.run(job)
         found, after = self.found[cell], server.used()
@@ -144,12 +160,12 @@ def _path(cell: Cell) -> str:
     return f"/models/{cell.model}/feedback{batch}" + ("?label=class" if cell.kind == "csv" else "")
 
 
-def print_single(found: dict[Cell, Found]) -> None:
+def print_single(found: dict[Cell, Found], plan: Plan) -> None:
     """The table of single rows."""
     print(f"\n{'single rows':12}{'store':>10}{'ids':>5}{'rows/s':>9}{'p50 ms':>9}{'p99 ms':>9}", end="")
     print(f"{'CPU us':>9}{'+ store':>9}{'/ bare':>9}{'/ echo':>9}  lowest to highest")
-    for connections, cells in SINGLE.items():
-        for cell in (*_echoes(connections), *cells):
+    for connections in plan.connections:
+        for cell in (*_echoes(connections), *SINGLE[connections]):
             name = f"{connections:>3} {cell.kind}{'*' if cell.held else ''}"
             print(f"{name:12}{cell.durability:>10}{'yes' if cell.ids else '-':>5}", end="")
             print(_figures(cell, found[cell]) + _ratio(found[cell]))
@@ -195,18 +211,18 @@ def missed(found: dict[Cell, Found], single_rate: float) -> Iterable[str]:
 def main() -> int:
     """Print the tables; 1 where a target is missed or a row."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="20 seconds instead of some minutes")
-    rounds, seconds = (3, 0.2) if parser.parse_args().quick else (7, 1.0)
+    parser.add_argument("--quick", action="store_true", help="16 connections only: half a minute instead of some")
+    plan = QUICK if parser.parse_args().quick else FULL
     always, everysec = Service(durability="always"), Service(durability="everysec")
     with Load() as load, Echo() as echo, everysec, always:
-        bench = Bench(load, echo, {"everysec": everysec, "always": always}, seconds)
+        bench = Bench(load, echo, {"everysec": everysec, "always": always}, plan)
         bench.prepare()
-        for number in range(rounds):
+        for number in range(plan.rounds):
             bench.round()
-            print(f"round {number + 1} of {rounds}", file=sys.stderr)
+            print(f"round {number + 1} of {plan.rounds}", file=sys.stderr)
         problems = bench.lost()
     single_rate = bench.found[SINGLE[16][0]].median("rate")
-    print_single(bench.found)
+    print_single(bench.found, plan)
     print_others(bench.found, single_rate)
     problems += missed(bench.found, single_rate)
     for problem in problems:

@@ -14,6 +14,9 @@ from core.problems import Invalid
 LEAST = {"algorithm": "dfop", "task": "classification"}
 
 
+RATES = '> 0 and <= 0.5 or "auto"'
+
+
 def refusal(**changes):
     """The problems of a body, by field."""
     body = {**LEAST, **changes}
@@ -27,7 +30,7 @@ def test_every_default_is_filled_in():
     expected = {
         "algorithm": "dfop",
         "task": "classification",
-        "params": {"forgetting_rate": 0.01, "initial_variance": 1000.0, "bias": True},
+        "params": {"forgetting_rate": "auto", "initial_variance": 1000.0, "bias": True},
         "features": None,
         "labels": None,
         "missing": "error",
@@ -42,7 +45,7 @@ def test_every_default_is_filled_in():
     [
         ({}, {"missing": "error", "seed": 0, "params": {}}),
         ({"params": {"initial_variance": 1000}}, {"params": {"initial_variance": 1000.0}}),
-        ({"params": {"forgetting_rate": 0.01, "bias": True}}, {"params": {"bias": True}}),
+        ({"params": {"forgetting_rate": "auto", "bias": True}}, {"params": {"bias": True}}),
         ({"labels": [1, 2]}, {"labels": [1.0, 2.0]}),
         ({"features": ["a", {"name": "b"}]}, {"features": [{"name": "a", "type": "numeric"}, "b"]}),
         ({"features": [{"name": "a", "min": 0, "max": 1}]}, {"features": [{"name": "a", "min": 0.0, "max": 1.0}]}),
@@ -122,13 +125,13 @@ def test_a_task_is_needed_where_there_are_several():
 @pytest.mark.parametrize(
     ("name", "value", "allowed"),
     [
-        ("forgetting_rate", 0, "> 0 and <= 0.5"),
-        ("forgetting_rate", -0.1, "> 0 and <= 0.5"),
-        ("forgetting_rate", 0.51, "> 0 and <= 0.5"),
-        ("forgetting_rate", True, "> 0 and <= 0.5"),
-        ("forgetting_rate", "0.1", "> 0 and <= 0.5"),
-        ("forgetting_rate", None, "> 0 and <= 0.5"),
-        ("forgetting_rate", float("nan"), "> 0 and <= 0.5"),
+        ("forgetting_rate", 0, RATES),
+        ("forgetting_rate", -0.1, RATES),
+        ("forgetting_rate", 0.51, RATES),
+        ("forgetting_rate", True, RATES),
+        ("forgetting_rate", "0.1", RATES),
+        ("forgetting_rate", None, RATES),
+        ("forgetting_rate", float("nan"), RATES),
         ("initial_variance", float("inf"), "> 0 and <= 1e+12"),
         ("initial_variance", [1], "> 0 and <= 1e+12"),
         ("bias", 1, [True, False]),

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 from core.arrays import pack, unpack
 from core.catalog import ALGORITHMS, find
@@ -13,6 +13,7 @@ from core.problems import Invalid
 
 D = 4
 ROWS = 260
+WIDE, WIDE_ROWS = 300, 140
 CASES = [
     pytest.param(entry, task, classes, id=f"{entry.id}-{task}{classes or ''}")
     for entry in ALGORITHMS.values()
@@ -114,13 +115,30 @@ def test_inputs_are_not_mutated(entry, task, classes):
 
 @every_case
 def test_a_block_equals_its_rows(entry, task, classes):
-    """However a stream is cut, predictions and state are the same bits."""
+    """However a stream of few columns is cut, predictions and state are the same bits."""
     rows = stream(entry, task, classes)
     whole, cut, single = build(entry, task), build(entry, task), build(entry, task)
     expected = feed(whole, rows)
     assert_same(expected, feed(cut, rows, (1, 63, 64, 65, 200)))
     assert_same(expected, feed(single, rows, range(1, ROWS)))
     assert state(whole) == state(cut) == state(single)
+
+
+@every_case
+def test_a_wide_block_equals_its_rows_to_round_off(entry, task, classes):
+    """With many columns (matrix products) another cut gives the same numbers, and the same cut the same bits."""
+    rng = np.random.default_rng(3)
+    rows = stream(entry, task, classes, WIDE_ROWS)
+    wide = rows._replace(X=np.hstack([rows.X, rng.normal(size=(WIDE_ROWS, WIDE - D)) / 10]))
+    whole, again, cut, single = (entry.build(Spec(task, WIDE, entry.complete({}), seed=7)) for _ in range(4))
+    expected = feed(whole, wide)
+    assert_same(expected, feed(again, wide))
+    assert state(whole) == state(again)
+    for learner, cuts in ((cut, (1, 63, 64, 65, 100)), (single, range(1, WIDE_ROWS))):
+        told = feed(learner, wide, cuts)
+        for part in ("probabilities", "std") if task == "classification" else ("value", "std"):
+            if joined(expected, part) is not None:
+                assert_allclose(joined(expected, part), joined(told, part), rtol=1e-6, atol=1e-8)
 
 
 @every_case

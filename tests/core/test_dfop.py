@@ -6,19 +6,28 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 
 import core.dfop
 from core.catalog import find
 from core.model import Spec
+from core.probabilities import SLOPE
 from core.problems import Invalid
 from core.recursion import FORGOTTEN, NOISE, ROWS
 
 
+@pytest.fixture(autouse=True, params=["rows", "blocks"])
+def path(request, monkeypatch):
+    """Every test runs twice: on the row update alone, and on blocks of any width from two rows on."""
+    if request.param == "blocks":
+        monkeypatch.setattr(core.dfop, "COLUMNS_MIN", 1)
+        monkeypatch.setattr(core.dfop, "ROWS_MIN", 2)
+
+
 def build(algorithm="dfop", task="regression", d=3, classes=0, **params):
     entry = find(algorithm)
-    learner = entry.build(Spec(task, d, entry.complete(params)))
+    given = params if algorithm == "rls" else {"forgetting_rate": 0.01, **params}
+    learner = entry.build(Spec(task, d, entry.complete(given)))
     for _ in range(classes):
         learner.add_class()
     return learner
@@ -187,8 +196,8 @@ def test_columns_are_one_versus_rest(algorithm, params, bias):
     for k, coefficients in enumerate(learner.weights().coefficients):
         alone = build(algorithm, bias=bias, **params)
         alone.learn(X, np.where(y == k, 1.0, -1.0))
-        assert_allclose(alone.weights().coefficients[0], coefficients, rtol=1e-12, atol=1e-14)
-        assert_allclose(alone.weights().bias[0], learner.weights().bias[k], rtol=1e-12, atol=1e-14)
+        assert_allclose(alone.weights().coefficients[0], coefficients, rtol=1e-12, atol=1e-11)
+        assert_allclose(alone.weights().bias[0], learner.weights().bias[k], rtol=1e-12, atol=1e-11)
 
 
 def test_the_column_of_an_unseen_class_has_a_closed_form():
@@ -201,17 +210,18 @@ def test_the_column_of_an_unseen_class_has_a_closed_form():
 
 
 def test_two_classes_are_one_column():
-    """Class 0 is -1 and class 1 is +1: the coefficients mirror each other and p = (1 + score) / 2, clipped."""
+    """Class 0 is -1 and class 1 is +1: the coefficients mirror each other, and p = 1 / (1 + exp(-2 a score))."""
     X, y = labelled(400, 2, (0, 1))
     learner, regression = build(task="classification", classes=2), build()
     learner.learn(X, y)
     regression.learn(X, np.where(y == 1, 1.0, -1.0))
     coefficients, bias = learner.weights()
-    assert_array_equal(regression.weights().coefficients[0], coefficients[1])
+    assert_allclose(regression.weights().coefficients[0], coefficients[1], rtol=1e-12)
     assert_array_equal(-coefficients[1], coefficients[0])
     assert_array_equal(-bias[1], bias[0])
-    expected = np.clip((1 + regression.predict(X).value) / 2, 0.001, 0.999)
-    assert_allclose(expected, learner.predict(X).probabilities[:, 1], rtol=1e-14)
+    slope = learner.calibration[SLOPE]
+    expected = 1 / (1 + np.exp(-2 * slope * regression.predict(X).value))
+    assert_allclose(expected, learner.predict(X).probabilities[:, 1], rtol=1e-9, atol=2e-6)
 
 
 def test_before_the_second_class_nothing_is_uncertain():
@@ -234,22 +244,6 @@ def test_a_tie_goes_to_the_first_class():
         told = build(task="classification", classes=classes).predict(np.ones((1, 3)))
         assert_array_equal([0], told.value)
         assert_allclose(np.full((1, classes), 1 / classes), told.probabilities)
-
-
-@settings(max_examples=100, deadline=None)
-@given(arrays(np.float64, (3, 4), elements=st.floats(-1e300, 1e300)))
-def test_the_value_is_the_most_probable_class(scores):
-    """With any scores the probabilities sum to one, and the class of the largest score is among the most probable."""
-    value, p = core.dfop.classify(scores, 4)
-    assert_allclose(np.ones(3), p.sum(axis=1))
-    assert_array_equal(p.argmax(axis=1), value)
-    assert_array_equal(p.max(axis=1), np.take_along_axis(p, scores.argmax(axis=1)[:, None], axis=1)[:, 0])
-
-
-def test_two_sure_columns_do_not_tie():
-    """Scores beyond the clip still tell which class is the surer one."""
-    value, _ = core.dfop.classify(np.array([[1.2, 1.5, -2.0], [-3.0, -2.0, -4.0]]), 3)
-    assert_array_equal([1, 1], value)
 
 
 # Deviations -------------------------------------------------------------------------------------------------------

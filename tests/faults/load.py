@@ -115,7 +115,10 @@ class Load:
     def wait(self, enough: Callable[["Load"], bool]) -> None:
         """Wait until something is true of the load."""
         with self._changed:
-            assert self._changed.wait_for(lambda: enough(self) or bool(self.failures), PATIENCE_S)
+            deadline = time.monotonic() + PATIENCE_S
+            while not (enough(self) or self.failures):
+                assert time.monotonic() < deadline
+                self._changed.wait(PAUSE_S)
         assert [] == self.failures, self.failures
 
     def acknowledged(self, count: int) -> None:
@@ -140,7 +143,8 @@ class Load:
                 while not self._try(client, row):
                     time.sleep(PAUSE_S)
         except BaseException as error:
-            self._note(lambda: self.failures.append(repr(error)))
+            said = repr(error)
+            self._note(lambda: self.failures.append(said))
         finally:
             client.close()
 

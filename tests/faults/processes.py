@@ -198,7 +198,9 @@ class Service:
 
     def metric(self, name: str) -> float:
         """One of the counters or gauges without labels."""
-        found = re.search(rf"^onepass_{name}(?:_total)? (\S+)$", self.request("GET", "/metrics").body.decode(), re.M)
+        found = re.search(
+            rf"^onepass_{name}(?:_total)? (\S+)$", self.request("GET", "/metrics").body.decode(), re.MULTILINE
+        )
         assert found is not None
         return float(found[1])
 

@@ -2,8 +2,11 @@
 
 import http.client
 
+import numpy as np
 import pytest
 
+from core.entry import Refused, Rows
+from service.store import codec
 from tests.faults.load import Client, rows
 from tests.faults.replay import bare, judge, learnt, whole_log
 
@@ -57,7 +60,7 @@ def test_a_crash_at_every_row(serve, clean):
 
 @pytest.mark.parametrize("point", ["appended", "applied"])
 def test_batches_keys_and_tracked_predictions_survive_a_crash(serve, undisturbed, point):
-    """A request that crashed the service is learned once, whatever it is recognised by, and answered as without a crash."""
+    """A request that crashed the service is learned once, whatever it is recognised by."""
     service = serve()
 
     def crash_first(send):
@@ -106,3 +109,10 @@ def _story(service, name, learn):
     answers.append(learn(post("feedback", label)))
     assert [] == service.get(f"/models/{name}/pending")["pending"]
     return answers
+
+
+def test_a_refusal_does_not_speak_for_rows_that_were_answered_before():
+    """Where part of a refused batch had been sent before, only the new rows remember the refusal."""
+    batch = Rows("space", None, np.ones((3, 1)), np.ones(3), ids=("old", "new", "older"), skip=(0, 2))
+    answers = codec.answers(7, batch, Refused("no"))
+    assert [("new", "no")] == [(identity, codec.decode_answer(blob).refusal) for identity, blob in answers]

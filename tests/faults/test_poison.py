@@ -6,8 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from core.entry import Rows
+from core.config import Config
+from core.entry import Entry, Rows
 from core.machine import Machine
+from service.errors import ModelDown
+from service.runtime.replica import Replica
+from service.runtime.stats import Stats
 from service.store import codec
 from service.store.connection import Connection
 from service.store.keys import ModelKeys
@@ -122,3 +126,20 @@ def test_a_log_that_cannot_be_written_is_one_models_trouble(serve, store):
     assert ({}, 0) == (dict(load.refused), load.broken)
     judge(service, whole_log(store.url, "other"), table, load, name="other")
     assert 10 == service.get("/models/m?consistency=strong")["rows"]
+
+
+async def test_what_a_failed_apply_has_left_is_never_read():
+    """A snapshot, an export or a prediction that waited for the machine while an apply raised gets no state."""
+    config = Config.parse({"algorithm": "dfop", "task": "regression", "features": ["x"]})
+    replica = Replica("m", "inc", 0, Machine(config), 0, "inc", 0, Stats())
+    poison = Entry(1, 0, (Rows(replica.machine.schema.id, None, np.ones((1, 2)), np.ones(1)),))
+
+    async def read():
+        async with replica.held():
+            return replica.machine.to_bytes()
+
+    async with replica.lock:
+        waiting = [asyncio.create_task(replica.apply(poison, "uid", 1)), asyncio.create_task(read())]
+        await asyncio.sleep(0)
+    assert [ModelDown, ModelDown] == [type(found) for found in await asyncio.gather(*waiting, return_exceptions=True)]
+    assert 0 == replica.version
