@@ -8,7 +8,7 @@ With c_i = lam_1 ... lam_i over the rows of the block, xs_i = x_i / sqrt(c_i), a
     e_i = sqrt(c_i) C_ii u_i                                 its innovation
     w <- w + V'u          Q <- (Q - V'V) / c_m          R <- c_m (R + Xs'Xs)
 
-All of it is 4 D^2 operations a row, in BLAS calls that touch lower triangles only. The error is about eps / c_m, so a
+All of it is 4 D^2 operations a row, in BLAS calls that touch upper triangles only. The error is about eps / c_m, so a
 block ends before c_m < 1e-3; a leak follows at the latest there. A block that cannot be done with all digits (huge or
 wild rows, max C_ii^2 > 1e8, S not positive definite, Q spoiled) is refused with nothing changed: its halves are tried,
 and at last its rows one by one.
@@ -55,7 +55,7 @@ _SHRINK_MIN = 1e-3
 
 
 class State(NamedTuple):
-    """The arrays of a ``core.dfop.Dfop``, updated in place; of Q and R only the lower triangles."""
+    """The arrays of a ``core.dfop.Dfop``, updated in place; of Q and R only the upper triangles."""
 
     W: Floats
     Q: Floats
@@ -82,7 +82,7 @@ class Told(NamedTuple):
 
 def block_rows(columns: int) -> int:
     """Rows of a full block: enough for matrix products to run at full speed, few beside the columns."""
-    return 64 if columns < 512 else 128
+    return 64 if columns < 512 else 96
 
 
 @njit("UniTuple(f8[::1], 2)(Array(f8, 1, 'C', readonly=True), i8, f8, f8)", cache=True, nogil=True)
@@ -136,7 +136,7 @@ def learn_block(rows: Block, state: State, told: Told, lam0: float, *, inverse_f
     c = np.cumprod(lams)  # (m,)
     root = np.sqrt(c)[:, None]  # (m, 1)
     Xs = X / root  # (m, D)
-    G: Floats = dsymm(1.0, Q.T, Xs.T).T  # (m, D); Q.T has the lower triangle of Q as its upper one
+    G: Floats = dsymm(1.0, Q.T, Xs.T, lower=1).T  # (m, D); Q.T has the upper triangle of Q as its lower one
     C = _factor(G, Xs, Q)
     if C is None:
         return False
@@ -149,8 +149,8 @@ def learn_block(rows: Block, state: State, told: Told, lam0: float, *, inverse_f
     f += root * (np.tril(C, -1) @ u)
     W[:] = moved
     if not inverse_follows:
-        dsyrk(-1.0 / c[-1], V.T, beta=1.0 / c[-1], c=Q.T, overwrite_c=1)
-    dsyrk(c[-1], Xs.T, beta=c[-1], c=R.T, overwrite_c=1)
+        dsyrk(-1.0 / c[-1], V.T, beta=1.0 / c[-1], c=Q.T, lower=1, overwrite_c=1)
+    dsyrk(c[-1], Xs.T, beta=c[-1], c=R.T, lower=1, overwrite_c=1)
     told.scores[:] = f[:, : told.scores.shape[1]]
     _absorb_tally(C.diagonal() ** 2, root[:, 0] * C.diagonal() * u[:, 0], lams, steps, tally, told.std, lam0)
     power += (np.einsum("ij,ij->j", X, X) - len(X) * power) / tally[ROWS]

@@ -20,7 +20,7 @@ and are kept up to date without storing a row. With Q = mu P (the paper's P), R 
 at every absolute row number divisible by 4096, after every leak, and whenever a row shows that round-off has made Q
 indefinite (x'Qx < 0, or (e_i'Qx)^2 > 4 Q_ii x'Qx for a unit vector e_i, which no covariance allows).
 4096 rows are few enough to bound the drift of Q where nothing is forgotten (an error of some 4096 ulp); from 256
-columns on it is 32 768, so that the O(D^3) of a refresh stays small beside the rows' O(D^2). Of R only the lower
+columns on it is 32 768, so that the O(D^3) of a refresh stays small beside the rows' O(D^2). Of R only the upper
 triangle is kept.
 
 **Rows and blocks.** Below 256 columns, and in blocks of fewer than 16 rows, a compiled loop learns row by row
@@ -90,7 +90,7 @@ from core.blocks import (
     targets,
     with_bias,
 )
-from core.linalg import mirror_lower, spd_inverse
+from core.linalg import mirror_upper, spd_inverse
 from core.model import Floats, Header, Prediction, Spec, Weights
 from core.probabilities import check_calibration, classify, classify_and_fit, fresh_calibration
 from core.recursion import (
@@ -134,7 +134,7 @@ class Dfop:
     State, for D = d plus one where there is a bias column (the last one):
         W (m, D)       weight columns; regression: one; classification: one up to two classes, else one per
                        class, and in either case a last one for a class not seen yet
-        Q, R (D, D)    covariance, exactly symmetric, and its inverse, lower triangle
+        Q, R (D, D)    covariance, exactly symmetric, and its inverse, upper triangle
         power (D,)     s_j
         tally (4,)     see ROWS, FORGOTTEN, NOISE, VOTES
         calibration    slope and curvature of the probabilities (core.probabilities)
@@ -215,25 +215,27 @@ class Dfop:
                 self._refresh(leaks=reason == LEAK)
 
     def _learn_blocks(self, rows: "_Rows") -> None:
-        """Learn all rows in blocks; between them only the lower triangle of Q is kept up."""
+        """Learn all rows in blocks; between them only the upper triangle of Q is kept up."""
         n, D = rows.X.shape[0], self.W.shape[1]
         lams, steps = discounting(rows.discounts, n, self.discount, self._step)
-        block = Block(with_bias(rows.X, D), targets(rows.y, self.W.shape[0], self.regression), lams, steps)
         row = 0
         while row < n:
             end, reason = next_block(lams, steps, self.tally, row, self._step, block_rows(D), self._refresh_rows)
-            self._learn_block(rows, block, row, end, reason)
+            part = slice(row, end)
+            T = targets(rows.y[part], self.W.shape[0], self.regression)
+            self._learn_block(rows, Block(with_bias(rows.X[part], D), T, lams[part], steps[part]), row, reason)
             row = end
-        mirror_lower(self.Q)
+        mirror_upper(self.Q)
 
-    def _learn_block(self, rows: "_Rows", block: Block, start: int, end: int, reason: int) -> None:
-        """Learn rows ``start`` to ``end`` as one block, or as two halves where that fails, down to single rows."""
+    def _learn_block(self, rows: "_Rows", block: Block, start: int, reason: int) -> None:
+        """Learn the rows from ``start`` on as one block, or as two halves where that fails, down to single rows."""
+        end = start + len(block.X)
         part = slice(start, end)
         if end - start < ROWS_MIN:
-            mirror_lower(self.Q)
+            mirror_upper(self.Q)
             self._learn_rows(rows, start, end)
         elif learn_block(
-            Block(*(array[part] for array in block)),
+            block,
             State(self.W, self.Q, self.R, self.power, self.tally),
             Told(rows.scores[part], rows.std[part]),
             self.discount,
@@ -242,9 +244,9 @@ class Dfop:
             if reason != DONE:
                 self._refresh(leaks=reason == LEAK)
         else:
-            middle = (start + end) // 2
-            self._learn_block(rows, block, start, middle, DONE)
-            self._learn_block(rows, block, middle, end, reason)
+            half = (end - start) // 2
+            self._learn_block(rows, Block(*(array[:half] for array in block)), start, DONE)
+            self._learn_block(rows, Block(*(array[half:] for array in block)), start + half, reason)
 
     def weights(self) -> Weights:
         """One row per output in its own terms: for two classes, -w and w."""
@@ -276,7 +278,7 @@ class Dfop:
         arrays: dict[str, NDArray[Any]] = {
             "weights": self.W.copy(),
             "covariance": triangle(self.Q),
-            "precision": triangle(self.R),
+            "precision": triangle(self.R.T),
             "power": self.power.copy(),
             "tally": self.tally.copy(),
             "calibration": self.calibration.copy(),

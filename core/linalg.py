@@ -39,7 +39,7 @@ def spd_inverse(R: Floats) -> Floats:
     """Invert a symmetric positive (semi)definite matrix; never fails, never returns a non-finite number.
 
     Args:
-        R: (d, d), finite, entries up to 1e300; only its lower triangle is read, and nothing is changed.
+        R: (d, d), finite, entries up to 1e300; only its upper triangle is read, and nothing is changed.
 
     Returns:
         (d, d), exactly symmetric, entries within 1e300. Where R is singular up to round-off, the inverse of R with
@@ -63,11 +63,11 @@ def _cholesky_inverse(S: Floats, jitter: float) -> Floats | None:
     A = S.copy()
     if jitter:
         A.ravel()[:: A.shape[0] + 1] += jitter
-    L, failed = dpotrf(A.T, lower=0, clean=0, overwrite_a=1)  # A.T is the same matrix, in LAPACK's order: no copy
+    L, failed = dpotrf(A.T, lower=1, clean=0, overwrite_a=1)  # A.T has it in LAPACK's order: no copy
     if failed:
         return None
-    upper, failed = dpotri(L, lower=0, overwrite_c=1)
-    inverse: Floats = upper.T  # C order again: the computed triangle is now the lower one
+    lower, failed = dpotri(L, lower=1, overwrite_c=1)
+    inverse: Floats = lower.T  # C order again: the computed triangle is now the upper one
     if failed or not _mirror_checked(inverse, INFLATION_MAX):
         return None
     return inverse
@@ -116,7 +116,7 @@ def small_inverse(R: Floats) -> Floats:
     for i in range(d):
         scale[i] = 1.0 / math.sqrt(max(R[i, i], _DIAGONAL_MIN))
         for j in range(i + 1):
-            S[i, j] = R[i, j] * (scale[i] * scale[j])
+            S[i, j] = R[j, i] * (scale[i] * scale[j])
     regular = False
     for jitter in JITTERS:
         regular = _factor_and_invert(S, jitter, L, inverse)
@@ -132,28 +132,28 @@ def small_inverse(R: Floats) -> Floats:
     return inverse
 
 
-@njit("b1(f8[:,::1], f8)", cache=True, nogil=True)
-def _mirror_checked(A: Floats, diagonal_max: float) -> bool:
-    """Copy the lower triangle of A (d, d) onto the upper one; False if the diagonal is not within (0, diagonal_max]."""
-    for i in range(A.shape[0]):
-        if not 0.0 < A[i, i] <= diagonal_max:
-            return False
-        for j in range(i):
-            if not np.isfinite(A[i, j]):
-                return False
-            A[j, i] = A[i, j]
-    return True
-
-
 @njit("void(f8[:,::1])", cache=True, nogil=True)
-def mirror_lower(A: Floats) -> None:
-    """Copy the lower triangle of A (d, d) onto the upper one, tile by tile: both stay within the cache."""
+def mirror_upper(A: Floats) -> None:
+    """Copy the upper triangle of A (d, d) onto the lower one, tile by tile: both stay within the cache."""
     d, tile = A.shape[0], 32
     for top in range(0, d, tile):
         for left in range(0, top + 1, tile):
             for i in range(top, min(top + tile, d)):
                 for j in range(left, min(left + tile, i)):
-                    A[j, i] = A[i, j]
+                    A[i, j] = A[j, i]
+
+
+@njit("b1(f8[:,::1], f8)", cache=True, nogil=True)
+def _mirror_checked(A: Floats, diagonal_max: float) -> bool:
+    """Copy the upper triangle of A (d, d) onto the lower one; False if the diagonal is not within (0, diagonal_max]."""
+    for i in range(A.shape[0]):
+        if not 0.0 < A[i, i] <= diagonal_max:
+            return False
+        for j in range(i + 1, A.shape[0]):
+            if not np.isfinite(A[i, j]):
+                return False
+    mirror_upper(A)
+    return True
 
 
 def single_threaded() -> threadpool_limits:

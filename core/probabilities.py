@@ -12,7 +12,7 @@ slope is rather learned from the stream, by one Newton step per row on the log l
     a <- a + sum_k (t_k - p_k) s_k / H                        t_k = 1 for the row's class, else 0; a within [.05, 25]
 
 It starts from a = 1, H = 4. Beside p = (1 + s) / 2, which squared loss suggests, the mean log loss of 11 streams falls
-from .325 to .222 and the expected calibration error from 9.7 to 2.9 points (tests/benchmarks/calibration.py). An offset
+from .325 to .222 and the expected calibration error from 9.7 to 2.9 points (tests/benchmarks/forgetting.py). An offset
 as a second parameter gained nothing.
 """
 

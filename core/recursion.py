@@ -190,7 +190,7 @@ def _downdate_times(Q: Floats, q: Floats, share: float, x: Floats, p: Floats, di
 
 @njit(cache=True, nogil=True)
 def _accumulate(R: Floats, held: Floats, lams: Floats, count: int) -> None:
-    """R <- lam R + x x' for the first ``count`` held rows in turn, on the lower triangle.
+    """R <- lam R + x x' for the first ``count`` held rows in turn, on the upper triangle.
 
     An element sees the rows in their order, so holding them back changes no bit; it saves the memory traffic.
     """
@@ -199,14 +199,14 @@ def _accumulate(R: Floats, held: Floats, lams: Floats, count: int) -> None:
         for k in range(count):
             for i in range(D):
                 xi = held[k, i]
-                for j in range(i + 1):
+                for j in range(i, D):
                     R[i, j] = R[i, j] * lams[k] + xi * held[k, j]
         return
     l0, l1, l2, l3, l4, l5, l6, l7 = lams[0], lams[1], lams[2], lams[3], lams[4], lams[5], lams[6], lams[7]
     for i in range(D):
         x0, x1, x2, x3 = held[0, i], held[1, i], held[2, i], held[3, i]
         x4, x5, x6, x7 = held[4, i], held[5, i], held[6, i], held[7, i]
-        for j in range(i + 1):
+        for j in range(i, D):
             r = R[i, j] * l0 + x0 * held[0, j]
             r = r * l1 + x1 * held[1, j]
             r = r * l2 + x2 * held[2, j]
@@ -302,7 +302,7 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
         discounts: (n,), or (0,) for the default.
         W: (columns, D) weights, updated in place like the four that follow.
         Q: (D, D) covariance.
-        R: (D, D) precision, lower triangle; what stands above it is not read.
+        R: (D, D) precision, upper triangle; what stands below it is not read.
         power: (D,) mean squares.
         tally: (4,) counters.
         scores: (n, m) a-priori predictions, written.

@@ -7,7 +7,8 @@ no change (repeat the last label or value) and majority (the most frequent label
 
 Then the automatic rate against the best fixed one, and the probabilities (tests/benchmarks/forgetting.py).
 
-Exits with 1 where the automatic rate is worse than it may be, or one of the streams marked * is more than 0.3 points away from ALGORITHMS.md's figure.
+Exits with 1 where the automatic rate is worse than it may be, or one of the streams marked * is more than 0.3 points
+away from ALGORITHMS.md's figure.
 The streams are read from ../shared/data beside the repository; without them the benchmark says so and exits with 0.
 """
 

@@ -6,17 +6,19 @@ not installed are skipped loudly: install padasip and river into an environment 
 packages; they are not among the project's requirements.
 
     dfop, auto      one learn call of many rows        auto: the bank of rates
-    one row         dfop, calls of a single row; in brackets the bank's time for one
+    one row         dfop, calls of a single row each; "one, auto" the bank's
     blocks / rows   one block of full size by matrix products, beside the same rows by the row update: the crossover
     of dgemm        operations of dfop's rows, 4 D^2 each, as a share of what dgemm does per second in the same run;
-                    "refreshes in" counts a whole forgetting interval (6896 rows at the rate 1e-3), its leak and D^3 included
+                    the last line counts a whole forgetting interval (6896 rows at the rate 1e-3), leak and D^3 included
     of memory       row update: bytes of Q read and written per second, as a share of copying arrays of that size
 
-Exits with 1 where, as asked for, d = 10 is not 50 times padasip and river, or d = 1000 with its leak is below 70 % of dgemm.
+Exits with 1 where, as asked for, d = 10 is not 50 times padasip and river, or d = 1000 with its leak is below 70 % of
+dgemm.
 """
 
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from time import process_time
 from typing import Any
 
@@ -60,8 +62,8 @@ def built(d: int, rate: float | str = RATE) -> Any:
 
 
 def sample_rows(d: int, cost: float) -> int:
-    """Rows that take about a third of a second at ``cost`` operations per row and column squared, whole blocks of them."""
-    return max(128, int(_SECONDS * 4e9 / (cost * (d + 20) ** 2)) // 128 * 128)
+    """Rows that take about a third of a second at ``cost`` operations per row and column squared."""
+    return max(384, int(_SECONDS * 4e9 / (cost * (d + 20) ** 2)) // 384 * 384)
 
 
 def ours(d: int, rate: float | str) -> float:
@@ -92,7 +94,7 @@ def crossover(d: int) -> tuple[float, float]:
     for columns_min in (1, 10**9):
         core.dfop.COLUMNS_MIN = columns_min
         learner = built(d, 1e-6)
-        found.append(m / seconds(lambda learner=learner: learner.learn(X, y), runs=8))  # type: ignore[misc]
+        found.append(m / seconds(partial(learner.learn, X, y), runs=8))
     core.dfop.COLUMNS_MIN = before
     return found[0], found[1]
 
@@ -151,33 +153,43 @@ def river_rows(d: int, name: str) -> float | None:
     return len(y) / seconds(work, runs=2)
 
 
-def with_leak(d: int, peak: float) -> float:
-    """The share of dgemm's rate over one whole forgetting interval at the rate 1e-3, leak and refreshes included."""
+def with_leak(d: int, runs: int = 3) -> tuple[float, float]:
+    """The share of dgemm's rate over one whole forgetting interval at the rate 1e-3, leak included; dgemm's rate.
+
+    Both rates are taken side by side, several times; the best share counts.
+    """
     X, y = stream(INTERVAL, d)
     learner = built(d)
     learner.learn(X[:128], y[:128])
-    begun = process_time()
-    learner.learn(X, y)
-    return 4.0 * (d + 1) ** 2 * INTERVAL / (process_time() - begun) / peak
+    shares = []
+    for _ in range(runs):
+        peak = dgemm()
+        begun = process_time()
+        learner.learn(X, y)
+        shares.append((4.0 * (d + 1) ** 2 * INTERVAL / (process_time() - begun) / peak, peak))
+    return max(shares)
 
 
 def table() -> Iterator[tuple[int, dict[str, float | None]]]:
     """One line per width."""
     for d in WIDTHS:
         blocks, rows = crossover(d)
-        yield d, {
-            "dfop": ours(d, RATE),
-            "auto": ours(d, "auto"),
-            "one row": single(d, RATE),
-            "one, auto": single(d, "auto"),
-            "padasip": padasip_rows(d),
-            "river LR": river_rows(d, "LinearRegression"),
-            "river BLR": river_rows(d, "BayesianLinearRegression") if d <= 256 else None,
-            "blocks": blocks,
-            "rows": rows,
-            "dgemm": dgemm(),
-            "memory": 16.0 * (d + 1) ** 2 * rows / copying(d),
-        }
+        yield (
+            d,
+            {
+                "dfop": ours(d, RATE),
+                "auto": ours(d, "auto"),
+                "one row": single(d, RATE),
+                "one, auto": single(d, "auto"),
+                "padasip": padasip_rows(d),
+                "river LR": river_rows(d, "LinearRegression"),
+                "river BLR": river_rows(d, "BayesianLinearRegression") if d <= 256 else None,
+                "blocks": blocks,
+                "rows": rows,
+                "dgemm": dgemm(),
+                "memory": 16.0 * (d + 1) ** 2 * rows / copying(d),
+            },
+        )
 
 
 def _cell(value: float | None) -> str:
@@ -193,7 +205,8 @@ def main() -> int:
     for d, line in table():
         peak = line["dgemm"] or 1.0
         share = 4.0 * (d + 1) ** 2 * (line["dfop"] or 0.0) / peak
-        print(f"{d:<6}" + "".join(_cell(line[name]) for name in names) + f"{share:10.0%}{line['memory']:10.0%}", flush=True)
+        shares = f"{share:10.0%}{line['memory']:10.0%}"
+        print(f"{d:<6}" + "".join(_cell(line[name]) for name in names) + shares, flush=True)
         others = [line[name] for name in ("padasip", "river LR", "river BLR")]
         if d == WIDTHS[0] and None in others:
             print("SKIPPED: padasip or river is not installed here", file=sys.stderr)
@@ -201,9 +214,8 @@ def main() -> int:
         if d == 10 and times:
             print(f"      {' and '.join(f'{factor:.0f}' for factor in times)} times padasip, river LR, river BLR")
             missed += ["50 times padasip and river at d = 10"] if min(times) < TIMES_AT_10 else []
-    peak = dgemm()
-    share = max(with_leak(1000, peak) for _ in range(2))
-    print(f"dgemm {peak / 1e9:.1f} GFlop/s; d = 1000, rate 1e-3, a whole interval of {INTERVAL} rows, refreshes in: {share:.0%} of it")
+    share, peak = with_leak(1000)
+    print(f"dgemm {peak / 1e9:.1f} GFlop/s; d = 1000, rate 1e-3, {INTERVAL} rows with their leak: {share:.0%} of it")
     missed += ["70 % of dgemm at d = 1000"] if share < SHARE_AT_1000 else []
     if missed:
         print(f"MISSED: {', '.join(missed)}", file=sys.stderr)
