@@ -24,7 +24,7 @@ IMPORT_CORE := "import core, importlib, pkgutil; \
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run setup test test-setup lint pytest bench-accuracy bench-service bench-models lock format clean
+.PHONY: help run setup test test-setup lint pytest bench-accuracy bench-service bench-models bench-speed bench-stability lock format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
@@ -53,7 +53,13 @@ bench-accuracy: test-setup ## predictions against the papers' and simple baselin
 bench-service: test-setup ## throughput and latency of the service
 	$(PY) -m tests.benchmarks.service
 
-bench-models: test-setup ## cost per row of each algorithm
+bench-speed: test-setup ## rows per second of the learners beside other libraries' and the machine's limit
+	$(PY) -m tests.benchmarks.speed
+
+bench-stability: test-setup ## ten million rows that would wind up a plain recursion
+	$(PY) -m tests.benchmarks.stability
+
+bench-models: test-setup ## ten thousand models: creating, memory, loading
 	$(PY) -m tests.benchmarks.models
 
 lock: .venv/stamp-test ## rewrite both lock files from pyproject.toml

@@ -178,7 +178,7 @@ class Dfop:
 
     def learn(self, X: Floats, y: NDArray[Any], discounts: Floats | None = None) -> Prediction:
         """Test, then train on X (n, d), y (n,); see ``core.model.Learner``."""
-        numbers = y.astype(np.float64, copy=False)
+        numbers = np.ascontiguousarray(y, dtype=np.float64)
         scores, std = self.absorb(X, numbers, discounts)
         if self.regression:
             return Prediction(scores[:, 0], None, std)

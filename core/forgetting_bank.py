@@ -216,7 +216,7 @@ class ForgettingBank:
         """Test, then train on X (n, d), y (n,); see ``core.model.Learner``. Takes no discounts."""
         del discounts
         scores, std = self.members[0].empty(X.shape[0])
-        numbers = y if self.regression else y.astype(np.float64)
+        numbers = np.ascontiguousarray(y, dtype=np.float64)
         begin = 0
         while begin < X.shape[0]:
             rows = self.rows

@@ -52,7 +52,8 @@ def _compare(name: str, X: Floats, y: Any, **params: Any) -> float:
 
 def automatic() -> bool:
     """Print the table of the bank; whether it keeps what is asked of it on the two-class streams."""
-    print(f"\n{'accuracy %, whole stream':26}{'auto':>9}{'best':>9}{'diff':>9}{'its rate':>9}{'.01':>9}{'rls':>9}")
+    head = ("auto", "best", "diff", "its rate", ".01", "rls")
+    print(f"\n{'accuracy %, whole stream':26}" + "".join(f"{name:>9}" for name in head))
     two = [_compare(name, *_contiguous(*classification(name))) for name in CLASSIFICATION]
     mean, worst = float(np.mean(two)), min(two)
     print(f"{'  of these streams: mean':44}{mean:+9.2f}   asked: {MEAN_MIN}")

@@ -1,8 +1,8 @@
 """Rows per second of the DFOP family on one core, beside others and the machine: ``python -m tests.benchmarks.speed``.
 
-Regression on one drifting linear stream, d features and a bias, rate 1e-3 (padasip: its forgetting factor .999). Times are
-CPU times of the process, the best of several runs, one BLAS thread, everything in one process. Baselines that are
-not installed are skipped loudly: install padasip and river into an environment of their own that also sees this one's
+Regression on a linear stream, d features and a bias, rate 1e-3 (padasip: its forgetting factor .999). Times are CPU
+times of the process, the best of several runs, one BLAS thread, everything in one process. Baselines that are not
+installed are skipped loudly: install padasip and river into an environment of their own that also sees this one's
 packages; they are not among the project's requirements.
 
     dfop, auto      one learn call of many rows        auto: the bank of rates
@@ -118,7 +118,7 @@ def copying(d: int) -> float:
 
 
 def padasip_rows(d: int) -> float | None:
-    """padasip's FilterRLS, a row at a time, predictions before updates."""
+    """FilterRLS of padasip, a row at a time, predictions before updates."""
     try:
         from padasip.filters import FilterRLS
     except ImportError:

@@ -1,9 +1,9 @@
 """Ten million rows with everything that winds forgetting up: ``python -m tests.benchmarks.stability [--rows N]``.
 
-Rates .01, .1 and .5 on the streams of tests/core/long_streams.py: a constant, an always-zero and a collinear column, one-hot
-rows, scales 1e6 and 1e-6; then the same with silence and repeated rows. The first is compared with the plain recursion over
-the columns that excite (worst and 99.8 % quantile of the difference, in standard deviations of what is told), as long as
-that stays finite; the second shows from which row on the plain recursion is non-finite on it.
+Rates .01, .1 and .5 on the streams of tests/core/long_streams.py: a constant, an always-zero and a collinear column,
+one-hot rows, scales 1e6 and 1e-6; then the same with silence and repeated rows. The first is compared with the plain
+recursion over the columns that excite (worst and 99.8 % quantile of the difference, in standard deviations of what is
+told), as long as that stays finite; the second shows from which row on the plain recursion is non-finite on it.
 
 Exits with 1 where anything is not finite, or the 99.8 % quantile is above 1e-4.
 """
@@ -58,19 +58,16 @@ def main() -> int:
     total = parser.parse_args().rows
     single_threaded()
     kept = True
-    print(
-        f"{total} rows, {BASE} exciting columns of 10\n{'rate':>6}{'stream':>10}{'finite':>8}{'worst':>10}{'99.8 %':>10}  plain"
-    )
+    print(f"{total} rows, {BASE} exciting columns of 10")
+    print(f"{'rate':>6}{'stream':>10}{'finite':>8}{'worst':>10}{'99.8 %':>10}  plain recursion")
     for starve in (False, True):
         for rate in RATES:
             sound, worst, quantile, broken = run(rate, total, starve)
             kept &= sound and (starve or (broken < 0 and quantile <= DIGITS))
             apart = f"{'-':>10}{'-':>10}" if starve else f"{worst:10.1e}{quantile:10.1e}"
             end = "finite" if broken < 0 else f"non-finite at row {broken}"
-            print(
-                f"{rate:6g}{'starved' if starve else 'exciting':>10}{'yes' if sound else 'NO':>8}{apart}  {end}",
-                flush=True,
-            )
+            kind = "starved" if starve else "exciting"
+            print(f"{rate:6g}{kind:>10}{'yes' if sound else 'NO':>8}{apart}  {end}", flush=True)
     sound, *_ = run("auto", total // 10, starve=True)
     print(f"{'auto':>6}{'starved':>10}{'yes' if sound else 'NO':>8}   ({total // 10} rows)")
     if not (kept and sound):

@@ -54,7 +54,7 @@ def classification(name: str) -> tuple[Floats, Ints]:
 
 
 def multiclass(name: str) -> tuple[Floats, Ints]:
-    """Rows (n, d) and labels (n,) in 0 ... K - 1: six drifting classes, or a file of the data (static ones shuffled)."""
+    """Rows (n, d) and labels (n,) in 0 ... K - 1: six drifting classes, or a file (static ones shuffled)."""
     if name == "drifting":
         return drifting(np.random.default_rng(0))
     *features, label = read_columns(name)

@@ -142,6 +142,16 @@ def test_a_wide_block_equals_its_rows_to_round_off(entry, task, classes):
 
 
 @every_case
+def test_targets_may_be_a_view(entry, task, classes):
+    """A strided column of a table is learned like a copy of it."""
+    rows = stream(entry, task, classes)
+    table = np.stack([rows.y, rows.y], axis=1)
+    whole, view = build(entry, task), build(entry, task)
+    assert_same(feed(whole, rows), feed(view, rows._replace(y=table[:, 0])))
+    assert state(whole) == state(view)
+
+
+@every_case
 def test_learn_tells_what_predict_would_have(entry, task, classes):
     """A row's a-priori prediction is what predict says just before it is learned."""
     rows = stream(entry, task, classes)
