@@ -3,8 +3,9 @@
     state(v+1) = apply(state(v), entry v+1)
 
 ``apply`` sees no clock, no ambient randomness and no I/O. Segments of an entry are applied in order. Neighbouring
-row segments that need no special care are learned as one block. That depends on the entry and the state only, so every
-replica does the same; and a block is its rows, bit for bit for most learners, to round-off for the wide ones that say so.
+row segments that need no special care are learned as one block. That depends on the entry and the state only, so
+every replica does the same; and a block is its rows, bit for bit for most learners, to round-off for the wide ones that
+say so.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
