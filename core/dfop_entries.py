@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 
-from core.dfop import CLASS_BOUND, Dfop, column_count, refresh_rows
+from core.dfop import CLASS_BOUND, OBJECT_BYTES, Dfop, column_count, refresh_rows
 from core.forgetting_bank import RATES, ForgettingBank, member_specs
 from core.model import Algorithm, Learner, Param, Spec
 from core.recursion import LEAK_AFTER
@@ -21,10 +21,10 @@ def _members(spec: Spec) -> list[Spec]:
 
 
 def state_bytes(spec: Spec, classes: int) -> int:
-    """Bytes of a state: 8 (2 D^2 + (columns + 1) D + 6), for the bank of every member, and their weights."""
+    """Bytes of a state: 8 (2 D^2 + (columns + 1) D + 6) and its objects, for the bank of every member, and weights."""
     D = spec.dimension + bool(spec.params["bias"])
     members = len(_members(spec))
-    own = 8 * (2 * D * D + (column_count(spec.task == "regression", classes) + 1) * D + 6)
+    own = 8 * (2 * D * D + (column_count(spec.task == "regression", classes) + 1) * D + 6) + OBJECT_BYTES
     return members * own + (8 * (members + 3) if members > 1 else 0)
 
 

@@ -5,11 +5,12 @@ is left and the log does not begin at version 1, the model is refused: a state i
 """
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.config import Config
 from core.machine import Machine
-from service.errors import ModelDown, NotFound, OnepassError
+from service.errors import ModelDown, NotFound, OnepassError, StoreDown
 from service.runtime.replica import Replica
 from service.runtime.stats import Stats
 from service.store import codec
@@ -22,6 +23,12 @@ logger = logging.getLogger(__name__)
 
 ENTRIES_MAX = 1000
 """Most entries read in one round trip while replaying."""
+ATTEMPTS_MAX = 10
+"""How often a load begins again because the snapshots have changed under it."""
+
+
+class _Replaced(Exception):
+    """What was being read is not there any more: other snapshots are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +65,7 @@ class Recovery:
             meta = await self._store.catalog.read(name)
             if meta is None:
                 raise NotFound(f"there is no model {name}")
-            replica = await self._from_snapshot(meta)
-            await self._replay(replica)
+            replica = await self._recovered(meta)
         except OnepassError:
             raise
         except Exception as error:
@@ -84,11 +90,30 @@ class Recovery:
         replica.snapshot_version = loaded.snapshot_version
         replica.measure()
 
-    async def _from_snapshot(self, meta: ModelMeta) -> Replica:
-        for info in await self._store.snapshots.list(meta.name, meta.incarnation):
+    async def _recovered(self, meta: ModelMeta) -> Replica:
+        """Snapshot plus log; begun again where another replica's snapshot has meanwhile taken away what was read."""
+        for _ in range(ATTEMPTS_MAX):
+            known = await self._store.snapshots.list(meta.name, meta.incarnation)
+            try:
+                replica = await self._from_snapshot(meta, known)
+                await self._replay(replica)
+            except (_Replaced, ModelDown) as error:
+                if not isinstance(error, _Replaced) and not await self._replaced(meta, known):
+                    raise
+            else:
+                return replica
+        raise StoreDown(f"model {meta.name} could not catch up with its snapshots")
+
+    async def _replaced(self, meta: ModelMeta, known: Sequence[SnapshotInfo]) -> bool:
+        return await self._store.snapshots.list(meta.name, meta.incarnation) != known
+
+    async def _from_snapshot(self, meta: ModelMeta, known: Sequence[SnapshotInfo]) -> Replica:
+        for info in known:
             try:
                 return await self._restored(meta, info)
             except ValueError as error:
+                if await self._replaced(meta, known):
+                    raise _Replaced from error
                 self._stats.corrupt_snapshots += 1
                 logger.error("model %s: snapshot of version %d is passed over: %s", meta.name, info.version, error)  # noqa: TRY400
         return self._first(meta)

@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 THREAD_FLOPS = 2e7
 """Work above this many floating-point operations (some milliseconds) leaves the event loop."""
-OBJECT_BYTES = 12_000
+OBJECT_BYTES = 9_000
 """Python objects around a model's arrays, measured with tests.benchmarks.models."""
 
 
@@ -104,7 +104,7 @@ class Replica:
         fresh: ids of own entries whose answers go with the next tick.
         log_bytes: bytes of entries since the last snapshot; snapshot_bytes, snapshot_version: the last snapshot.
         nbytes: memory held, and the ledger that sums it up while the model is loaded.
-        lock: held while a thread works on the machine.
+        lock: held while a thread works on the machine; saving: held while a snapshot is written.
     """
 
     name: str
@@ -129,6 +129,7 @@ class Replica:
     nbytes: int = OBJECT_BYTES
     ledger: Ledger | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    saving: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def idle(self) -> bool:

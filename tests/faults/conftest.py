@@ -8,6 +8,7 @@ import pytest
 
 from tests.faults.load import Client, Row
 from tests.faults.processes import Service, Store
+from tests.faults.proxy import Proxy
 from tests.faults.replay import bare, learnt
 
 
@@ -33,6 +34,14 @@ def store() -> Iterator[Store]:
         yield server.start()
     finally:
         server.end()
+
+
+@pytest.fixture
+def proxy(store: Store) -> Iterator[Proxy]:
+    """In front of the store."""
+    made = Proxy(store.directory / "p", store.socket).start()
+    yield made
+    made.end()
 
 
 @pytest.fixture(scope="session")

@@ -31,6 +31,7 @@ class Proxy:
     Attributes:
         hit: set when the picked append has met its fate.
         open: while it is cleared nothing is forwarded.
+        paused: set when ``pause_before`` has cleared it.
         release: set, delayed replies go on.
     """
 
@@ -39,7 +40,9 @@ class Proxy:
         self._fate: Fate | None = None
         self._left = 0
         self.hit, self.open, self.release = threading.Event(), threading.Event(), threading.Event()
+        self.paused = threading.Event()
         self.open.set()
+        self._stop_word: bytes | None = None
         self._ready = threading.Event()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -62,6 +65,11 @@ class Proxy:
         self.hit.clear()
         self.release.clear()
         self._fate, self._left = fate, number
+
+    def pause_before(self, word: str) -> None:
+        """Forward nothing any more from the next command on that begins with a word, or calls a script of that hash."""
+        self.paused.clear()
+        self._stop_word = word.encode()
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -119,6 +127,10 @@ class _Link:
     async def _forth(self) -> None:
         while True:
             raw, command = await self._command()
+            if self._proxy._stop_word in command[:2]:
+                self._proxy._stop_word = None
+                self._proxy.open.clear()
+                self._proxy.paused.set()
             while not self._proxy.open.is_set():
                 await asyncio.sleep(0.005)
             fate = self._proxy._pick(command)

@@ -6,18 +6,9 @@ import pytest
 
 from tests.faults.load import Client, Load, rows
 from tests.faults.processes import eventually
-from tests.faults.proxy import Proxy
 from tests.faults.replay import bare, judge, learnt, repeat, whole_log
 
 pytestmark = pytest.mark.faults
-
-
-@pytest.fixture
-def proxy(store):
-    """In front of the store."""
-    made = Proxy(store.directory / "p", store.socket).start()
-    yield made
-    made.end()
 
 
 @pytest.mark.parametrize("fate", ["drop", "cut"])

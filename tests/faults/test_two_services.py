@@ -1,10 +1,12 @@
 """Two services on one store, clients on both."""
 
 import http.client
+from concurrent.futures import ThreadPoolExecutor
 from itertools import zip_longest
 
 import pytest
 
+from service.store.scripts import READ_AFTER
 from tests.faults.load import Client, Load, rows
 from tests.faults.replay import bare, judge, learnt, repeat, whole_log
 
@@ -79,3 +81,26 @@ def test_a_retry_at_the_other_service_is_told_what_the_first_would_have_said(ser
     again = Client(dying)
     assert [learnt(answer) for answer in answers] == [learnt(again.learn(row)) for row in table]
     assert other.state() == dying.state()
+
+
+@pytest.mark.parametrize("moment", ["before-the-first", "before-a-piece", "before-the-tail"])
+def test_a_snapshot_by_one_while_the_other_loads(serve, store, proxy, moment):
+    """What is being read is trimmed and replaced under the reader: it begins again and calls nothing corrupt."""
+    table = rows(90, 35)
+    loading = serve(REDIS_URL=proxy.url, SNAPSHOT_MIN_KB=10**6).start()
+    other = serve(REDIS_URL=store.url, SNAPSHOT_MIN_KB=10**6, SNAPSHOTS_KEPT=1).start()
+    other.create()
+    load = Load([other], table).run()
+    if moment != "before-the-first":
+        assert 201 == other.request("POST", "/models/m/snapshots").status
+    proxy.pause_before("HGET" if moment == "before-a-piece" else READ_AFTER.sha)
+    with ThreadPoolExecutor(1) as pool:
+        state = pool.submit(loading.state)
+        assert proxy.paused.wait(60)
+        if moment != "before-the-first":
+            Client(other).learn(rows(1, 36, "late")[0])
+        assert 201 == other.request("POST", "/models/m/snapshots").status
+        proxy.open.set()
+        assert other.state() == state.result(60)
+    assert (0, 0) == (loading.metric("corrupt_snapshots"), loading.metric("models_down"))
+    repeat(loading, table, load)
