@@ -1,0 +1,46 @@
+"""A task of the service dies of a bug of its own: it takes no request with it."""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from core.config import Config
+from core.entry import Rows
+from service import app
+from service.errors import StoreDown
+from service.runtime.engine import Engine
+from service.settings import Settings
+from tests.faults.processes import PATIENCE_S
+
+pytestmark = pytest.mark.faults
+
+
+class _Dying:
+    """A log whose round trips raise what nobody foresaw."""
+
+    async def exchange(self, *_):
+        raise RuntimeError("a bug")
+
+
+async def test_a_pump_that_dies_answers_whom_it_had_and_who_waited_behind(store):
+    """All get 503, readiness turns and comes back, and the next request is learned."""
+    engine = Engine(app.store(store.url, 5), app.bounds(Settings(tick_segments_max=2)))
+    await engine.start()
+    try:
+        replica, _ = await engine.hub.create(
+            "m", Config.parse({"algorithm": "dfop", "task": "regression", "features": ["x"]})
+        )
+        row = Rows(replica.machine.schema.id, None, np.ones((1, 1)), np.ones(1))
+        log, engine.pump._log = engine.pump._log, _Dying()
+        waiting = [engine.pump.submit(replica, row) for _ in range(5)]
+        async with asyncio.timeout(PATIENCE_S):
+            answers = await asyncio.gather(*waiting, return_exceptions=True)
+            assert [StoreDown] * 5 == [type(answer) for answer in answers]
+            assert not engine.ready()[0]
+            engine.pump._log = log
+            while not engine.ready()[0]:
+                await asyncio.sleep(0.01)
+            assert 1 == (await engine.pump.submit(replica, row)).rows
+    finally:
+        await engine.stop()
