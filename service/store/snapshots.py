@@ -1,7 +1,7 @@
 """Snapshots: the whole state of a model at one version, in pieces, checked when written and when read.
 
 The pieces come first and expire by themselves; publishing makes them last and is one script. So a writer that dies
-leaves nothing behind, and a published snapshot is whole. The log is trimmed to the oldest one kept.
+leaves nothing behind, and a published snapshot is whole. The log is trimmed to the oldest one kept, from the second on.
 """
 
 import asyncio
@@ -72,7 +72,8 @@ for i = keep + 1, #kept do
   call('HDEL', KEYS[3], old)
   call('UNLINK', ARGV[9] .. old)
 end
-call('XTRIM', KEYS[2], 'MINID', id(kept[math.min(keep, #kept)] + 1))
+-- A first snapshot alone does not trim: should it turn out corrupt, the log still has everything.
+if #kept >= math.min(keep, 2) then call('XTRIM', KEYS[2], 'MINID', id(kept[math.min(keep, #kept)] + 1)) end
 return 1
 """)
 

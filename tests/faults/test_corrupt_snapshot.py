@@ -71,6 +71,20 @@ def test_a_corrupt_snapshot_is_passed_over_for_the_one_before(service, store, da
         repeat(service, part, load)
 
 
+def test_a_first_snapshot_that_is_corrupt_loses_nothing(service, store):
+    """It does not trim the log by itself: the whole log is replayed, and every retry gets its first answer."""
+    table = rows(100, 19)
+    loads = _snapshots_between(service, table, 1)
+    before = service.state()
+    service.kill()
+    _corrupt(store, *_chunks(store))
+    service.start()
+    assert before == service.state()
+    assert 1 == service.metric("corrupt_snapshots")
+    for load, part in zip(loads, (table[:50], table[50:]), strict=True):
+        repeat(service, part, load)
+
+
 def test_a_model_without_a_whole_snapshot_is_refused_and_no_other(service, store):
     """All are damaged and the log is trimmed: 503 that says so, never an empty state; others go on, DELETE works."""
     table = rows(120, 17)
