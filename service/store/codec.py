@@ -8,7 +8,7 @@
 Arrays are little-endian float64 in C order. A record with another version number is refused, never guessed at.
 """
 
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -74,6 +74,25 @@ _segments = msgspec.msgpack.Decoder(_Rows | _Reset | _Restore)
 _answers = msgspec.msgpack.Decoder(Answer)
 
 
+class _Record(Protocol):
+    @property
+    def format(self) -> int: ...
+
+
+R = TypeVar("R", bound=_Record)
+
+
+def _decoded(decoder: "msgspec.msgpack.Decoder[R]", blob: bytes, what: str) -> R:
+    """A record of this version from bytes; ValueError for anything else."""
+    try:
+        record = decoder.decode(blob)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise ValueError(f"{what} is corrupt: {error}") from error
+    if record.format != FORMAT:
+        raise ValueError(f"{what} has format {record.format}, this version reads {FORMAT}")
+    return record
+
+
 def encode(segment: Segment) -> bytes:
     """A segment as bytes."""
     if isinstance(segment, Rows):
@@ -93,12 +112,7 @@ def decode(blob: bytes, skip: tuple[int, ...] = ()) -> Segment:
     Raises:
         ValueError: corrupt, or of another format version.
     """
-    try:
-        record = _segments.decode(blob)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise ValueError(f"log segment is corrupt: {error}") from error
-    if record.format != FORMAT:
-        raise ValueError(f"log segment has format {record.format}, this version reads {FORMAT}")
+    record = _decoded(_segments, blob, "log segment")
     if isinstance(record, _Rows):
         return _rows(record, skip)
     if isinstance(record, _Reset):
@@ -185,13 +199,7 @@ def decode_answer(blob: bytes) -> Answer:
     Raises:
         ValueError: corrupt, or of another format version.
     """
-    try:
-        answer = _answers.decode(blob)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise ValueError(f"remembered answer is corrupt: {error}") from error
-    if answer.format != FORMAT:
-        raise ValueError(f"remembered answer has format {answer.format}, this version reads {FORMAT}")
-    return answer
+    return _decoded(_answers, blob, "remembered answer")
 
 
 def config(blob: bytes) -> dict[str, Any]:
@@ -250,10 +258,4 @@ def decode_tracked(blob: bytes) -> Tracked:
     Raises:
         ValueError: corrupt, or of another format version.
     """
-    try:
-        tracked = _tracked.decode(blob)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise ValueError(f"tracked prediction is corrupt: {error}") from error
-    if tracked.format != FORMAT:
-        raise ValueError(f"tracked prediction has format {tracked.format}, this version reads {FORMAT}")
-    return tracked
+    return _decoded(_tracked, blob, "tracked prediction")
