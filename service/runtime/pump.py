@@ -261,6 +261,7 @@ class Pump:
             max_bytes=self._limits.read_bytes_max,
         )
         deadline = asyncio.get_running_loop().time() + self._limits.timeout_s
+        replica.flying = True
         return Work(replica, append, jobs, syncs, deadline)
 
     def _unsettled(self, work: Work, error: StoreDown) -> None:
@@ -279,7 +280,7 @@ class Pump:
 
     def _give_up(self, work: Work) -> None:
         """Answer those who wait for an append, and those queued behind it: nothing else would wake them."""
-        work.replica.unsettled = None
+        work.replica.unsettled, work.replica.flying = None, False
         fail(work, StoreDown(DOWN))
         self._fail(work.replica, StoreDown(DOWN))
 
@@ -288,7 +289,7 @@ class Pump:
         self._ready.pop(replica, None)
         if replica.unsettled is not None:
             fail(replica.unsettled, error)
-            replica.unsettled = None
+            replica.unsettled, replica.flying = None, False
         for job in replica.queue:
             reject(job.reply, error)
         replica.queue.clear()
@@ -299,7 +300,7 @@ class Pump:
 
     async def _settle(self, work: Work, appended: Appended) -> None:
         replica = work.replica
-        replica.unsettled = None
+        replica.unsettled, replica.flying = None, False
         self.touched[replica] = None
         if appended.code == "ok":
             if self._large(work, appended):

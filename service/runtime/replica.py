@@ -98,6 +98,7 @@ class Replica:
         version, uid, time_ms: the last applied entry.
         queue: requests not yet sent; syncs: readers who want the head first.
         unsettled: an append whose fate is not known yet.
+        flying: an append is on its way to the store and back.
         busy: an apply or a reload is under way in a thread or a task.
         down: why the model is out of service, or None.
         answers: id -> (version, answer) of applied entries, until the store has them.
@@ -118,6 +119,7 @@ class Replica:
     queue: deque[Job] = field(default_factory=deque)
     syncs: "list[asyncio.Future[None]]" = field(default_factory=list)
     unsettled: Work | None = None
+    flying: bool = False
     busy: bool = False
     down: ModelDown | None = None
     gone: bool = False
@@ -135,7 +137,8 @@ class Replica:
     def idle(self) -> bool:
         """Whether the replica may leave memory."""
         waiting = self.queue or self.syncs or self.fresh
-        return not (waiting or self.busy or self.unsettled or self.lock.locked())
+        at_work = self.flying or self.busy or self.lock.locked() or self.saving.locked()
+        return not (waiting or at_work or self.unsettled)
 
     def flops(self, rows: int) -> float:
         """Work of learning some rows, as the catalogue estimates it."""
