@@ -12,7 +12,8 @@ only their meaning.
     outcome = Learned | Refused | Replaced     one per segment, in the same order
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
@@ -109,14 +110,14 @@ class Learned:
         losses: 0/1 loss or squared error of each, float64 (n,).
         rows: number of rows the model has learned after this segment.
         learned: False where a row could only be scored (its feature space is gone).
-        statistics: metrics of just these rows, JSON-able, or None for a single row.
+        p_true: probability that each prediction gave to the true label, NaN where it gave none; () for regression.
     """
 
     predictions: list[Any]
     losses: NDArray[Any]
     rows: int
     learned: bool = True
-    statistics: dict[str, Any] | None = field(default=None)
+    p_true: Sequence[float] = ()
 
 
 @dataclass(frozen=True, slots=True)

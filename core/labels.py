@@ -180,7 +180,7 @@ def from_text(cell: str, declared: tuple[Label, ...] | None, field: str) -> Labe
     """The label a CSV cell stands for; of many cells, ``from_texts`` is faster.
 
     A declared label is matched by its text, or as the number it is ("1.0" is 1). Where nothing is declared, a
-    cell that looks like a number is one; an empty cell is the label "".
+    cell that looks like a number is one, and an empty cell is missing (declare "" to have it as a label).
 
     Raises:
         Invalid: matches no declared label (``allowed`` lists them), or a number that is no integer.
@@ -219,6 +219,8 @@ class _TextReader:
     def read(self, cell: str, field: str) -> Label:
         if cell in self._known:
             return self._known[cell]
+        if cell == "" and self._declared is None:
+            raise Invalid.of(field, 'is missing; a label "" must be declared to be read from an empty cell')
         label = self._declared_number(cell, field) if self._declared is not None else number_or_text(cell, field)
         if len(self._known) < 10_000:  # a column of distinct texts must not grow the table for ever
             self._known[cell] = label

@@ -19,7 +19,7 @@ from core.entry import Entry, Label, Learned, Outcome, Refused, Replaced, Reset,
 from core.features import Encoder, Feature, Schema, parse_features
 from core.labels import LabelSet
 from core.model import Floats, Header, Learner, Prediction, Weights
-from core.prequential import ClassificationMetrics, RegressionMetrics, classification_batch, regression_batch
+from core.prequential import ClassificationMetrics, RegressionMetrics
 from core.scored import Scored, joined, of_classes
 from core.seal import seal, unseal
 
@@ -277,8 +277,7 @@ class Machine:
             stop = start + len(segment.X) - len(segment.skip)
             rows += stop - start
             chunk = slice(start, stop)
-            statistics = self._statistics(scored, chunk) if len(segment.X) > 1 else None
-            outcomes.append(Learned(names[chunk], losses[chunk], rows, statistics=statistics))
+            outcomes.append(Learned(names[chunk], losses[chunk], rows, p_true=scored.p_true[chunk].tolist()))
             start = stop
         return outcomes
 
@@ -287,11 +286,6 @@ class Machine:
             return np.asarray(scored.predicted != scored.truth, dtype=np.float64)
         with np.errstate(over="ignore"):
             return np.asarray(np.minimum((scored.predicted - scored.truth) ** 2, LOSS_MAX), dtype=np.float64)
-
-    def _statistics(self, scored: Scored, chunk: slice) -> dict[str, Any]:
-        if self.config.task == "regression":
-            return regression_batch(scored.predicted[chunk], scored.truth[chunk])
-        return classification_batch(scored.predicted[chunk], scored.truth[chunk], scored.p_true[chunk])
 
     # ---------------------------------------------------------------- reset, save, load
 

@@ -29,7 +29,7 @@ from service.api import describe, health, routes
 from service.api.context import Context
 from service.api.keys import Keys
 from service.api.problems import install_handlers
-from service.embedded import EmbeddedStore
+from service.embedded import CannotStart, EmbeddedStore
 from service.monitor.telemetry import Telemetry
 from service.runtime.engine import Bounds, Engine
 from service.runtime.pump import Limits
@@ -44,6 +44,8 @@ logger = logging.getLogger(__name__)
 
 Lifespan = Callable[[FastAPI], Any]
 STATIC = "/static"
+REDOC_LOGO = b"https://cdn.redoc.ly/redoc/logo-mini.svg"
+"""What ReDoc would fetch from elsewhere."""
 SWAGGER = {"tryItOutEnabled": True, "defaultModelsExpandDepth": 0, "displayRequestDuration": True}
 CHILD_WATCH_S = 0.2
 """How often the private store is looked after."""
@@ -80,20 +82,29 @@ def build(settings: Settings, failpoint: Callable[[str], None] = lambda _: None)
         ValueError: settings that cannot be used (found before anything starts).
     """
     keys = Keys(settings.api_keys.get_secret_value(), settings.rate_per_s, monotonic)
+    given = settings.redis_url.get_secret_value() if settings.redis_url else None
+    if given is not None:
+        Connection(given, settings.store_timeout_s)  # a URL that cannot be used is found here
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         single_threaded()
-        private = None if settings.redis_url else EmbeddedStore(settings.data_dir, settings.durability)
-        url = settings.redis_url.get_secret_value() if settings.redis_url else ""
+        private = None if given else EmbeddedStore(settings.data_dir, settings.durability)
+        url = given or ""
         if private is not None:
-            url = await asyncio.to_thread(private.start)
+            try:
+                url = await asyncio.to_thread(private.start)
+            except CannotStart as error:
+                logger.error("%s", error)  # noqa: TRY400  the sentence says it all
+                raise
         engine = Engine(store(url, settings.store_timeout_s), bounds(settings), failpoint)
         attach(app, engine, keys)
         await engine.start()
         gc.collect()
         gc.freeze()  # what is loaded now stays: collections need not walk through it
         keeper = None if private is None else asyncio.create_task(_keep_alive(private))
+        where = "the store of ONEPASS_REDIS_URL" if private is None else f"its own store in {settings.data_dir}"
+        logger.info("Onepass %s with %s; pages at /docs", app.version, where)
         try:
             yield
         finally:
@@ -153,6 +164,12 @@ async def _keep_alive(private: EmbeddedStore) -> None:
 def _pages(app: FastAPI) -> None:
     """Swagger UI and ReDoc from the static files of a package: no CDN."""
     static = Path(fastapi_offline.__file__).parent / "static"
+    redoc_js = (static / "redoc.standalone.js").read_bytes().replace(REDOC_LOGO, b"static/favicon.png")
+
+    @app.get(f"{STATIC}/redoc.standalone.js", include_in_schema=False)
+    async def redoc_script() -> Response:
+        return Response(redoc_js, media_type="text/javascript")
+
     app.mount(STATIC, StaticFiles(directory=static), name="static")
     icon = f"{STATIC.lstrip('/')}/favicon.png"
 

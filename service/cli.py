@@ -9,7 +9,8 @@ import socket
 import sys
 import textwrap
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
 
 from pydantic import SecretStr, ValidationError
 
@@ -24,6 +25,7 @@ COLUMNS_MAX = 110
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; its exit status."""
     parser = argparse.ArgumentParser(prog="onepass", description="Online learning as a service.")
+    parser.add_argument("--version", action="version", version=f"onepass {version('onepass')}")
     commands = parser.add_subparsers(title="commands", dest="command", required=True)
     _serve_options(commands.add_parser("serve", help="run the service"))
     replay_options.add(commands.add_parser("replay", help=replay_options.SUMMARY))
@@ -79,6 +81,20 @@ def _serve_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _unknown_settings(environment: Iterable[str]) -> list[str]:
+    """Variables that look like settings and are none: a misspelt one must not be ignored in silence."""
+    known = {f"ONEPASS_{name.upper()}" for name in Settings.model_fields} | {"ONEPASS_FAILPOINT", "ONEPASS_KEY"}
+    return sorted(name for name in environment if name.startswith("ONEPASS_") and name not in known)
+
+
+class _NoTraceback(logging.Filter):
+    """Where the private store cannot start, the reason has been logged in one line; the server adds a traceback."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        return not (text.startswith("Traceback") and "CannotStart" in text)
+
+
 def _serve(settings: Settings, options: argparse.Namespace) -> int:
     import uvicorn  # noqa: PLC0415  the other commands start without it
 
@@ -87,6 +103,9 @@ def _serve(settings: Settings, options: argparse.Namespace) -> int:
     logging.basicConfig(
         level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
     )
+    logging.getLogger("uvicorn.error").addFilter(_NoTraceback())
+    for name in _unknown_settings(os.environ):
+        logging.getLogger(__name__).warning("%s is not a setting; see onepass settings", name)
     try:
         sockets = None if options.fd is None else [socket.socket(fileno=options.fd)]
         app = build(settings, crasher(os.environ.get("ONEPASS_FAILPOINT", "")))

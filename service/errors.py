@@ -11,6 +11,7 @@
     │   └── TooManyRequests  over the key's rate
     ├── BadBody
     │   ├── NotJson          not JSON, or not UTF-8
+    │   ├── NotTable         not CSV, or not an .npy array
     │   ├── TooLarge         over the body limit
     │   └── WrongMedia       a media type the route does not read
     └── Unavailable          try again later; carries ``retry_after_s``
@@ -43,6 +44,11 @@ class OnepassError(Exception):
 
 class NotFound(OnepassError):
     """What the request names does not exist; ``problems[0].allowed`` says what there is."""
+
+
+def no_model(name: str) -> NotFound:
+    """The error for a model that does not exist."""
+    return NotFound(f"there is no model {name}", [Problem("name", "is not a model", "GET /models lists them")])
 
 
 class Clash(OnepassError):
@@ -92,6 +98,10 @@ class BadBody(OnepassError):
 
 class NotJson(BadBody):
     """Not JSON, or not UTF-8."""
+
+
+class NotTable(BadBody):
+    """Not CSV, or not an .npy array."""
 
 
 class TooLarge(BadBody):

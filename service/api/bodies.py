@@ -27,6 +27,15 @@ PROBLEMS_MAX = 20
 PATH_MAX = 200
 """Characters of a path that an error names."""
 
+KINDS = {
+    "object": "an object",
+    "array": "a list",
+    "str": "a string",
+    "int": "an integer",
+    "float": "a number",
+    "bool": "true or false",
+}
+"""The decoder's words for types, and ours."""
 T = TypeVar("T")
 
 
@@ -77,6 +86,16 @@ async def read(request: Request, limit: int) -> bytes:
 def too_large(limit: int) -> TooLarge:
     """The error for a body over the limit."""
     return TooLarge(f"the body is larger than {limit} bytes", [Problem("body", "is too large", f"<= {limit} bytes")])
+
+
+async def nothing(request: Request, limit: int) -> None:
+    """Read a body that has nothing to say: none, or an empty object.
+
+    Raises:
+        Invalid: it says something.
+    """
+    if (await read(request, limit)).strip() not in (b"", b"{}"):
+        raise Invalid.of("body", "has nothing to say here", "no body, or {}")
 
 
 def decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
@@ -147,7 +166,8 @@ def _wrong_shape(body: bytes, error: msgspec.ValidationError) -> Exception:
 
 def _words(message: str) -> str:
     """The decoder's message without anything of the input."""
-    return message.split(", got `", maxsplit=1)[0].replace("`", "").replace("Expected", "must be")
+    plain = message.split(", got `", maxsplit=1)[0].replace("`", "").replace("Expected", "must be")
+    return re.sub(r"\b(" + "|".join(KINDS) + r")\b", lambda found: KINDS[found[1]], plain).replace(" | ", " or ")
 
 
 def _not_json(body: bytes, error: Exception) -> NotJson:

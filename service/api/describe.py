@@ -13,17 +13,18 @@ TITLE = "Onepass"
 INTRO = """
 Answers predictions and learns from every label it is sent, one row at a time, in one pass, while the data drift.
 
-**Try it, top to bottom:** `PUT /models/demo` creates a model; `POST /models/demo/feedback` sends a labelled row (it is
+**Try it, top to bottom.** `PUT /models/demo` creates a model; `POST /models/demo/feedback` sends a labelled row (it is
 first predicted, then learned); `POST /models/demo/predict` asks; `GET /models/demo/metrics` shows how good the answers
-were, beside the honest baselines. Every route comes with an example that works as it stands.
+were, beside the honest baselines. The examples work as they stand; only a restore wants a version that
+`GET /models/demo/snapshots` lists, and an import a file that was exported.
 
 Errors are `application/problem+json` and name the field. Feedback with an `id` may be sent again safely.
 """
 TAGS = [
-    {"name": "models", "description": "Create, look at, delete."},
-    {"name": "one row", "description": "The test-then-train loop."},
+    {"name": "one row", "description": "Create a model, then the test-then-train loop."},
     {"name": "batches", "description": "Rows in order, each tested, then trained."},
-    {"name": "state", "description": "Reset, snapshots, export and import."},
+    {"name": "models", "description": "How a model is doing."},
+    {"name": "state", "description": "Snapshots, export and import, reset, deletion."},
     {"name": "service", "description": "The catalogue, health and metrics."},
 ]
 ROW = {"load": 0.31, "price": 0.056}
@@ -78,7 +79,8 @@ TEXT = {
     ),
     "GET /models/{name}/metrics": (
         "Every prediction is made before its row is learned. `no_change` repeats the last label, `majority` says "
-        "the most frequent one (`last_value` for regression)."
+        "the most frequent one (`last_value` for regression). `log_loss` is over the rows whose label had been seen "
+        "before; the first row of a class has no probability to score."
     ),
     "GET /models/{name}/weights": ("`names` picks columns, `sparsity` the largest of each output."),
     "POST /models/{name}/reset": ("Rows and metrics start at 0; the version goes on, ids stay seen."),
@@ -232,14 +234,14 @@ PROBLEM = {
 }
 
 
-def tag(path: str) -> str:
+def tag(method: str, path: str) -> str:
     """The group a route is listed under."""
     last = path.rpartition("/")[2]
     if path.endswith("/batch"):
         return "batches"
-    if last in ("predict", "feedback", "pending"):
+    if last in ("predict", "feedback", "pending") or (method, path) == ("PUT", "/models/{name}"):
         return "one row"
-    if last in ("reset", "snapshots", "restore", "state"):
+    if last in ("reset", "snapshots", "restore", "state") or method == "DELETE":
         return "state"
     return "models" if path.startswith("/models") else "service"
 

@@ -316,16 +316,15 @@ async def _batch_again(
 
 
 def _metrics(reply: Reply, labels: "list[Label] | Floats") -> dict[str, Any]:
-    """Metrics of the batch. Of one row, or where all had been sent before, they are what the answer itself says."""
-    if reply.statistics is not None:
-        return reply.statistics
+    """Metrics of the rows of the batch, by what each was told when it was learned."""
     scored = [row for row, loss in enumerate(reply.losses) if loss is not None]
     told, truth = [reply.predictions[row] for row in scored], [labels[row] for row in scored]
     if isinstance(labels, np.ndarray):
         return regression_batch(np.array(told, dtype=np.float64), np.array(truth, dtype=np.float64))
     places: dict[tuple[type, Any], int] = {(type(None), None): -1}
     true, said = ([places.setdefault((type(x), x), len(places) - 1) for x in labels] for labels in (truth, told))
-    return classification_batch(np.array(said, np.int64), np.array(true, np.int64), np.full(len(said), np.nan))
+    p_true = np.array([reply.p_true[row] for row in scored], np.float64)
+    return classification_batch(np.array(said, np.int64), np.array(true, np.int64), p_true)
 
 
 def _learnt_batch(ctx: Context, replica: Replica, reply: Reply, labels: "list[Label] | Floats") -> LearntBatch:

@@ -134,6 +134,7 @@ async def metrics(ctx: Context, request: Request) -> Response:
 
 async def reset(ctx: Context, request: Request) -> Response:
     """Back to the first state; the version goes on, ids stay seen."""
+    await bodies.nothing(request, ctx.engine.bounds.body_bytes_max)
     replica = await ctx.engine.replica(request.path_params["name"])
     return await _commit(ctx, replica, Reset())
 
@@ -159,6 +160,7 @@ def _snapshot(info: SnapshotInfo) -> SnapshotEntry:
 
 async def take_snapshot(ctx: Context, request: Request) -> Response:
     """Take a snapshot now."""
+    await bodies.nothing(request, ctx.engine.bounds.body_bytes_max)
     replica = await ctx.engine.replica(request.path_params["name"])
     return answer(_snapshot(await ctx.engine.snapshotter.take(replica)), 201)
 

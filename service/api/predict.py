@@ -17,7 +17,7 @@ from core.problems import Invalid
 from service.api import bodies, tables
 from service.api.context import Context, freshness
 from service.api.schemas import PredictColumns, Predicted, PredictedBatch, PredictRow
-from service.errors import NotFound, PendingFull
+from service.errors import PendingFull, no_model
 from service.runtime.intake import Intake
 from service.runtime.replica import THREAD_FLOPS, Replica
 from service.store import codec
@@ -119,7 +119,7 @@ async def _track(ctx: Context, replica: Replica, raw: Floats, prediction: Predic
     track = Track(replica.name, replica.incarnation, identity, blob, bounds.prediction_ttl_ms, bounds.pending_max)
     (outcome,) = await ctx.engine.pending.track_many([track])
     if outcome == "gone":
-        raise NotFound(f"there is no model {replica.name}")
+        raise no_model(replica.name)
     if outcome == "full":
         raise PendingFull(f"model {replica.name} has as many tracked predictions waiting as it may")
     if isinstance(outcome, Exception):

@@ -10,6 +10,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match, Route
 
 from core.problems import Conflict, Invalid, Problem
 from service.errors import (
@@ -19,6 +20,7 @@ from service.errors import (
     NotFound,
     NotJson,
     NotReached,
+    NotTable,
     OnepassError,
     TooLarge,
     TooManyRequests,
@@ -29,6 +31,7 @@ from service.errors import (
 
 STATUS: dict[type[Exception], int] = {
     NotJson: 400,
+    NotTable: 400,
     Unauthorized: 401,
     Forbidden: 403,
     NotFound: 404,
@@ -105,12 +108,19 @@ def install_handlers(app: Starlette) -> None:
     app.add_exception_handler(Exception, _crash)
 
 
-async def _http_problem(_: Request, error: Exception) -> Response:
+async def _http_problem(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     slug = {404: "no-route", 405: "no-method"}.get(status, "http")
     detail = {404: "there is no such route; see /docs", 405: "this route has no such method; see /docs"}.get(status)
-    headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+    headers = {"Allow": ", ".join(_methods(request))} if status == 405 else None
     return render(status, slug, detail or "the request cannot be served", headers=headers)
+
+
+def _methods(request: Request) -> list[str]:
+    """The methods that the path has, whichever route they are of."""
+    routes = [route for route in request.app.routes if isinstance(route, Route)]
+    fitting = [route for route in routes if route.matches(request.scope)[0] != Match.NONE]
+    return sorted({method for route in fitting for method in route.methods or ()})
 
 
 async def _crash(_: Request, error: Exception) -> Response:

@@ -54,27 +54,27 @@ class Route:
 
 
 ROUTES = (
-    Route("GET", "/healthz", health.alive, "public"),
-    Route("GET", "/readyz", health.ready, "public"),
-    Route("GET", "/metrics", health.metrics, "read"),
-    Route("GET", "/algorithms", models.algorithms, "read"),
     Route("PUT", "/models/{name}", models.create, "admin"),
-    Route("GET", "/models", models.listing, "read"),
-    Route("GET", "/models/{name}", models.show, "read"),
-    Route("DELETE", "/models/{name}", models.delete, "admin"),
-    Route("POST", "/models/{name}/predict", predict.predict_row, "read"),
     Route("POST", "/models/{name}/feedback", feedback.feedback_row, "learn"),
-    Route("POST", "/models/{name}/predict/batch", predict.predict_batch, "read"),
-    Route("POST", "/models/{name}/feedback/batch", feedback.feedback_batch, "learn"),
-    Route("GET", "/models/{name}/metrics", models.metrics, "read"),
-    Route("GET", "/models/{name}/weights", models.weights, "read"),
+    Route("POST", "/models/{name}/predict", predict.predict_row, "read"),
     Route("GET", "/models/{name}/pending", models.pending, "read"),
-    Route("POST", "/models/{name}/reset", models.reset, "admin"),
-    Route("GET", "/models/{name}/snapshots", models.snapshots, "read"),
+    Route("POST", "/models/{name}/feedback/batch", feedback.feedback_batch, "learn"),
+    Route("POST", "/models/{name}/predict/batch", predict.predict_batch, "read"),
+    Route("GET", "/models/{name}/metrics", models.metrics, "read"),
+    Route("GET", "/models/{name}", models.show, "read"),
+    Route("GET", "/models", models.listing, "read"),
+    Route("GET", "/models/{name}/weights", models.weights, "read"),
     Route("POST", "/models/{name}/snapshots", models.take_snapshot, "admin"),
+    Route("GET", "/models/{name}/snapshots", models.snapshots, "read"),
     Route("POST", "/models/{name}/restore", models.restore, "admin"),
     Route("GET", "/models/{name}/state", models.export_state, "read"),
     Route("PUT", "/models/{name}/state", models.import_state, "admin"),
+    Route("POST", "/models/{name}/reset", models.reset, "admin"),
+    Route("DELETE", "/models/{name}", models.delete, "admin"),
+    Route("GET", "/algorithms", models.algorithms, "read"),
+    Route("GET", "/healthz", health.alive, "public"),
+    Route("GET", "/readyz", health.ready, "public"),
+    Route("GET", "/metrics", health.metrics, "read"),
 )
 
 
@@ -126,7 +126,7 @@ def install(app: App) -> None:
             operation_id=route.handler.__module__.rpartition(".")[2] + "_" + route.handler.__name__,
             summary=describe.SUMMARY[route.id],
             description=describe.TEXT.get(route.id, ""),
-            tags=[describe.tag(route.path)],
+            tags=[describe.tag(route.method, route.path)],
         )
 
 

@@ -226,7 +226,7 @@ class FieldProblem(Struct):
 
 
 class ProblemDocument(Struct):
-    """An error (RFC 9457)."""
+    """An error (RFC 9457); a 504 also has the ``version`` that was reached."""
 
     type: str
     title: str
@@ -245,14 +245,18 @@ class Ready(Struct):
     checks: dict[str, bool | None]
 
 
-class FeatureEntry(Struct, rename={"minimum": "min", "maximum": "max"}, omit_defaults=True):
+class FeatureEntry(Struct, rename={"minimum": "min", "maximum": "max"}, omit_defaults=True, forbid_unknown_fields=True):
     """A declared feature."""
 
     name: Annotated[str, Meta(min_length=1, max_length=200)]
     type: Literal["numeric", "categorical"] = "numeric"
-    categories: list[Label] | None = None
-    minimum: float | None = None
-    maximum: float | None = None
+    categories: Annotated[
+        list[Label] | None, Meta(description="The values of a categorical feature; required there.")
+    ] = None
+    minimum: Annotated[float | None, Meta(description="Where values usually begin; others are taken as they are.")] = (
+        None
+    )
+    maximum: Annotated[float | None, Meta(description="Where values usually end.")] = None
 
 
 class ModelBody(Struct, forbid_unknown_fields=True, omit_defaults=True):

@@ -10,7 +10,7 @@ from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from core.problems import Invalid, Problem
-from service.errors import NotJson, TooLarge
+from service.errors import NotTable, TooLarge
 from service.runtime.intake import matrix
 
 
@@ -18,15 +18,15 @@ def csv_rows(body: bytes) -> tuple[list[str], list[list[str]]]:
     """Header and rows of a CSV body; blank lines are passed over.
 
     Raises:
-        NotJson: not UTF-8, or not CSV (400).
+        NotTable: not UTF-8, or not CSV (400).
         Invalid: no header.
     """
     try:
         lines = list(csv.reader(io.StringIO(body.decode("utf-8-sig"), newline=""), strict=True))
     except UnicodeDecodeError as error:
-        raise NotJson(f"the body is not UTF-8 (byte {error.start})") from None
+        raise NotTable(f"the body is not UTF-8 (byte {error.start})") from None
     except csv.Error as error:
-        raise NotJson(f"the body is not CSV: {error}") from None
+        raise NotTable(f"the body is not CSV: {error}") from None
     rows = [line for line in lines if line]
     if not rows:
         raise Invalid.of("body", "has no header line")
@@ -61,7 +61,7 @@ def npy(body: bytes, columns: int) -> NDArray[np.float64]:
     """An .npy body as a table of a given width; object arrays (which would need pickle) are refused.
 
     Raises:
-        NotJson: not an .npy file (400).
+        NotTable: not an .npy file (400).
         Invalid: another shape or type.
     """
     stream = io.BytesIO(body)
@@ -69,11 +69,11 @@ def npy(body: bytes, columns: int) -> NDArray[np.float64]:
         read_header = _NPY_HEADERS[npy_format.read_magic(stream)]
         shape, by_columns, kind = read_header(stream)
     except Exception as error:  # noqa: BLE001 - the reader raises whatever a broken header makes it trip over
-        raise NotJson(f"the body is not an .npy array: {type(error).__name__}") from None
+        raise NotTable(f"the body is not an .npy array: {type(error).__name__}") from None
     if kind.kind not in "fiu":
         raise Invalid.of("body", f"has type {kind.name}", "float64")
     if min(shape, default=0) < 0 or math.prod(shape) * kind.itemsize != len(body) - stream.tell():
-        raise NotJson("the body is not as long as its .npy header says")  # said before anything is allocated
+        raise NotTable("the body is not as long as its .npy header says")  # said before anything is allocated
     array = np.frombuffer(body, kind, math.prod(shape), stream.tell()).reshape(shape, order="F" if by_columns else "C")
     return matrix(array, columns)
 

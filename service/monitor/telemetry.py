@@ -81,7 +81,7 @@ class _Runtime(Collector):
             "models_loaded": ("Models in memory", len(loaded)),
             "models_bytes": ("Memory of the models, estimated", engine.hub.ledger.used),
             "queued": ("Requests waiting to be committed", sum(len(replica.queue) for replica in loaded)),
-            "store_up": ("Whether the store answers", int(engine.store_ok and not engine.pump.store_down)),
+            "store_up": ("Whether the store answers", int(engine.store_ok is True and not engine.pump.store_down)),
             "ready": ("Whether the service takes traffic", int(engine.ready()[0])),
         }
         for name, (text, value) in gauges.items():

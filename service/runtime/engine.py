@@ -1,7 +1,6 @@
 """The running service without its transport: the parts joined, started, watched over and stopped."""
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -107,7 +106,7 @@ class Engine:
         )
         self.durability = "unknown"
         self.eviction_ok: bool | None = None
-        self.store_ok = False
+        self.store_ok: bool | None = None
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._dead: set[str] = set()
 
@@ -115,8 +114,10 @@ class Engine:
 
     async def start(self) -> None:
         """Start the background tasks; a store that is down is waited for while requests get 503."""
-        with contextlib.suppress(StoreDown):
+        try:
             await self._look()
+        except StoreDown as error:
+            self._missed(error)
         for name, run in (("pump", self.pump.run), ("snapshots", self.snapshotter.run), ("store watch", self._watch)):
             self._tasks[name] = asyncio.get_running_loop().create_task(self._supervise(name, run), name=name)
 
@@ -151,17 +152,25 @@ class Engine:
             try:
                 await self._look()
             except StoreDown as error:
-                if self.store_ok:
-                    logger.warning("the store does not answer: %s", error.detail)
-                self.store_ok = False
+                self._missed(error)
             await asyncio.sleep(WATCH_S)
+
+    def _missed(self, error: StoreDown) -> None:
+        if self.store_ok is not False:
+            logger.warning("the store does not answer, feedback gets 503 until it does: %s", error.detail)
+        self.store_ok = False
 
     async def _look(self) -> None:
         connection = self.store.connection
         await connection.ping()
-        self.durability = await connection.durability()
-        self.eviction_ok = await connection.eviction_ok()
-        self.store_ok = True
+        durability, eviction_ok = await connection.durability(), await connection.eviction_ok()
+        if durability == "none" and self.durability != "none":
+            logger.warning("the store keeps nothing on disk: set 'appendonly yes', or its crash loses every model")
+        if eviction_ok is False and self.eviction_ok is not False:
+            logger.warning("the store may evict models when memory is short: set 'maxmemory-policy noeviction'")
+        if self.store_ok is False:
+            logger.info("the store answers; durability is %s", durability)
+        self.durability, self.eviction_ok, self.store_ok = durability, eviction_ok, True
 
     @property
     def lag(self) -> int:
@@ -171,7 +180,7 @@ class Engine:
     def ready(self) -> tuple[bool, dict[str, bool | None]]:
         """Whether the service takes traffic, and the checks behind it (None: cannot be known)."""
         checks: dict[str, bool | None] = {
-            "store": self.store_ok and not self.pump.store_down,
+            "store": self.store_ok is True and not self.pump.store_down,
             "tasks": bool(self._tasks) and not self._dead and not any(task.done() for task in self._tasks.values()),
             "eviction": self.eviction_ok,
         }

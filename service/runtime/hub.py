@@ -8,7 +8,7 @@ from collections import OrderedDict
 from core.config import Config
 from core.features import Schema
 from core.problems import Invalid
-from service.errors import Clash, ModelDown, NotFound
+from service.errors import Clash, ModelDown, no_model
 from service.runtime.recovery import Recovery, Store
 from service.runtime.replica import Ledger, Replica
 from service.runtime.stats import Stats
@@ -138,7 +138,7 @@ class Hub:
         deleted = await self._store.catalog.delete(name)
         self._drop(name)  # who asked for it meanwhile has loaded it once more
         if not deleted:
-            raise NotFound(f"there is no model {name}")
+            raise no_model(name)
 
     async def names(self, limit: int, after: str | None) -> tuple[list[str], str | None]:
         """A page of model names in order."""

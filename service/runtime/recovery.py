@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from core.config import Config
 from core.machine import Machine
-from service.errors import ModelDown, NotFound, OnepassError, StoreDown
+from service.errors import ModelDown, NotFound, OnepassError, StoreDown, no_model
 from service.runtime.replica import Replica
 from service.runtime.stats import Stats
 from service.store import codec
@@ -64,7 +64,7 @@ class Recovery:
         try:
             meta = await self._store.catalog.read(name)
             if meta is None:
-                raise NotFound(f"there is no model {name}")
+                raise no_model(name)
             replica = await self._recovered(meta)
         except OnepassError:
             raise
@@ -149,7 +149,7 @@ class Recovery:
                 replica.name, replica.incarnation, replica.version, replica.uid, self._read_bytes_max, ENTRIES_MAX
             )
             if more.code == "gone":
-                raise NotFound(f"there is no model {replica.name}")
+                raise no_model(replica.name)
             if more.code != "ok":
                 raise ModelDown(
                     f"model {replica.name}: no snapshot is whole and joins the log ({more.code} after version "

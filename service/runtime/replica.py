@@ -41,7 +41,7 @@ class Reply:
         predictions: a-priori predictions (or what was told), one per row; None where a row was refused earlier.
         losses: one per row.
         learned: False where the row could only be scored.
-        statistics: metrics of a batch, or None.
+        p_true: probability given to each true label, NaN where there was none; empty for regression.
         duplicates: how many rows had been sent before.
         whole: True when nothing was learned because all of it had been sent before.
     """
@@ -51,7 +51,7 @@ class Reply:
     predictions: Sequence[Any]
     losses: Sequence[float | None]
     learned: bool = True
-    statistics: dict[str, Any] | None = None
+    p_true: Sequence[float] = ()
     duplicates: int = 0
     whole: bool = False
 

@@ -1,8 +1,10 @@
 """From outcomes and remembered answers to what each waiting request is told."""
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
-from core.entry import Learned, Outcome, Refused
+from core.entry import Outcome, Refused
 from core.problems import Problem
 from service.errors import Clash, OnepassError
 from service.runtime.replica import Job, Reply
@@ -10,6 +12,8 @@ from service.store import codec
 from service.store.codec import Answer
 from service.store.log import Seen
 
+FIELDS = {"i:": "id", "p:": "prediction_id", "k:": "Idempotency-Key"}
+"""The field that an id came in, by the prefix it is remembered under."""
 OTHER = "an id has been sent before with another label or body; nothing was learned from this request"
 
 
@@ -24,12 +28,10 @@ def fresh(job: Job, version: int, outcome: Outcome, earlier: Sequence[tuple[int,
     """
     if isinstance(outcome, Refused):
         return Clash(outcome.detail)
-    answer = codec.whole_answer(version, outcome)
+    now = codec.whole_answer(version, outcome)
     if not earlier:
-        return Reply(version, answer.rows, answer.predictions, answer.losses, answer.learned, answer.statistics)
-    predictions, losses = _merged(len(job.segment.ids), answer, earlier)
-    statistics = outcome.statistics if isinstance(outcome, Learned) else None
-    return Reply(version, answer.rows, predictions, losses, answer.learned, statistics, len(earlier))
+        return Reply(version, now.rows, now.predictions, now.losses, now.learned, now.p_true)
+    return Reply(version, now.rows, *_merged(len(job.segment.ids), now, earlier), duplicates=len(earlier))
 
 
 def repeated(rows: int, earlier: Sequence[tuple[int, Answer]]) -> Reply | OnepassError:
@@ -39,40 +41,37 @@ def repeated(rows: int, earlier: Sequence[tuple[int, Answer]]) -> Reply | Onepas
     if all(answer.refusal is not None for _, answer in earlier):
         return Clash(first.refusal or "refused")
     if rows == 1:
-        return _again(first, len(first.predictions))
-    empty = Answer(codec.FORMAT, last.version, last.rows, [], [])
-    predictions, losses = _merged(rows, empty, earlier)
+        own = (first.predictions, first.losses, first.learned, first.p_true)
+        return Reply(first.version, first.rows, *own, duplicates=len(first.predictions), whole=True)
     learned = all(answer.learned for _, answer in earlier)
-    return Reply(last.version, last.rows, predictions, losses, learned, None, rows, whole=True)
+    nothing = Answer(codec.FORMAT, last.version, last.rows, [], [], learned)
+    return Reply(last.version, last.rows, *_merged(rows, nothing, earlier), duplicates=rows, whole=True)
 
 
-def _again(first: Answer, rows: int) -> Reply:
-    return Reply(
-        first.version, first.rows, first.predictions, first.losses, first.learned, first.statistics, rows, whole=True
-    )
-
-
-def _merged(rows: int, now: Answer, earlier: Sequence[tuple[int, Answer]]) -> tuple[list[object], list[float | None]]:
-    """Predictions and losses in row order, from now and from before."""
+def _merged(
+    rows: int, now: Answer, earlier: Sequence[tuple[int, Answer]]
+) -> tuple[list[Any], list[float | None], bool, list[float]]:
+    """Predictions, losses, whether learned, and probabilities in row order, from now and from before."""
     before = dict(earlier)
-    fresh_rows = iter(zip(now.predictions, now.losses, strict=True))
-    predictions: list[object] = []
-    losses: list[float | None] = []
+    fresh_rows = iter(zip(now.predictions, now.losses, _probabilities(now), strict=True))
+    told: list[tuple[Any, float | None, float]] = []
     for row in range(rows):
         if row not in before:
-            prediction, loss = next(fresh_rows)
+            told.append(next(fresh_rows))
         elif before[row].refusal is not None:
-            prediction, loss = None, None
+            told.append((None, None, math.nan))
         else:
-            prediction, loss = before[row].predictions[0], before[row].losses[0]
-        predictions.append(prediction)
-        losses.append(loss)
-    return predictions, losses
+            told.append((before[row].predictions[0], before[row].losses[0], _probabilities(before[row])[0]))
+    return [one[0] for one in told], [one[1] for one in told], now.learned, [one[2] for one in told]
+
+
+def _probabilities(answer: Answer) -> list[float]:
+    return answer.p_true or [math.nan] * len(answer.predictions)
 
 
 def mismatch(job: Job, row: int, seen: Seen) -> Clash | None:
     """The error for an id that comes back with another label (or body), or None where it is the same."""
     if seen.digest == job.sent.digests[row]:
         return None
-    field = f"ids[{row}]" if len(job.sent.ids) > 1 else "id"
+    field = f"ids[{row}]" if len(job.sent.ids) > 1 else FIELDS.get(job.sent.ids[0][:2], "id")
     return Clash(OTHER, [Problem(field, "has been sent before with another label or body")])

@@ -3,7 +3,7 @@
     rows     ["rows", 1, space, schema names | nil, n, X float64 (n, F), labels [...] | float64, discounts, told, ids]
     reset    ["reset", 1, ids]
     restore  ["restore", 1, state, source, ids]
-    answer   [1, version, rows, predictions, losses float64, learned, statistics | nil, refusal | nil]
+    answer   [1, version, rows, predictions, losses, learned, probabilities of the true labels, refusal | nil]
 
 Arrays are little-endian float64 in C order. A record with another version number is refused, never guessed at.
 """
@@ -55,7 +55,7 @@ class Answer(msgspec.Struct, array_like=True, frozen=True):
         predictions: one per row.
         losses: one per row.
         learned: False where the row could only be scored.
-        statistics: metrics of a batch.
+        p_true: probability given to each true label, NaN where there was none; empty for regression.
         refusal: why it was refused (409), or None.
     """
 
@@ -65,7 +65,7 @@ class Answer(msgspec.Struct, array_like=True, frozen=True):
     predictions: list[str | int | bool | float | None]
     losses: list[float]
     learned: bool = True
-    statistics: dict[str, Any] | None = None
+    p_true: list[float] = []
     refusal: str | None = None
 
 
@@ -180,12 +180,13 @@ def whole_answer(version: int, outcome: Outcome) -> Answer:
     if isinstance(outcome, Replaced):
         return Answer(FORMAT, version, outcome.rows, [], [])
     losses: list[float] = outcome.losses.tolist()
-    return Answer(FORMAT, version, outcome.rows, outcome.predictions, losses, outcome.learned, outcome.statistics)
+    return Answer(FORMAT, version, outcome.rows, outcome.predictions, losses, outcome.learned, list(outcome.p_true))
 
 
 def _row_answer(version: int, outcome: Learned, at: int) -> Answer:
     loss = float(outcome.losses[at])
-    return Answer(FORMAT, version, outcome.rows, [outcome.predictions[at]], [loss], outcome.learned)
+    p_true = [outcome.p_true[at]] if outcome.p_true else []
+    return Answer(FORMAT, version, outcome.rows, [outcome.predictions[at]], [loss], outcome.learned, p_true)
 
 
 def encode_answer(answer: Answer) -> bytes:

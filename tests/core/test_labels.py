@@ -161,7 +161,6 @@ def test_a_long_list_of_problems_is_cut():
         (1, "1.0"),
         (1000, "1e3"),
         (9007199254740993, "9007199254740993"),
-        ("", ""),
         ("nan", "nan"),
         ("inf", "inf"),
         ("1_000", "1_000"),
@@ -175,7 +174,7 @@ def test_a_cell_is_a_number_where_it_looks_like_one(label, cell):
     assert typed([label]) == typed([from_text(cell, None, "label")])
 
 
-@pytest.mark.parametrize("cell", ["0.5", "1e300", "1e999", "9" * 19, "9" * 201, "9" * 10_000, "a" * 201])
+@pytest.mark.parametrize("cell", ["", "0.5", "1e300", "1e999", "9" * 19, "9" * 201, "9" * 10_000, "a" * 201])
 def test_a_cell_that_is_no_label_is_refused(cell):
     """Fractions and what is too large or too long are no labels."""
     with pytest.raises(Invalid):

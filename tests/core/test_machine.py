@@ -129,7 +129,7 @@ def test_a_new_class_in_the_middle_of_a_block_is_tested_without_itself():
     assert [1.0, 0.0, 1.0] == outcome.losses[:3].tolist()
     assert "w" not in outcome.predictions
     assert ["u", "v", "w"] == model.labels.labels
-    assert 5 == outcome.statistics["rows"]
+    assert 5 == len(outcome.p_true)
 
 
 def test_declared_labels_score_only_once_they_are_seen():

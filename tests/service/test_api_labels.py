@@ -136,17 +136,25 @@ async def test_cells_match_declared_labels_by_their_text(api, declared, cells, e
 
 
 async def test_undeclared_cells_are_numbers_where_they_look_like_numbers(api):
-    """And texts where they do not: "false" is a text, an empty cell the label ""."""
+    """And texts where they do not: "false" is a text; an empty cell is missing, unless "" is declared."""
     path = await api.new(labels=None)
-    cells = ["12", "-3", "1.0", "1e3", "false", "", "x1", "0x10", "1_0", "nan", " 5"]
+    cells = ["12", "-3", "1.0", "1e3", "false", "x1", "0x10", "1_0", "nan", " 5"]
     await api.post(f"{path}/feedback/batch?label=y", content=table(cells), headers=CSV)
-    expected = [12, -3, 1, 1000, "false", "", "x1", "0x10", "1_0", "nan", " 5"]
+    expected = [12, -3, 1, 1000, "false", "x1", "0x10", "1_0", "nan", " 5"]
     assert same(expected, (await api.get(path))["info"]["labels"])
 
 
 @pytest.mark.parametrize(
     ("declared", "cell"),
-    [(["UP", "DOWN"], "up"), ([0, 1], "2"), ([0, 1], "false"), (["a", "b"], ""), (None, "1.5"), (None, "1e400")],
+    [
+        (["UP", "DOWN"], "up"),
+        ([0, 1], "2"),
+        ([0, 1], "false"),
+        (["a", "b"], ""),
+        (None, ""),
+        (None, "1.5"),
+        (None, "1e400"),
+    ],
 )
 async def test_cells_that_are_no_label_are_named(api, declared, cell):
     """By row and by the name of their column."""

@@ -158,3 +158,24 @@ def test_ctrl_c_ends_serve_without_a_word_of_python(tmp_path: Path) -> None:
         _, said = child.communicate(timeout=60)
     assert 0 == child.returncode
     assert b"Traceback" not in said
+
+
+def test_a_start_that_cannot_be_says_why_in_one_line(tmp_path: Path) -> None:
+    """A second service on the same data: the directory is named, and there is no traceback; the first goes on."""
+    with serving(tmp_path) as (_, url):
+        assert httpx.get(f"{url}/readyz", timeout=60).json()["ready"]
+        with serving(tmp_path) as (second, _):
+            _, said = second.communicate(timeout=60)
+        assert 0 != second.returncode
+        assert b"ONEPASS_DATA_DIR" in said
+        assert b"Traceback" not in said
+        assert httpx.get(f"{url}/readyz", timeout=60).json()["ready"]
+
+
+def test_a_misspelt_setting_is_warned_of(tmp_path: Path) -> None:
+    """A variable that looks like a setting and is none is named in the log."""
+    with serving(tmp_path, "--until-eof", ONEPASS_DURABILTY="always") as (child, url):
+        assert httpx.get(f"{url}/healthz", timeout=60).json() == {"alive": True}
+        child.stdin.close()
+        child.stdin = None
+        assert b"ONEPASS_DURABILTY is not a setting" in child.communicate(timeout=60)[1]
