@@ -26,7 +26,7 @@ from service.store.log import Append, Appended, Log, SegmentIn
 logger = logging.getLogger(__name__)
 
 RECORD_S = 0.02
-"""How long answers wait for an append to go with, before they are sent by themselves."""
+"""How long answers are gathered before they are sent, with the next append or by themselves."""
 PROBE_S = 0.2
 """How often a store that is down is asked whether it is back."""
 BACKOFF_S = 0.02
@@ -183,9 +183,7 @@ class Pump:
         works = self._take()
         if not works and not self._due:
             return False
-        self._due = False
-        answered = [(replica, self._fresh(replica)) for replica in [*self._unrecorded]]
-        self._unrecorded.clear()
+        answered = self._answers_due()
         if not works and not answered:
             return False
         self._flying = works
@@ -208,6 +206,14 @@ class Pump:
         if any(isinstance(result, StoreDown) and result.__cause__ is None for result in [*results, *unrecorded]):
             await asyncio.sleep(BACKOFF_S)
         return True
+
+    def _answers_due(self) -> list[tuple[Replica, list[tuple[str, int, bytes]]]]:
+        """The answers to record, some milliseconds' worth at once; until then a retry is answered from memory."""
+        if not self._due:
+            return []
+        self._due = False
+        waiting, self._unrecorded = self._unrecorded, {}
+        return [(replica, self._fresh(replica)) for replica in waiting]
 
     def _fresh(self, replica: Replica) -> list[tuple[str, int, bytes]]:
         return [(identity, *replica.answers[identity]) for identity in replica.fresh if identity in replica.answers]
@@ -325,7 +331,7 @@ class Pump:
             self._mark(replica)
 
     def _note(self, replica: Replica) -> None:
-        """Answers that are not in the store yet go with the next append, or by themselves when none comes soon."""
+        """Answers that are not in the store yet go there soon."""
         if replica.fresh:
             self._remember(replica)
 
