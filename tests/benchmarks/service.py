@@ -41,8 +41,8 @@ class Cell(NamedTuple):
 
     @property
     def held(self) -> bool:
-        """Whether the ratio to the echo is a target."""
-        return self.kind == "feedback" and self.connections == 16 and self.durability == "everysec"
+        """Whether the ratio to the echo is a target; ids are work that no echo does, and are reported beside it."""
+        return self.kind == "feedback" and self.connections == 16 and self.durability == "everysec" and not self.ids
 
     @property
     def model(self) -> str:
@@ -201,8 +201,7 @@ def missed(found: dict[Cell, Found], single_rate: float) -> Iterable[str]:
     for cell in SINGLE[16]:
         share = median(found[cell].to_echo)
         if cell.held and share < ECHO_SHARE_MIN:
-            with_ids = "with" if cell.ids else "without"
-            yield f"single rows {with_ids} ids at 16 connections: {share:.2f} of the echo, target {ECHO_SHARE_MIN}"
+            yield f"single rows at 16 connections: {share:.2f} of the echo, target {ECHO_SHARE_MIN}"
     factor = found[OTHERS[0]].median("rate") * rows.BATCH_ROWS / single_rate
     if factor < BATCH_FACTOR_MIN:
         yield f"JSON batches: {factor:.1f} times single rows, target {BATCH_FACTOR_MIN:g}"
