@@ -17,6 +17,7 @@
         ├── QueueFull        the model's queue is at its bound
         ├── IdsFull          the model remembers as many ids as it may
         ├── PendingFull      the model has as many tracked predictions waiting as it may
+        ├── Busy             one at a time of what it asks for, and others wait
         └── StoreDown        the store did not answer, or answered that it cannot
 
 Only api/problems.py knows which HTTP status each becomes; only store/ raises StoreDown.
@@ -118,6 +119,10 @@ class IdsFull(Unavailable):
 
 class PendingFull(Unavailable):
     """The model has as many tracked predictions waiting as it may."""
+
+
+class Busy(Unavailable):
+    """One at a time of what it asks for, and others waited as long as they may."""
 
 
 class StoreDown(Unavailable):

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from core.problems import Invalid
-from service.api import describe, feedback, health, models, predict
+from service.api import describe, feedback, health, models, predict, weights
 from service.api.context import NAME, Context, known_queries
 from service.api.problems import disconnected, problem, status_of
 from service.errors import NotFound, Unavailable
@@ -67,7 +67,7 @@ ROUTES = (
     Route("POST", "/models/{name}/predict/batch", predict.predict_batch, "read"),
     Route("POST", "/models/{name}/feedback/batch", feedback.feedback_batch, "learn"),
     Route("GET", "/models/{name}/metrics", models.metrics, "read"),
-    Route("GET", "/models/{name}/weights", models.weights, "read"),
+    Route("GET", "/models/{name}/weights", weights.weights, "read"),
     Route("GET", "/models/{name}/pending", models.pending, "read"),
     Route("POST", "/models/{name}/reset", models.reset, "admin"),
     Route("GET", "/models/{name}/snapshots", models.snapshots, "read"),
