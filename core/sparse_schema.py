@@ -32,6 +32,7 @@ WORK_MAX: dict[Kind, float] = {"sign": 2e9, "gaussian": 1e8}
 """Most names times d in one request: about half a second, and one and a half."""
 _NAME = f"1 to {NAME_MAX} printable characters"
 _VALUE = "a finite number; a name left out is 0"
+_PAIR, _QUERY = ("is no name with a value", "name:value"), ("is a qid; rankings are not learned", "name:value")
 _CHUNK = 1000
 _CELLS = NumberCells()
 _Place = Callable[[int, int, str], str]
@@ -107,9 +108,14 @@ class SparseSchema:
         cells = [[cell.rpartition(":") for cell in line.cells] for line in lines]
         names = [[name for name, _, _ in row] for row in cells]
         texts = [[text for _, _, text in row] for row in cells]
-        queries = [line.place(0) for line, row in zip(lines, names, strict=True) if row and row[0] == "qid"]
-        if queries:
-            raise Invalid(*(Problem(place, "is a qid; rankings are not learned") for place in queries[:PROBLEMS_MAX]))
+        problems = [
+            Problem(line.place(at), *(_PAIR if colon == "" else _QUERY))
+            for line, row in zip(lines, cells, strict=True)
+            for at, (name, colon, _) in enumerate(row)
+            if colon == "" or (at == 0 and name == "qid")
+        ]
+        if problems:
+            raise Invalid(*problems[:PROBLEMS_MAX])
         place: _Place = lambda row, at, _part: lines[row].place(at)  # noqa: E731
         return self._projected(_Rows(names, texts, place, texts=True), field)
 

@@ -71,13 +71,14 @@ TEXT = {
     ),
     "POST /models/{name}/feedback/batch": (
         "Also `text/csv` with a header (name the columns: `?label=`, `?id=`, `?discount=`) and `application/x-npy`"
-        " (float64, columns in schema order, label last). `metrics` are those of this batch. Models of named sparse rows "
+        " (float64, columns in schema order, label last). `metrics` are those of this batch. Models of sparse rows "
         'take `{"rows": [{"names": [...], "values": [...]}], "labels": [...]}` and `text/x-svmlight` '
         "(`label name:value ...`)."
     ),
     "POST /models/{name}/predict/batch": (
-        "Also `text/csv` with a header and `application/x-npy` (float64, columns in schema order). Models of named "
-        'sparse rows take `{"rows": [{"names": [...], "values": [...]}]}` and `text/x-svmlight` (labels are passed over).'
+        "Also `text/csv` with a header and `application/x-npy` (float64, columns in schema order). Models of "
+        'sparse rows take `{"rows": [{"names": [...], "values": [...]}]}` and `text/x-svmlight`, whose labels '
+        "do not count."
     ),
     "GET /models/{name}/metrics": (
         "Every prediction is made before its row is learned. `no_change` repeats the last label, `majority` says "
