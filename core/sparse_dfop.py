@@ -19,6 +19,15 @@ this many explain the model is told afterwards, by the *residual* |M w - v| / |v
 RESIDUAL_MAX that is no recovery and is refused: the model's weights are not that sparse, or live on other names.
 (With more than d names M x = v itself always has a solution, so it says nothing.)
 
+**What w means.** v answers psi'v = x'M'M w, so where rows excite the names S only, v becomes M_S (M_S'M_S)^-1 w_S and
+RECOVER finds (M_S'M_S)^-1 w_S: the right names, with weights that are off by about sqrt(s/d). Section 6.2 run literally
+(tests/benchmarks/high_dimension.py: s = 10, d = 100, D = 1000) finds all ten names in every stage and predicts as
+well as DFOP over all 1000 columns, while the tracking error stays at a fifth to a third of |w|.
+
+**How well it predicts.** a9a of Table 3, ten subsets, d = 100 for 123 names: .8303 at the paper's rate 2e-3 (paper:
+.830; full DFOP: .8309), .8432 with "auto" (full: .8438). On w8a (300 names, 97.0 % majority) the projection costs more:
+balanced accuracy .52 at d = 100, .67 at d = 200, .76 for full DFOP.
+
 Source: Zhao, Wang, Xie, Guo, Zhou: Distribution-Free One-Pass Learning, IEEE TKDE 33(3), 2021: Algorithm 2,
 Definitions 1 and 2, Theorem 2 (s <= C1 d / log(D/s)).
 

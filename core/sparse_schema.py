@@ -13,12 +13,12 @@ it is done again *with care*, which names what is wrong.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from core.cells import NumberCells, Unfit, texts_at_once, values_at_once
+from core.cells import NUMBERS, NumberCells, Unfit, texts_at_once
 from core.declaration import NAME_MAX, Feature
 from core.labels import PROBLEMS_MAX
 from core.model import Floats
@@ -132,8 +132,7 @@ class SparseSchema:
         numbers = _numbers_at_once(rows) if _sound(rows, names) else None
         if numbers is None:
             numbers = _with_care(rows)
-        starts = np.zeros(len(counts) + 1, np.int64)
-        np.cumsum(counts, out=starts[1:])
+        starts = np.array([*accumulate(counts, initial=0)], dtype=np.int64)
         return self.projection.project(text_of(names), numbers, starts)
 
     def contributions(self, values: Mapping[str, float], weights: Floats) -> dict[str, float]:
@@ -178,19 +177,31 @@ def check_names(names: Sequence[str], field: str) -> None:
         _with_care(rows)
 
 
-def _sound(rows: _Rows, names: Sequence[str]) -> bool:
+def _sound(rows: _Rows, names: Sequence[Any]) -> bool:
     """Whether all names are such, and none is there twice in its row."""
-    if not {str}.issuperset(map(type, names)) or any(len(set(row)) != len(row) for row in rows.names):
+    for row in rows.names:
+        own = set(row)
+        if len(own) != len(row) or "" in own:
+            return False
+    try:
+        return "".join(names).isprintable() and max(map(len, names), default=0) <= NAME_MAX
+    except TypeError:  # one is no text
         return False
-    lengths = [*map(len, names)]
-    return not names or (min(lengths) > 0 and max(lengths) <= NAME_MAX and "".join(names).isprintable())
 
 
 def _numbers_at_once(rows: _Rows) -> Floats | None:
     """All values (m,), or None where one needs care."""
     values = list(chain.from_iterable(rows.values))
-    found = (texts_at_once if rows.texts else values_at_once)([values], len(values), missing_allowed=False)
-    return None if found is None else found[0]
+    if rows.texts:
+        found = texts_at_once([values], len(values), missing_allowed=False)
+        return None if found is None else found[0]
+    if not NUMBERS.issuperset(map(type, values)):
+        return None
+    try:
+        numbers = np.array(values, dtype=np.float64)
+    except OverflowError:
+        return None
+    return numbers if np.isfinite(numbers).all() else None
 
 
 def _with_care(rows: _Rows) -> Floats:

@@ -86,8 +86,8 @@ TEXT = {
     ),
     "GET /models/{name}/weights": (
         "`names` picks columns, `sparsity` the largest of each output. Of a model of named sparse rows the weights are "
-        "recovered from those of their projection over the `names` given (required); `residual` is the share of the "
-        "model that they leave unexplained. What cannot be recovered is 422."
+        "recovered from those of their projection over the `names` given (required; a URL holds 64 KB); `residual` "
+        "is the share of the model that they leave unexplained. What cannot be recovered is 422."
     ),
     "POST /models/{name}/reset": ("Rows and metrics start at 0; the version goes on, ids stay seen."),
     "POST /models/{name}/restore": ("An entry that embeds the state: the version goes on."),
