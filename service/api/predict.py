@@ -49,7 +49,7 @@ async def predict_row(ctx: Context, request: Request) -> Response:
     if ask.track:
         answer.prediction_id = await _track(ctx, replica, raw, prediction, answer.version)
     if ask.explain:
-        answer.explanation = _explain(replica.machine, ask.features, raw, prediction)
+        answer.explanation = await _explain(replica.machine, ask.features, raw, prediction, size)
     return Response(_encode(answer), media_type=bodies.JSON)
 
 
@@ -151,7 +151,9 @@ async def _track(ctx: Context, replica: Replica, raw: Floats, prediction: Predic
     return identity
 
 
-def _explain(machine: Machine, values: dict[str, Any], raw: Floats, prediction: Prediction) -> dict[str, Any]:
+async def _explain(
+    machine: Machine, values: dict[str, Any], raw: Floats, prediction: Prediction, size: int
+) -> dict[str, Any]:
     """What each encoded column, or each name of a sparse row, contributed to the score behind the prediction.
 
     Raises:
@@ -163,13 +165,14 @@ def _explain(machine: Machine, values: dict[str, Any], raw: Floats, prediction: 
     output = 0 if machine.config.task == "regression" else int(prediction.value[0])
     if output < 0:
         return {"bias": 0.0, "contributions": {}}
-    if isinstance(machine.schema, SparseSchema):
-        contributions = machine.schema.contributions(values, weights.coefficients[output])
-    else:
-        with np.errstate(over="ignore"):
-            parts = np.clip(weights.coefficients[output] * machine.encoder.encode(raw)[0], -1e300, 1e300)
-        contributions = dict(zip(machine.schema.columns, parts.tolist(), strict=True))
-    explained: dict[str, Any] = {"bias": float(weights.bias[output]), "contributions": contributions}
+    explained: dict[str, Any] = {"bias": float(weights.bias[output]), "contributions": {}}
     if machine.config.task == "classification":
         explained["class"] = key(machine.labels.labels[output])
+    w = weights.coefficients[output]
+    if isinstance(machine.schema, SparseSchema):
+        explained["contributions"] = await tables.aside(size, machine.schema.contributions, values, w)
+    else:
+        with np.errstate(over="ignore"):
+            parts = np.clip(w * machine.encoder.encode(raw)[0], -1e300, 1e300)
+        explained["contributions"] = dict(zip(machine.schema.columns, parts.tolist(), strict=True))
     return explained

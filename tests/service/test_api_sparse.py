@@ -150,7 +150,8 @@ async def test_a_large_body_is_read_in_a_thread(api):
     ]
     assert whole["predictions"] == text["predictions"] == [told for part in parts for told in part["predictions"]]
     wide = {"features": {f"name {at}": at for at in range(20_000)}}
-    assert (await api.post(f"{paths[0]}/predict", wide))["prediction"] in ("spam", "ham")
+    told = await api.post(f"{paths[0]}/predict", {**wide, "explain": True})
+    assert (20_000, told["prediction"]) == (len(told["explanation"]["contributions"]), told["explanation"]["class"])
 
 
 async def test_the_documented_examples_work(api):
