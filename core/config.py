@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from core.catalog import find
 from core.entry import Label
-from core.features import Feature, parse_features
+from core.features import Feature, Schema, Space, SparseSchema, parse_features
 from core.labels import parse_declared
 from core.model import Algorithm, Spec, Task
 from core.problems import Invalid
@@ -60,6 +60,8 @@ class Config:
         entry = find(_text(raw, "algorithm"))
         task = _task(raw.get("task"), entry)
         features, labels = raw.get("features"), raw.get("labels")
+        if entry.sparse:
+            _refuse_dense(entry, features, raw.get("missing", "error"))
         return cls(
             algorithm=entry.id,
             task=task,
@@ -91,6 +93,13 @@ class Config:
     def entry(self) -> Algorithm:
         """The algorithm's entry in the catalogue."""
         return find(self.algorithm)
+
+    @property
+    def space(self) -> Space | None:
+        """How rows are read, as far as the configuration says; None: the first feedback row fixes the features."""
+        if self.entry.sparse:
+            return SparseSchema(self.seed, self.params["compressed_dim"], self.params["projection"])
+        return None if self.features is None else Schema(self.features)
 
     def spec(self, dimension: int) -> Spec:
         """What the learner is built from, for a number of encoded columns."""
@@ -130,6 +139,16 @@ def _labels(value: object, task: Task, bound: int) -> tuple[Label, ...]:
     if task == "regression":
         raise Invalid.of("labels", "go with classification only; a regression model's labels are numbers")
     return parse_declared(value, bound=bound)
+
+
+def _refuse_dense(entry: Algorithm, features: object, missing: object) -> None:
+    """A model of sparse rows takes every name, and none is ever missing."""
+    if features is not None:
+        raise Invalid.of(
+            "features", f"are not declared for {entry.id}: its rows may hold any names at any time", "null"
+        )
+    if missing != "error":
+        raise Invalid.of("missing", f"has no meaning for {entry.id}: a name that is absent is 0", ["error"])
 
 
 def _missing(value: object) -> Missing:

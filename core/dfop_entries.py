@@ -1,4 +1,4 @@
-"""What the catalogue lists of the DFOP family: ``dfop``, ``gdfop`` and ``rls``, their parameters and their costs."""
+"""What the catalogue lists of the DFOP family: ``dfop``, ``gdfop``, ``rls`` and ``sparse_dfop``; parameters, costs."""
 
 import math
 from dataclasses import replace
@@ -78,6 +78,29 @@ _VARIANCE = Param(
     exclusive_minimum=True,
 )
 _BIAS = Param("bias", "boolean", True, "Whether a constant column is added to the features.")
+_COMPRESSED_DIM = Param(
+    "compressed_dim",
+    "integer",
+    100,
+    "d, the columns that the names of a row are projected onto (Algorithm 2); a row costs d^2, however many names.",
+    minimum=1,
+    maximum=10_000,
+)
+_PROJECTION = Param(
+    "projection",
+    "choice",
+    "sign",
+    "Entries of M: signs +-1/sqrt(d), or the paper's Gaussian, which costs some hundred times as much per name.",
+    choices=("sign", "gaussian"),
+)
+_SPARSITY = Param(
+    "sparsity",
+    "integer",
+    10,
+    "s, how many weights RECOVER keeps per output where the request says nothing (Definition 2).",
+    minimum=1,
+    maximum=10_000,
+)
 
 ENTRIES = (
     Algorithm(
@@ -116,5 +139,18 @@ ENTRIES = (
         state_bytes=state_bytes,
         row_cost=row_cost,
         class_bound=CLASS_BOUND,
+    ),
+    Algorithm(
+        id="sparse_dfop",
+        tasks=("classification", "regression"),
+        summary="DFOP on a random projection: rows of any number of named features, of which most are absent.",
+        paper=f"{_PAPER}, Algorithm 2",
+        equation="DFOP on psi = M x, M d x D hashed from the names; RECOVER: argmin |x|_1 s.t. M x = v, the s largest",
+        params=(_RATE_OR_AUTO, _VARIANCE, _BIAS, _COMPRESSED_DIM, _PROJECTION, _SPARSITY),
+        build=build,
+        state_bytes=state_bytes,
+        row_cost=row_cost,
+        class_bound=CLASS_BOUND,
+        sparse=True,
     ),
 )

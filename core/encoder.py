@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from core.model import Floats, Header, Ints
 from core.schema import Schema
+from core.sparse_schema import SparseSchema
 
 Missing = Literal["error", "zero", "mean"]
 
@@ -83,7 +84,7 @@ class Encoder:
         missing: what becomes of missing values.
     """
 
-    def __init__(self, schema: Schema, missing: Missing) -> None:
+    def __init__(self, schema: Schema | SparseSchema, missing: Missing) -> None:
         self.schema = schema
         self.missing = missing
         self._starts = np.cumsum([0, *(feature.width for feature in schema.features)], dtype=np.int64)

@@ -1,10 +1,30 @@
 """Features: declared by clients (``declaration``), read (``schema``, ``cells``), encoded (``encoder``).
 
-This is the one door to those four: other parts import from here.
+Or not declared at all: named sparse rows (``sparse_schema``), as lists or SVMlight text (``svmlight``), projected while
+they are read (``projection``). This is the one door to those: other parts import from here.
 """
 
 from core.declaration import CATEGORIES_MAX, COLUMNS_MAX, NAME_MAX, Feature, parse_features
 from core.encoder import Encoder, Missing
 from core.schema import Schema
+from core.sparse_schema import SparseSchema, check_names
+from core.svmlight import Line, read_lines
 
-__all__ = ["CATEGORIES_MAX", "COLUMNS_MAX", "NAME_MAX", "Encoder", "Feature", "Missing", "Schema", "parse_features"]
+Space = Schema | SparseSchema
+"""How a model reads its rows."""
+
+__all__ = [
+    "CATEGORIES_MAX",
+    "COLUMNS_MAX",
+    "NAME_MAX",
+    "Encoder",
+    "Feature",
+    "Line",
+    "Missing",
+    "Schema",
+    "Space",
+    "SparseSchema",
+    "check_names",
+    "parse_features",
+    "read_lines",
+]

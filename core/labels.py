@@ -7,7 +7,7 @@ there 0 and "0" look alike: two labels that show under one key *clash*, and a la
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import repeat
 from typing import Any
 
@@ -188,8 +188,8 @@ def from_text(cell: str, declared: tuple[Label, ...] | None, field: str) -> Labe
     return _TextReader(declared).read(cell, field)
 
 
-def from_texts(cells: Sequence[str], declared: tuple[Label, ...] | None, column: str = "label") -> list[Label]:
-    """The labels of a CSV column; like ``from_text``, with the cells named ``row 3, column class``, rows from 1.
+def from_texts(cells: Sequence[str], declared: tuple[Label, ...] | None, place: Callable[[int], str]) -> list[Label]:
+    """The labels of a column of texts; like ``from_text``, with the cells named as ``place`` does by their number.
 
     Raises:
         Invalid: naming the first cells that are refused.
@@ -199,7 +199,7 @@ def from_texts(cells: Sequence[str], declared: tuple[Label, ...] | None, column:
     problems: list[Problem] = []
     for i, cell in enumerate(cells):
         try:
-            labels.append(reader.read(cell, f"row {i + 1}, column {column}"))
+            labels.append(reader.read(cell, place(i)))
         except Invalid as refused:
             problems.extend(refused.problems)
             if len(problems) >= PROBLEMS_MAX:

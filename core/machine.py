@@ -4,8 +4,7 @@
 
 ``apply`` sees no clock, no ambient randomness and no I/O. Segments of an entry are applied in order. Neighbouring
 row segments that need no special care are learned as one block. That depends on the entry and the state only, so
-every replica does the same; and a block is its rows, bit for bit for most learners, to round-off for the wide ones that
-say so.
+every replica does the same; and a block is its rows, bit for bit for most learners, to round-off for the wide ones.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from core.config import Config
 from core.entry import Entry, Label, Learned, Outcome, Refused, Replaced, Reset, Restore, Rows, Segment, Told
-from core.features import Encoder, Feature, Schema, parse_features
+from core.features import Encoder, Feature, Schema, Space, parse_features
 from core.labels import LabelSet
 from core.model import Floats, Header, Learner, Prediction, Weights
 from core.prequential import ClassificationMetrics, RegressionMetrics
@@ -45,18 +44,18 @@ class Machine:
     def _first_state(self) -> None:
         self.rows = 0
         self.labels = LabelSet()
-        self.schema: Schema | None = None
+        self.schema: Space | None = None
         self.encoder: Encoder | None = None
         self.learner: Learner | None = None
         classify = self.config.task == "classification"
         self.metrics: ClassificationMetrics | RegressionMetrics = (
             ClassificationMetrics() if classify else RegressionMetrics()
         )
-        if self.config.features is not None:
-            self._fix_space(self.config.features)
+        if (space := self.config.space) is not None:
+            self._fix_space(space)
 
-    def _fix_space(self, features: Sequence[Feature]) -> None:
-        self.schema = Schema(tuple(features))
+    def _fix_space(self, schema: Space) -> None:
+        self.schema = schema
         self.encoder = Encoder(self.schema, self.config.missing)
         self.learner = self.config.entry.build(self.config.spec(self.schema.width))
 
@@ -179,7 +178,7 @@ class Machine:
             if refused is not None:
                 return refused
         if self.schema is None:
-            self._fix_space(schema.features)
+            self._fix_space(schema)
         return None
 
     def _admit_labels(self, labels: Sequence[Any]) -> Refused | None:
@@ -198,7 +197,7 @@ class Machine:
     # ---------------------------------------------------------------- test, then train
 
     def _learn(self, raw: Floats, labels: Any, discounts: Floats | None, told: list[Told | None] | None) -> Scored:
-        if self.schema is None or raw.shape != (len(labels), len(self.schema.features)):
+        if self.schema is None or raw.shape != (len(labels), self.schema.raw_width):
             raise ValueError(f"rows of shape {raw.shape} with {len(labels)} labels are not of this feature space")
         if self.config.task == "regression":
             truth = np.asarray(labels, dtype=np.float64)
@@ -326,7 +325,7 @@ class Machine:
 
     @classmethod
     def from_bytes(
-        cls, data: bytes, admit: Callable[[Config, Schema], None] = lambda _config, _schema: None
+        cls, data: bytes, admit: Callable[[Config, Space], None] = lambda _config, _schema: None
     ) -> "tuple[Machine, dict[str, Any]]":
         """A machine and its stamp from sealed bytes.
 
@@ -340,20 +339,20 @@ class Machine:
         arrays, header = unseal(data)
         try:
             config, state = Config.parse(header["config"]), header["state"]
-            features = config.features
-            if features is None and state["features"] is not None:
-                features = parse_features(state["features"])
-            if features is not None:
-                admit(config, Schema(features))
+            schema = config.space
+            if schema is None and state["features"] is not None:
+                schema = Schema(parse_features(state["features"]))
+            if schema is not None:
+                admit(config, schema)
             machine = cls(config)
-            machine._load(arrays, state, features)
+            machine._load(arrays, state, schema)
             return machine, dict(header["stamp"])
         except (KeyError, TypeError, IndexError, AttributeError) as error:
             raise ValueError(f"state is not one of a model: {error!r}") from error
 
-    def _load(self, arrays: Mapping[str, NDArray[Any]], state: Header, features: Sequence[Feature] | None) -> None:
-        if self.schema is None and features is not None:
-            self._fix_space(features)
+    def _load(self, arrays: Mapping[str, NDArray[Any]], state: Header, schema: Space | None) -> None:
+        if self.schema is None and schema is not None:
+            self._fix_space(schema)
         parts = {"metrics": self.metrics, "encoder": self.encoder, "learner": self.learner}
         held = {part: holder for part, holder in parts.items() if holder is not None}
         if state["features"] != self._features() or any(name.partition(".")[0] not in held for name in arrays):
@@ -378,7 +377,7 @@ class Machine:
             raise ValueError("a regression has no classes")
         if self.schema is None or self.config.task == "regression":
             return
-        shares = self.predict(np.zeros((1, len(self.schema.names)))).probabilities
+        shares = self.predict(np.zeros((1, self.schema.raw_width))).probabilities
         metrics_classes = self.metrics.classes if isinstance(self.metrics, ClassificationMetrics) else 0
         if metrics_classes != classes or (shares is not None and shares.shape[1] != classes):
             raise ValueError("the classes of the parts differ")

@@ -218,6 +218,7 @@ class Algorithm:
         row_cost: floating-point operations of learning one row, from a spec and the number of classes (coarse).
         row_discounts: whether a feedback row may carry its own ``discount``.
         class_bound: the largest number of classes it learns.
+        sparse: whether its rows are named and sparse: no features, but ``compressed_dim`` columns of a projection.
     """
 
     id: str
@@ -231,6 +232,7 @@ class Algorithm:
     row_cost: Callable[[Spec, int], float]
     row_discounts: bool = False
     class_bound: int = field(default=100)
+    sparse: bool = False
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Check parameters and fill in the defaults, in the order of the catalogue.

@@ -32,6 +32,7 @@ class Schema:
         index: column of each name.
         columns: names of the D encoded columns, ``load`` or ``day=mon``.
         width: D, one per numeric feature and one per category.
+        raw_width: F.
         id: 16 hexadecimal characters, a digest of the declaration.
     """
 
@@ -43,6 +44,7 @@ class Schema:
         self.index: Final[dict[str, int]] = {name: column for column, name in enumerate(self.names)}
         self.columns: Final = tuple(chain.from_iterable(feature.columns for feature in features))
         self.width: Final = len(self.columns)
+        self.raw_width: Final = len(self.features)
         self.plain: Final = all(feature.type == "numeric" for feature in features)
         self.id: Final = _digest(self.features)
         self._cells: Final = tuple(CategoryCells(f) if f.type == "categorical" else _NUMBER_CELLS for f in features)

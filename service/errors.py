@@ -11,13 +11,14 @@
     │   └── TooManyRequests  over the key's rate
     ├── BadBody
     │   ├── NotJson          not JSON, or not UTF-8
-    │   ├── NotTable         not CSV, or not an .npy array
+    │   ├── NotTable         not CSV, SVMlight or .npy
     │   ├── TooLarge         over the body limit
     │   └── WrongMedia       a media type the route does not read
     └── Unavailable          try again later; carries ``retry_after_s``
         ├── QueueFull        the model's queue is at its bound
         ├── IdsFull          the model remembers as many ids as it may
         ├── PendingFull      the model has as many tracked predictions waiting as it may
+        ├── Busy             one at a time of what it asks for, and others wait
         └── StoreDown        the store did not answer, or answered that it cannot
 
 Only api/problems.py knows which HTTP status each becomes; only store/ raises StoreDown.
@@ -101,7 +102,7 @@ class NotJson(BadBody):
 
 
 class NotTable(BadBody):
-    """Not CSV, or not an .npy array."""
+    """Not CSV, SVMlight or .npy."""
 
 
 class TooLarge(BadBody):
@@ -128,6 +129,10 @@ class IdsFull(Unavailable):
 
 class PendingFull(Unavailable):
     """The model has as many tracked predictions waiting as it may."""
+
+
+class Busy(Unavailable):
+    """One at a time of what it asks for, and others waited as long as they may."""
 
 
 class StoreDown(Unavailable):

@@ -22,6 +22,9 @@ from service.errors import NotJson, TooLarge, WrongMedia
 JSON = "application/json"
 CSV = "text/csv"
 NPY = "application/x-npy"
+SVMLIGHT = "text/x-svmlight"
+DENSE_TABLES, SPARSE_TABLES = (JSON, CSV, NPY), (JSON, SVMLIGHT)
+"""What batches of models with features come as, and those of models of named sparse rows."""
 TOO_DEEP = "the body is not JSON that can be read: it is nested too deep"
 PROBLEMS_MAX = 20
 PATH_MAX = 200
@@ -57,6 +60,24 @@ def media_type(request: Request, allowed: tuple[str, ...]) -> str:
         problem = Problem("Content-Type", "is not a media type this route reads", list(allowed))
         raise WrongMedia(f"send one of {', '.join(allowed)}", [problem])
     return kind
+
+
+def table_type(request: Request) -> str:
+    """The media type of a batch, for a model that is not known yet."""
+    return media_type(request, (*DENSE_TABLES, SVMLIGHT))
+
+
+def fitting(kind: str, sparse: bool) -> None:
+    """Refuse a table in a form that the model's rows do not have.
+
+    Raises:
+        WrongMedia: ``allowed`` lists those they have.
+    """
+    allowed = SPARSE_TABLES if sparse else DENSE_TABLES
+    if kind not in allowed:
+        rows = "takes named sparse rows" if sparse else "has features of its own, not sparse rows"
+        problem = Problem("Content-Type", f"does not go with this model, which {rows}", list(allowed))
+        raise WrongMedia(f"send one of {', '.join(allowed)}: the model {rows}", [problem])
 
 
 async def read(request: Request, limit: int) -> bytes:

@@ -1,7 +1,8 @@
 """What every handler is given, and how a request's freshness and paging are read."""
 
+import asyncio
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -30,11 +31,12 @@ class Telemetry(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The collaborators of the handlers."""
+    """The collaborators of the handlers; ``recovering`` is held by the one RECOVER at a time."""
 
     engine: Engine
     keys: Keys
     telemetry: Telemetry
+    recovering: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 def freshness(request: Request) -> Freshness | None:

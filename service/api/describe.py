@@ -7,6 +7,7 @@ send labels, look at the metrics.
 from http import HTTPStatus
 from typing import Any
 
+from service.api.examples import ANSWER, BODY, PROBLEM, SPARSE, SVMLIGHT, TABLES
 from service.api.schemas import components
 
 TITLE = "Onepass"
@@ -27,8 +28,6 @@ TAGS = [
     {"name": "state", "description": "Snapshots, export and import, reset, deletion."},
     {"name": "service", "description": "The catalogue, health and metrics."},
 ]
-ROW = {"load": 0.31, "price": 0.056}
-DEMO = {"algorithm": "dfop", "task": "classification", "features": ["load", "price"], "labels": ["UP", "DOWN"]}
 SUMMARY = {
     "GET /healthz": "Alive",
     "GET /readyz": "Ready",
@@ -63,7 +62,8 @@ TEXT = {
     ),
     "POST /models/{name}/predict": (
         "Changes nothing. With `track` the row is kept under a `prediction_id` until its label comes; that needs "
-        "the scope `learn`. With `explain` a linear model says what each feature contributed."
+        "the scope `learn`. With `explain` a linear model says what each feature contributed. A model of named sparse "
+        "rows (`sparse_dfop`) takes any names; one left out is 0."
     ),
     "POST /models/{name}/feedback": (
         "Answers what the model said *before* it learned the row. `id`, `prediction_id` and the header "
@@ -72,145 +72,31 @@ TEXT = {
     ),
     "POST /models/{name}/feedback/batch": (
         "Also `text/csv` with a header (name the columns: `?label=`, `?id=`, `?discount=`) and `application/x-npy`"
-        " (float64, columns in schema order, label last). `metrics` are those of this batch."
+        " (float64, columns in schema order, label last). `metrics` are those of this batch. Models of sparse rows "
+        'take `{"rows": [{"names": [...], "values": [...]}], "labels": [...]}` and `text/x-svmlight` '
+        "(`label name:value ...`)."
     ),
     "POST /models/{name}/predict/batch": (
-        "Also `text/csv` with a header and `application/x-npy` (float64, columns in schema order)."
+        "Also `text/csv` with a header and `application/x-npy` (float64, columns in schema order). Models of "
+        'sparse rows take `{"rows": [{"names": [...], "values": [...]}]}` and `text/x-svmlight`, whose labels '
+        "do not count."
     ),
     "GET /models/{name}/metrics": (
         "Every prediction is made before its row is learned. `no_change` repeats the last label, `majority` says "
         "the most frequent one (`last_value` for regression). `log_loss` is over the rows whose label had been seen "
         "before; the first row of a class has no probability to score."
     ),
-    "GET /models/{name}/weights": ("`names` picks columns, `sparsity` the largest of each output."),
+    "GET /models/{name}/weights": (
+        "`names` picks columns, `sparsity` the largest of each output. Of a model of named sparse rows the weights are "
+        "recovered from those of their projection over the `names` given (required; a URL holds 64 KB); `residual` "
+        "is the share of the model that they leave unexplained. What cannot be recovered is 422."
+    ),
     "POST /models/{name}/reset": ("Rows and metrics start at 0; the version goes on, ids stay seen."),
     "POST /models/{name}/restore": ("An entry that embeds the state: the version goes on."),
     "PUT /models/{name}/state": (
         "Everything is checked before anything changes. A model that does not exist is created with the "
         "configuration that the state carries."
     ),
-}
-BODY: dict[str, tuple[str, Any]] = {
-    "PUT /models/{name}": ("ModelBody", DEMO),
-    "POST /models/{name}/predict": ("PredictRow", {"features": ROW}),
-    "POST /models/{name}/feedback": ("FeedbackRow", {"features": ROW, "label": "UP", "id": "order-1137"}),
-    "POST /models/{name}/predict/batch": (
-        "PredictColumns",
-        {"columns": ["load", "price"], "data": [[0.31, 0.056], [0.44, 0.061]]},
-    ),
-    "POST /models/{name}/feedback/batch": (
-        "FeedbackColumns",
-        {"columns": ["load", "price"], "data": [[0.31, 0.056], [0.44, 0.061]], "labels": ["UP", "DOWN"]},
-    ),
-    "POST /models/{name}/restore": ("RestoreTo", {"version": 0}),
-}
-TABLES = {
-    "POST /models/{name}/predict/batch": "load,price\n0.31,0.056\n0.44,0.061\n",
-    "POST /models/{name}/feedback/batch": "load,price,class\n0.31,0.056,UP\n0.44,0.061,DOWN\n",
-}
-_SCORES = {"accuracy": 0.84, "kappa": 0.66, "kappa_temporal": 0.12, "log_loss": 0.41}
-_METRICS = {
-    "rows": 1040,
-    "overall": _SCORES,
-    "window": {"size": 1000, **_SCORES},
-    "fading": {"factor": 0.999, **_SCORES},
-    "baselines": {"no_change": {"accuracy": 0.82}, "majority": {"accuracy": 0.58}},
-    "history": [{"row": 1000, "accuracy": 0.84}],
-    "marks": [],
-    "version": 40,
-    "incarnation": "5f3a9c0d1e2b4a68",
-}
-_STAND = {"version": 18, "incarnation": "5f3a9c0d1e2b4a68"}
-ANSWER: dict[str, tuple[int, str | None, Any]] = {
-    "GET /healthz": (200, None, {"alive": True}),
-    "GET /readyz": (
-        200,
-        "Ready",
-        {"ready": True, "store": "up", "durability": "everysec", "lag": 0, "checks": {"store": True, "tasks": True}},
-    ),
-    "GET /metrics": (200, None, None),
-    "GET /algorithms": (200, "AlgorithmList", None),
-    "GET /models": (
-        200,
-        "ModelList",
-        {
-            "models": [
-                {
-                    "name": "demo",
-                    "algorithm": "dfop",
-                    "task": "classification",
-                    "version": 18,
-                    "rows": 18,
-                    "score": 0.83,
-                    "phase": "steady",
-                }
-            ],
-            "next": None,
-        },
-    ),
-    "PUT /models/{name}": (201, "Model", None),
-    "GET /models/{name}": (200, "Model", None),
-    "DELETE /models/{name}": (204, None, None),
-    "POST /models/{name}/predict": (
-        200,
-        "Predicted",
-        {"prediction": "UP", "probabilities": {"UP": 0.83, "DOWN": 0.17}, **_STAND},
-    ),
-    "POST /models/{name}/feedback": (
-        200,
-        "Learnt",
-        {
-            "prediction": "UP",
-            "loss": 0.0,
-            "rows": 18,
-            "duplicate": False,
-            "learned": True,
-            "durability": "everysec",
-            **_STAND,
-        },
-    ),
-    "POST /models/{name}/predict/batch": (
-        200,
-        "PredictedBatch",
-        {
-            "predictions": ["UP", "DOWN"],
-            "classes": ["UP", "DOWN"],
-            "probabilities": [[0.83, 0.17], [0.31, 0.69]],
-            **_STAND,
-        },
-    ),
-    "POST /models/{name}/feedback/batch": (
-        200,
-        "LearntBatch",
-        {
-            "predictions": ["UP", "UP"],
-            "losses": [0.0, 1.0],
-            "rows": 20,
-            "metrics": {"rows": 2, "accuracy": 0.5, "kappa": 0.0, "log_loss": 0.7},
-            "duplicate": False,
-            "duplicates": 0,
-            "learned": True,
-            "durability": "everysec",
-            **_STAND,
-        },
-    ),
-    "GET /models/{name}/metrics": (200, None, _METRICS),
-    "GET /models/{name}/weights": (
-        200,
-        "WeightsAnswer",
-        {
-            "weights": {"UP": {"load": 0.4, "price": -1.2}, "DOWN": {"load": -0.4, "price": 1.2}},
-            "bias": {"UP": 0.1, "DOWN": -0.1},
-            **_STAND,
-        },
-    ),
-    "GET /models/{name}/pending": (200, "PendingList", None),
-    "POST /models/{name}/reset": (200, "Replaced", {"name": "demo", "rows": 0, **_STAND}),
-    "GET /models/{name}/snapshots": (200, "SnapshotList", None),
-    "POST /models/{name}/snapshots": (201, "SnapshotEntry", None),
-    "POST /models/{name}/restore": (200, "Replaced", {"name": "demo", "rows": 18, **_STAND}),
-    "GET /models/{name}/state": (200, None, None),
-    "PUT /models/{name}/state": (200, "Replaced", {"name": "demo", "rows": 18, **_STAND}),
 }
 ERRORS = {
     400: "The body is not JSON, or not UTF-8",
@@ -224,13 +110,6 @@ ERRORS = {
     429: "Over the key's rate",
     503: "A queue is full or the store is down; Retry-After says when to try again",
     504: "min_version was not reached in time",
-}
-PROBLEM = {
-    "type": "urn:onepass:problem:invalid",
-    "title": "Unprocessable Entity",
-    "status": 422,
-    "detail": "features.price: is missing",
-    "errors": [{"field": "features.price", "problem": "is missing", "allowed": None}],
 }
 
 
@@ -268,6 +147,11 @@ def _body(route: str) -> dict[str, Any]:
     if route in BODY:
         name, example = BODY[route]
         content["application/json"] = {"schema": _ref(name), "example": example}
+    if route in SPARSE:
+        name, example = SPARSE[route]
+        described = content["application/json"]
+        described["schema"] = {"anyOf": [described["schema"], {**_ref(name), "examples": [example]}]}
+        content["text/x-svmlight"] = {"schema": {"type": "string"}, "example": SVMLIGHT}
     if route in TABLES:
         content["text/csv"] = {"schema": {"type": "string"}, "example": TABLES[route]}
         content["application/x-npy"] = {"schema": {"type": "string", "format": "binary"}}
@@ -295,7 +179,7 @@ def _parameters(route: str) -> list[dict[str, Any]]:
         ]
     if path.endswith("/weights"):
         found += [
-            _query("names", {"type": "string"}, "Columns, separated by commas."),
+            _query("names", {"type": "string"}, "Columns, or names of sparse rows, separated by commas."),
             _query("sparsity", {"type": "integer", "minimum": 1}, "Only the largest weights of each output."),
         ]
     if path.endswith("/feedback/batch"):

@@ -14,14 +14,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from core.entry import Label, Rows
+from core.features import Space
 from core.model import Floats
 from core.prequential import classification_batch, regression_batch
 from core.problems import Conflict, Invalid, Problem
 from service.api import bodies, tables
 from service.api.context import Context, known_queries
-from service.api.schemas import FeedbackColumns, FeedbackRow, Learnt, LearntBatch
+from service.api.schemas import FeedbackColumns, FeedbackRow, FeedbackSparse, Learnt, LearntBatch
 from service.errors import Clash, ModelDown, NotFound
 from service.runtime import replies
+from service.runtime.engine import Bounds
 from service.runtime.intake import (
     DISCOUNT,
     DISCOUNTS,
@@ -40,6 +42,7 @@ from service.store.log import Seen
 
 _row = msgspec.json.Decoder(FeedbackRow)
 _columns = msgspec.json.Decoder(FeedbackColumns)
+_sparse_rows = msgspec.json.Decoder(FeedbackSparse)
 _encode = msgspec.json.Encoder().encode
 
 NO_IDENTITY = "is not 1 to 200 printable characters"
@@ -52,7 +55,7 @@ class Batch(NamedTuple):
 
     Attributes:
         names: proposed or given column names; None where the columns are in schema order.
-        data: cells: JSON values, CSV texts, or an array.
+        data: cells: JSON values, CSV texts, or an array; of sparse rows the rows themselves.
         labels: as sent, and how errors name them; ids, discounts: one per row, or None.
         size: number of rows.
     """
@@ -82,7 +85,8 @@ async def feedback_row(ctx: Context, request: Request) -> Response:
         reply = await _tracked(ctx, replica, intake, ask, digest)
     else:
         try:
-            rows = intake.row(ask.features or {}, ask.label, ask.discount, identity)
+            size = len(body) if intake.sparse else 0
+            rows = await tables.aside(size, intake.row, ask.features or {}, ask.label, ask.discount, identity)
             digest = digest or (digest_of(rows.y[0]) if identity else "")
         except (Invalid, Conflict, Clash) as error:
             reply = await _again(ctx, replica, intake, ask.label, identity, digest, error)
@@ -197,17 +201,18 @@ def _learnt(ctx: Context, replica: Replica, reply: Reply) -> Learnt:
 
 
 async def feedback_batch(ctx: Context, request: Request) -> Response:
-    """Many labelled rows: JSON by column, CSV, or .npy with the label last."""
+    """Many labelled rows: JSON by column, CSV, or .npy with the label last; sparse ones: JSON or SVMlight."""
     engine = ctx.engine
-    kind = bodies.media_type(request, (bodies.JSON, bodies.CSV, bodies.NPY))
+    kind = bodies.table_type(request)
     body = await bodies.read(request, engine.bounds.body_bytes_max)
     replica = await engine.replica(request.path_params["name"])
     intake = Intake(engine.hub, replica)
+    bodies.fitting(kind, intake.sparse)
     batch = _read(kind, request, body, intake)
-    tables.bounded(batch.size, engine.bounds.batch_rows_max)
+    _bounded(engine.bounds, intake, batch)
     ids, digests = _batch_ids(ctx, request, batch, body)
     try:
-        rows = _rows(intake, batch, kind, ids)
+        rows = await tables.aside(len(body) if intake.sparse else 0, _rows, intake, batch, kind, ids)
     except (Invalid, Conflict, Clash) as error:
         reply = await _batch_again(ctx, replica, intake, batch, ids, digests, error)
         labels = _bare(intake, batch.labels, batch.label_place, error)
@@ -226,15 +231,43 @@ def _read(kind: str, request: Request, body: bytes, intake: Intake) -> Batch:
     if kind == bodies.NPY:
         array = tables.npy(body, len(intake.known_schema().names) + 1)
         return Batch(None, array[:, :-1], array[:, -1].tolist(), LABELS, None, None, DISCOUNTS, len(array))
+    if kind == bodies.SVMLIGHT:
+        return _read_svmlight(body)
+    if intake.sparse:
+        sparse = bodies.decode(body, _sparse_rows)
+        return _read_json(body, sparse, None, sparse.rows, 2 + 2 * len(sparse.rows))
     ask = bodies.decode(body, _columns)
-    bodies.refuse_repeated(body, 3 + (ask.ids is not None) + (ask.discounts is not None))
-    count = len(ask.data)
+    return _read_json(body, ask, ask.columns, ask.data, 3)
+
+
+def _read_json(
+    body: bytes, ask: FeedbackColumns | FeedbackSparse, columns: list[str] | None, data: Sequence[Any], names: int
+) -> Batch:
+    bodies.refuse_repeated(body, names + (ask.ids is not None) + (ask.discounts is not None))
+    count = len(data)
     same_count(ask.labels, count, "labels")
     if ask.ids is not None:
         same_count(ask.ids, count, "ids")
     if ask.discounts is not None:
         same_count(ask.discounts, count, "discounts")
-    return Batch(ask.columns, ask.data, ask.labels, LABELS, ask.ids, ask.discounts, DISCOUNTS, count)
+    return Batch(columns, data, ask.labels, LABELS, ask.ids, ask.discounts, DISCOUNTS, count)
+
+
+def _read_svmlight(body: bytes) -> Batch:
+    """Every line begins with its label; ids and discounts have no place in it."""
+    lines = tables.svmlight(body)
+    bare = [line.place(-1) for line in lines if line.label is None]
+    if bare:
+        raise Invalid(*(Problem(place, "is no label", "label name:value ...") for place in bare[:20]))
+    labels = [line.label for line in lines]
+    return Batch(None, lines, labels, Place("labels", lines=lines), None, None, DISCOUNTS, len(lines))
+
+
+def _bounded(bounds: Bounds, intake: Intake, batch: Batch) -> None:
+    if intake.sparse:
+        tables.sparse_bounded(batch.size, intake.sparse_schema(), bounds.batch_rows_max, bounds.body_bytes_max)
+    else:
+        tables.bounded(batch.size, bounds.batch_rows_max)
 
 
 def _read_csv(request: Request, body: bytes) -> Batch:
@@ -273,21 +306,25 @@ def _rows(intake: Intake, batch: Batch, kind: str, ids: tuple[str, ...]) -> Rows
     Raises:
         Invalid, Clash: naming the first fields that are wrong.
     """
-    if batch.names is None:
-        schema, names = intake.known_schema(), None
-    else:
-        schema, names = intake.schema(batch.names, "columns" if kind == bodies.JSON else "header")
+    space, names, raw = _raw(intake, batch, kind)
     discounts: Floats | None = None
-    if kind == bodies.JSON:
-        raw = schema.block(batch.names or (), batch.data, intake.missing_allowed)
-    elif kind == bodies.CSV:
-        raw = schema.text_cells(batch.names or (), batch.data, intake.missing_allowed)
-    else:
-        raw = schema.matrix(batch.data, intake.missing_allowed, "body")
     labels = intake.labels(batch.labels, batch.label_place)
     if batch.discounts is not None:
         discounts = intake.discounts(batch.discounts, batch.discount_place)
-    return Rows(schema.id, names, raw, labels, discounts, None, ids)
+    return Rows(space.id, names, raw, labels, discounts, None, ids)
+
+
+def _raw(intake: Intake, batch: Batch, kind: str) -> tuple[Space, tuple[str, ...] | None, Floats]:
+    """The space a batch is of, the names it proposes where there is none yet, and its rows."""
+    if intake.sparse:
+        sparse = intake.sparse_schema()
+        return sparse, None, tables.sparse(sparse, kind, batch.data)
+    if batch.names is None:
+        schema = intake.known_schema()
+        return schema, None, schema.matrix(batch.data, intake.missing_allowed, "body")
+    schema, names = intake.schema(batch.names, "columns" if kind == bodies.JSON else "header")
+    read = schema.block if kind == bodies.JSON else schema.text_cells
+    return schema, names, read(batch.names, batch.data, intake.missing_allowed)
 
 
 def _digests(labels: "list[Label] | Floats") -> tuple[str, ...]:

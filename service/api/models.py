@@ -4,18 +4,16 @@ import asyncio
 from typing import Any
 
 import msgspec
-import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
 from core.catalog import ALGORITHMS
 from core.config import Config
 from core.entry import Reset, Restore, Segment
-from core.labels import key
 from core.machine import Machine
 from core.problems import Invalid, Problem
 from service.api import bodies
-from service.api.context import LIMIT_MAX, NAME, Context, freshness, iso, page, whole
+from service.api.context import LIMIT_MAX, NAME, Context, freshness, iso, page
 from service.api.keys import Key
 from service.api.schemas import (
     Model,
@@ -27,7 +25,6 @@ from service.api.schemas import (
     SnapshotEntry,
     SnapshotList,
     Summary,
-    WeightsAnswer,
 )
 from service.errors import Clash, ModelDown, NotFound
 from service.runtime.replica import Replica
@@ -225,47 +222,7 @@ async def import_state(ctx: Context, request: Request) -> Response:
     return await _commit(ctx, replica, Restore(body, "import"), 201 if new else 200)
 
 
-# ------------------------------------------------------------------------------------------------ weights, pending
-
-
-async def weights(ctx: Context, request: Request) -> Response:
-    """The linear model, over the encoded columns; ``names`` picks some, ``sparsity`` the largest of each output."""
-    replica = await ctx.engine.replica(request.path_params["name"], freshness(request))
-    machine = replica.machine
-    if machine.schema is None:
-        return answer(WeightsAnswer({}, {}, replica.version, replica.incarnation))
-    found = machine.weights()
-    if found is None:
-        raise Clash(f"{machine.config.algorithm} is not a linear model: it has no weights")
-    columns = _columns(request.query_params.get("names"), machine.schema.columns)
-    most = len(columns)
-    keep = whole(request.query_params.get("sparsity"), "sparsity", most, 1, most)
-    regression = machine.config.task == "regression"
-    outputs = ["value"] if regression else [key(label) for label in machine.labels.labels]
-    named = {
-        output: _largest(machine.schema.columns, row, columns, keep)
-        for output, row in zip(outputs, found.coefficients, strict=True)
-    }
-    bias = dict(zip(outputs, found.bias.tolist(), strict=True))
-    return answer(WeightsAnswer(named, bias, replica.version, replica.incarnation))
-
-
-def _columns(names: str | None, known: tuple[str, ...]) -> list[int]:
-    if names is None:
-        return list(range(len(known)))
-    place = {name: at for at, name in enumerate(known)}
-    asked = names.split(",")
-    strange = [at for at, name in enumerate(asked) if name not in place]
-    if strange:
-        raise Invalid(*(Problem(f"names[{at}]", "is not a column", list(known[:100])) for at in strange[:20]))
-    return [place[name] for name in asked]
-
-
-def _largest(columns: tuple[str, ...], row: Any, wanted: list[int], keep: int) -> dict[str, float]:
-    if keep < len(wanted):
-        order = np.argsort(-np.abs(row[wanted]), kind="stable")[:keep]
-        wanted = [wanted[at] for at in sorted(order)]
-    return {columns[at]: float(row[at]) for at in wanted}
+# ------------------------------------------------------------------------------------------------ pending
 
 
 async def pending(ctx: Context, request: Request) -> Response:

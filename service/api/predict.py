@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -9,15 +10,16 @@ import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
-from core.features import Schema
+from core.features import SparseSchema
 from core.labels import key
 from core.machine import Machine
 from core.model import Floats, Prediction
 from core.problems import Invalid
 from service.api import bodies, tables
 from service.api.context import Context, freshness
-from service.api.schemas import PredictColumns, Predicted, PredictedBatch, PredictRow
+from service.api.schemas import PredictColumns, Predicted, PredictedBatch, PredictRow, PredictSparse
 from service.errors import PendingFull, no_model
+from service.runtime.engine import Bounds
 from service.runtime.intake import Intake
 from service.runtime.replica import THREAD_FLOPS, Replica
 from service.store import codec
@@ -25,6 +27,7 @@ from service.store.pending import Track
 
 _rows = msgspec.json.Decoder(PredictRow)
 _columns = msgspec.json.Decoder(PredictColumns)
+_sparse_rows = msgspec.json.Decoder(PredictSparse)
 _encode = msgspec.json.Encoder().encode
 
 
@@ -39,30 +42,51 @@ async def predict_row(ctx: Context, request: Request) -> Response:
         ctx.keys.allow(request.headers, "learn", request.path_params["name"])
     replica = await engine.replica(request.path_params["name"], freshness(request))
     intake = Intake(engine.hub, replica)
-    raw = intake.known_schema().row(ask.features, intake.missing_allowed)
+    size = len(body) if intake.sparse else 0
+    raw = await tables.aside(size, intake.space().row, ask.features, intake.missing_allowed)
     prediction = await _predict(replica, raw)
     answer = _one(replica, prediction)
     if ask.track:
         answer.prediction_id = await _track(ctx, replica, raw, prediction, answer.version)
     if ask.explain:
-        answer.explanation = _explain(replica.machine, raw, prediction)
+        answer.explanation = await _explain(replica.machine, ask.features, raw, prediction, size)
     return Response(_encode(answer), media_type=bodies.JSON)
 
 
 async def predict_batch(ctx: Context, request: Request) -> Response:
-    """Many rows: JSON by column, CSV, or .npy."""
+    """Many rows: JSON by column, CSV, or .npy; sparse ones: JSON or SVMlight."""
     engine = ctx.engine
-    kind = bodies.media_type(request, (bodies.JSON, bodies.CSV, bodies.NPY))
+    kind = bodies.table_type(request)
     body = await bodies.read(request, engine.bounds.body_bytes_max)
     replica = await engine.replica(request.path_params["name"], freshness(request))
     intake = Intake(engine.hub, replica)
-    raw = _table(kind, body, intake, intake.known_schema())
-    tables.bounded(len(raw), engine.bounds.batch_rows_max)
+    bodies.fitting(kind, intake.sparse)
+    raw = await tables.aside(len(body) if intake.sparse else 0, _table, kind, body, intake, engine.bounds)
     prediction = await _predict(replica, raw)
     return Response(_encode(_many(replica, prediction)), media_type=bodies.JSON)
 
 
-def _table(kind: str, body: bytes, intake: Intake, schema: Schema) -> Floats:
+def _table(kind: str, body: bytes, intake: Intake, bounds: Bounds) -> Floats:
+    if intake.sparse:
+        return _sparse_table(kind, body, intake.sparse_schema(), bounds)
+    raw = _dense_table(kind, body, intake)
+    tables.bounded(len(raw), bounds.batch_rows_max)
+    return raw
+
+
+def _sparse_table(kind: str, body: bytes, schema: SparseSchema, bounds: Bounds) -> Floats:
+    rows: Sequence[Any]
+    if kind == bodies.SVMLIGHT:
+        rows = tables.svmlight(body)
+    else:
+        rows = bodies.decode(body, _sparse_rows).rows
+        bodies.refuse_repeated(body, 1 + 2 * len(rows))
+    tables.sparse_bounded(len(rows), schema, bounds.batch_rows_max, bounds.body_bytes_max)
+    return tables.sparse(schema, kind, rows)
+
+
+def _dense_table(kind: str, body: bytes, intake: Intake) -> Floats:
+    schema = intake.known_schema()
     if kind == bodies.CSV:
         header, rows = tables.csv_rows(body)
         return schema.text_cells(header, rows, intake.missing_allowed)
@@ -127,8 +151,10 @@ async def _track(ctx: Context, replica: Replica, raw: Floats, prediction: Predic
     return identity
 
 
-def _explain(machine: Machine, raw: Floats, prediction: Prediction) -> dict[str, Any]:
-    """What each encoded column contributed to the score behind the prediction.
+async def _explain(
+    machine: Machine, values: dict[str, Any], raw: Floats, prediction: Prediction, size: int
+) -> dict[str, Any]:
+    """What each encoded column, or each name of a sparse row, contributed to the score behind the prediction.
 
     Raises:
         Invalid: the algorithm has no linear model.
@@ -139,10 +165,14 @@ def _explain(machine: Machine, raw: Floats, prediction: Prediction) -> dict[str,
     output = 0 if machine.config.task == "regression" else int(prediction.value[0])
     if output < 0:
         return {"bias": 0.0, "contributions": {}}
-    with np.errstate(over="ignore"):
-        parts = np.clip(weights.coefficients[output] * machine.encoder.encode(raw)[0], -1e300, 1e300)
-    contributions = dict(zip(machine.schema.columns, parts.tolist(), strict=True))
-    explained: dict[str, Any] = {"bias": float(weights.bias[output]), "contributions": contributions}
+    explained: dict[str, Any] = {"bias": float(weights.bias[output]), "contributions": {}}
     if machine.config.task == "classification":
         explained["class"] = key(machine.labels.labels[output])
+    w = weights.coefficients[output]
+    if isinstance(machine.schema, SparseSchema):
+        explained["contributions"] = await tables.aside(size, machine.schema.contributions, values, w)
+    else:
+        with np.errstate(over="ignore"):
+            parts = np.clip(w * machine.encoder.encode(raw)[0], -1e300, 1e300)
+        explained["contributions"] = dict(zip(machine.schema.columns, parts.tolist(), strict=True))
     return explained

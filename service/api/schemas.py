@@ -57,6 +57,28 @@ class FeedbackColumns(Struct, forbid_unknown_fields=True):
     discounts: list[Any] | None = None
 
 
+class SparseRow(Struct, forbid_unknown_fields=True):
+    """One row of a model that takes named sparse rows; a name left out is 0."""
+
+    names: Annotated[list[str], Meta(description="Each once, 1 to 200 printable characters.")]
+    values: Annotated[list[Any], Meta(description="A number for every name.")]
+
+
+class PredictSparse(Struct, forbid_unknown_fields=True):
+    """Sparse rows to predict."""
+
+    rows: list[SparseRow]
+
+
+class FeedbackSparse(Struct, forbid_unknown_fields=True):
+    """Labelled sparse rows; each is tested, then trained, in order."""
+
+    rows: list[SparseRow]
+    labels: list[Any]
+    ids: Annotated[list[str] | None, Meta(description="One per row: 1 to 200 printable characters each.")] = None
+    discounts: list[Any] | None = None
+
+
 class RestoreTo(Struct, forbid_unknown_fields=True):
     """Which snapshot to go back to."""
 
@@ -191,13 +213,17 @@ class PendingList(Struct):
     incarnation: str
 
 
-class WeightsAnswer(Struct):
+class WeightsAnswer(Struct, omit_defaults=True):
     """The linear model: prediction = bias + sum of weight x feature."""
 
     weights: dict[str, dict[str, float]]
     bias: dict[str, float]
     version: int
     incarnation: str
+    residual: Annotated[
+        dict[str, float] | None,
+        Meta(description="Models of sparse rows: the share of the weights, 0 to 1, that those shown do not explain."),
+    ] = None
 
 
 class AlgorithmEntry(Struct):
@@ -275,7 +301,16 @@ class ModelBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
     seed: Annotated[int, Meta(ge=0)] = 0
 
 
-REQUESTS = (PredictRow, FeedbackRow, PredictColumns, FeedbackColumns, RestoreTo, ModelBody)
+REQUESTS = (
+    PredictRow,
+    FeedbackRow,
+    PredictColumns,
+    PredictSparse,
+    FeedbackColumns,
+    FeedbackSparse,
+    RestoreTo,
+    ModelBody,
+)
 ANSWERS = (
     Predicted,
     Learnt,

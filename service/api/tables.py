@@ -1,17 +1,27 @@
-"""Tables in bodies that are not JSON: CSV with a header, and .npy arrays."""
+"""Tables in bodies that are not JSON: CSV with a header, .npy arrays, SVMlight."""
 
+import asyncio
 import csv
 import io
 import math
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
+from core.features import Line, SparseSchema, read_lines
+from core.model import Floats
 from core.problems import Invalid, Problem
+from service.api import bodies
+from service.api.schemas import SparseRow
 from service.errors import NotTable, TooLarge
 from service.runtime.intake import matrix
+
+T = TypeVar("T")
+THREAD_BODY_BYTES = 65_536
+"""A larger body of sparse rows is read in a thread."""
 
 
 def csv_rows(body: bytes) -> tuple[list[str], list[list[str]]]:
@@ -81,7 +91,45 @@ def npy(body: bytes, columns: int) -> NDArray[np.float64]:
 _NPY_HEADERS: dict[Any, Any] = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
 
 
-def bounded(rows: int, most: int) -> None:
+def svmlight(body: bytes) -> list[Line]:
+    """The lines of an SVMlight body.
+
+    Raises:
+        NotTable: not UTF-8 (400).
+    """
+    try:
+        return read_lines(body.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise NotTable(f"the body is not UTF-8 (byte {error.start})") from None
+
+
+def sparse(schema: SparseSchema, kind: str, data: Sequence[Any]) -> Floats:
+    """Sparse rows as the model's columns: ``SparseRow`` out of JSON, or lines of SVMlight.
+
+    Raises:
+        Invalid: naming what is wrong.
+    """
+    if kind == bodies.SVMLIGHT:
+        return schema.lines(data)
+    rows: Sequence[SparseRow] = data
+    return schema.lists([row.names for row in rows], [row.values for row in rows])
+
+
+def sparse_bounded(rows: int, schema: SparseSchema, rows_max: int, bytes_max: int) -> None:
+    """Refuse an empty batch, and one over the bounds: a sparse row is ``compressed_dim`` numbers once it is read.
+
+    Raises:
+        Invalid, TooLarge: as ``bounded``.
+    """
+    bounded(rows, min(rows_max, max(1, bytes_max // (8 * schema.width))), "rows")
+
+
+async def aside(size: int, work: "Callable[..., T]", *args: Any) -> T:
+    """Do the work of reading a body at once, or in a thread where the body is large."""
+    return work(*args) if size <= THREAD_BODY_BYTES else await asyncio.to_thread(work, *args)
+
+
+def bounded(rows: int, most: int, field: str = "data") -> None:
     """Refuse an empty batch, and one over the bound.
 
     Raises:
@@ -89,6 +137,6 @@ def bounded(rows: int, most: int) -> None:
         TooLarge: too many rows (413).
     """
     if rows == 0:
-        raise Invalid.of("data", "holds no rows", ">= 1 row")
+        raise Invalid.of(field, "holds no rows", ">= 1 row")
     if rows > most:
-        raise TooLarge(f"the batch holds {rows} rows", [Problem("data", "holds too many rows", f"<= {most} rows")])
+        raise TooLarge(f"the batch holds {rows} rows", [Problem(field, "holds too many rows", f"<= {most} rows")])

@@ -6,7 +6,7 @@ import secrets
 from collections import OrderedDict
 
 from core.config import Config
-from core.features import Schema
+from core.features import Space
 from core.problems import Invalid
 from service.errors import Clash, ModelDown, no_model
 from service.runtime.recovery import Recovery, Store
@@ -101,8 +101,8 @@ class Hub:
             Clash: a model of that name has another configuration.
             Invalid: the state would not fit the model limit.
         """
-        if config.features is not None:
-            self.admit(config, Schema(config.features))
+        if (space := config.space) is not None:
+            self.admit(config, space)
         incarnation = secrets.token_hex(8)
         text = config.canonical
         found = await self._store.catalog.create(name, incarnation, text.encode())
@@ -113,16 +113,16 @@ class Hub:
             self.forget(held)  # its model was deleted elsewhere
         return await self.get(name), found.created
 
-    def admit(self, config: Config, schema: Schema) -> None:
+    def admit(self, config: Config, schema: Space) -> None:
         """Refuse a model whose state would not fit, before anything is allocated.
 
         Raises:
-            Invalid: naming ``features`` and the limit.
+            Invalid: naming ``features``, or what stands for their number, and the limit.
         """
         need = config.state_bytes(schema.width)
         if need > self._model_bytes_max:
             raise Invalid.of(
-                "features",
+                "params.compressed_dim" if config.entry.sparse else "features",
                 f"make {schema.width} input columns; the state of {config.algorithm} would take {need / 2**20:.0f} MiB",
                 f"<= {self._model_bytes_max / 2**20:.0f} MiB of state",
             )

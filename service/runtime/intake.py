@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from core.config import Config
 from core.entry import Label, Rows
-from core.features import Feature, Schema, parse_features
+from core.features import Feature, Line, Schema, Space, SparseSchema, parse_features
 from core.labels import LabelSet, canonical, from_texts
 from core.model import Floats
 from core.problems import Invalid, Problem
@@ -47,15 +47,36 @@ class Intake:
 
     # ---------------------------------------------------------------- features
 
-    def known_schema(self) -> Schema:
-        """The model's schema.
+    @property
+    def sparse(self) -> bool:
+        """Whether the model takes named sparse rows."""
+        return self.config.entry.sparse
+
+    def space(self) -> Space:
+        """How the model reads rows.
 
         Raises:
-            Clash: it has none yet.
+            Clash: it has no features yet.
         """
         if self._machine.schema is None:
             raise Clash(f"model {self._name} has no features yet: the first feedback row fixes them")
         return self._machine.schema
+
+    def known_schema(self) -> Schema:
+        """The schema of a model with declared or fixed features.
+
+        Raises:
+            Clash: it has none yet.
+        """
+        schema = self.space()
+        assert isinstance(schema, Schema)
+        return schema
+
+    def sparse_schema(self) -> SparseSchema:
+        """The space of a model of sparse rows."""
+        schema = self.space()
+        assert isinstance(schema, SparseSchema)
+        return schema
 
     def schema(self, names: Sequence[str], field: str) -> tuple[Schema, tuple[str, ...] | None]:
         """The model's schema, or the one these names propose.
@@ -64,7 +85,7 @@ class Intake:
             Invalid: names that no schema can have, or too many for the model limit.
         """
         if self._machine.schema is not None:
-            return self._machine.schema, None
+            return self.known_schema(), None
         proposed = Schema(self._proposal(names, field))
         self._hub.admit(self.config, proposed)
         return proposed, tuple(names)
@@ -79,12 +100,14 @@ class Intake:
             Invalid: naming the field.
             Clash: the label cannot join the classes of the model.
         """
-        schema, names = (self._machine.schema, None) if self._machine.schema else self.schema([*values], "features")
-        assert schema is not None
-        raw = schema.row(values, self.missing_allowed)
+        space: Space | None = self._machine.schema
+        names = None
+        if space is None:
+            space, names = self.schema([*values], "features")
+        raw = space.row(values, self.missing_allowed)
         labels = self.labels([label], LABEL)
         discounts = None if discount is None else self.discounts([discount], DISCOUNT)
-        return Rows(schema.id, names, raw, labels, discounts, None, () if identity is None else (identity,))
+        return Rows(space.id, names, raw, labels, discounts, None, () if identity is None else (identity,))
 
     # ---------------------------------------------------------------- labels
 
@@ -105,9 +128,9 @@ class Intake:
             Invalid: a label that no model of this configuration takes.
         """
         if self.config.task == "regression":
-            return _numbers_of_texts(values, place) if place.column else _numbers(values, place)
-        if place.column:
-            return from_texts(values, self.config.labels, place.column)
+            return _numbers_of_texts(values, place) if place.texts else _numbers(values, place)
+        if place.texts:
+            return from_texts(values, self.config.labels, place)
         return [canonical(value, place(at)) for at, value in enumerate(values)]
 
     def _classes(self, found: list[Label], place: "Place") -> list[Label]:
@@ -155,7 +178,7 @@ class Intake:
         """
         if not self.config.entry.row_discounts:
             raise Invalid.of(place.list, f"{self.config.algorithm} takes no discount per row; gdfop does")
-        found = _numbers_of_texts(values, place) if place.column else _numbers(values, place)
+        found = _numbers_of_texts(values, place) if place.texts else _numbers(values, place)
         wrong = np.flatnonzero(~((found >= DISCOUNT_MIN) & (found <= 1)))
         if len(wrong):
             allowed = f">= {DISCOUNT_MIN:g} and <= 1"
@@ -191,14 +214,23 @@ class Place:
         list: the list's name; the item's own where it is a single one.
         single: whether it is.
         column: the column, where the items are texts of a CSV table.
+        lines: the lines that begin with the items, where they are texts of SVMlight.
     """
 
     list: str
     single: bool = False
     column: str = ""
+    lines: Sequence[Line] = ()
+
+    @property
+    def texts(self) -> bool:
+        """Whether the items are texts."""
+        return bool(self.column or self.lines)
 
     def __call__(self, at: int) -> str:
         """The name of one item."""
+        if self.lines:
+            return self.lines[at].place(-1)
         if self.column:
             return f"row {at + 1}, column {self.column}"
         return self.list if self.single else f"{self.list}[{at}]"

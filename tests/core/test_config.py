@@ -240,7 +240,7 @@ def test_features_that_are_no_space(features, field):
 @pytest.mark.parametrize("d", [1, 7, 40])
 def test_the_announced_size_is_the_size(entry, d):
     """What a model is refused for before anything is allocated is what it would take."""
-    body = {"algorithm": entry.id, "task": entry.tasks[0], "features": [f"x{i}" for i in range(d)]}
-    config = Config.parse(body)
+    columns = {"params": {"compressed_dim": d}} if entry.sparse else {"features": [f"x{i}" for i in range(d)]}
+    config = Config.parse({"algorithm": entry.id, "task": entry.tasks[0], **columns})
     machine = Machine(config)
     assert 1.0 >= machine.learner.nbytes / config.state_bytes(d) >= 0.5

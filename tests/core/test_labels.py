@@ -200,7 +200,7 @@ def test_a_cell_of_no_declared_label_is_refused(cell):
 
 def test_a_column_is_read_like_its_cells():
     """A whole column gives the labels of its cells, and names the rows that are wrong."""
-    assert typed([1, "a", 1, 1]) == typed(from_texts(["1", "a", "1.0", "1"], None, "class"))
+    assert typed([1, "a", 1, 1]) == typed(from_texts(["1", "a", "1.0", "1"], None, str))
     with pytest.raises(Invalid) as refused:
-        from_texts(["a", "x", "b", "y"], ("a", "b"), "class")
+        from_texts(["a", "x", "b", "y"], ("a", "b"), lambda at: f"row {at + 1}, column class")
     assert ["row 2, column class", "row 4, column class"] == fields(refused)

@@ -1,0 +1,49 @@
+"""SVMlight text: one row per line, a label and then only what is not zero.
+
+    <label> <name>:<value> <name>:<value> ... # comment
+
+A name is the text before the last colon of its cell, and nothing is made of it: ``1`` and ``01`` are two names. What
+follows ``#`` is dropped, lines without anything else are passed over. ``qid:`` belongs to rankings, which Onepass does
+not learn, and is refused rather than taken for a name.
+"""
+
+import re
+from dataclasses import dataclass
+
+_CELL = re.compile(r"\S+")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One row.
+
+    Attributes:
+        number: of the line in the text, from 1.
+        text: the line without its comment.
+        label: its first cell where that is no name with a value, else None.
+        cells: the others.
+    """
+
+    number: int
+    text: str
+    label: str | None
+    cells: list[str]
+
+    def place(self, at: int) -> str:
+        """Where cell ``at`` stands (-1: the label), e.g. ``line 3, column 7``, both from 1."""
+        starts = [found.start() for found in _CELL.finditer(self.text)]
+        position = at + (self.label is not None)
+        return f"line {self.number}, column {1 + (starts[position] if 0 <= position < len(starts) else 0)}"
+
+
+def read_lines(text: str) -> list[Line]:
+    """The rows of an SVMlight text, their cells not looked at yet."""
+    lines = []
+    for number, raw in enumerate(text.split("\n"), 1):
+        line = raw.partition("#")[0]
+        cells = line.split()
+        if not cells:
+            continue
+        label = cells.pop(0) if ":" not in cells[0] else None
+        lines.append(Line(number, line, label, cells))
+    return lines
