@@ -38,6 +38,7 @@ _METRICS = {
     "baselines": {"no_change": {"accuracy": 0.82}, "majority": {"accuracy": 0.58}},
     "history": [{"row": 1000, "accuracy": 0.84}],
     "marks": [],
+    "learner": {"rows": 1040, "forgetting_rates": [0.0, 0.01, 0.1], "forgetting_weights": [0.1, 0.7, 0.2]},
     "version": 40,
     "incarnation": "5f3a9c0d1e2b4a68",
 }

@@ -123,10 +123,12 @@ async def delete(ctx: Context, request: Request) -> Response:
 
 
 async def metrics(ctx: Context, request: Request) -> Response:
-    """Prequential metrics, beside their baselines."""
+    """Prequential metrics beside their baselines, and what the learner says of itself (the bank's weights, say)."""
     replica = await ctx.engine.replica(request.path_params["name"], freshness(request))
-    report = replica.machine.metrics.report()
-    return answer({**report, "version": replica.version, "incarnation": replica.incarnation})
+    machine = replica.machine
+    learner = {} if machine.learner is None else machine.learner.info()
+    stand = {"version": replica.version, "incarnation": replica.incarnation}
+    return answer({**machine.metrics.report(), "learner": learner, **stand})
 
 
 async def reset(ctx: Context, request: Request) -> Response:
