@@ -246,7 +246,7 @@ async def test_the_metrics_of_a_classifier(api):
     path = await api.learnt(rows=25)
     found = await api.get(f"{path}/metrics")
     assert {
-        "rows", "overall", "window", "fading", "baselines", "history", "marks", "version", "incarnation",
+        "rows", "overall", "window", "fading", "baselines", "history", "marks", "learner", "version", "incarnation",
     } == set(found)  # fmt: skip
     assert (25, 25) == (found["rows"], found["version"])
     assert SCORES == set(found["overall"])
