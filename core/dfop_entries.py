@@ -25,7 +25,7 @@ def state_bytes(spec: Spec, classes: int) -> int:
     D = spec.dimension + bool(spec.params["bias"])
     members = len(_members(spec))
     own = 8 * (2 * D * D + (column_count(spec.task == "regression", classes) + 1) * D + 6) + OBJECT_BYTES
-    return members * own + (8 * (members + 3) if members > 1 else 0)
+    return members * own + (8 * (members + 5) if members > 1 else 0)
 
 
 def row_cost(spec: Spec, classes: int) -> float:

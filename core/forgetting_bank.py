@@ -1,7 +1,8 @@
 r"""DFOP without a rate to choose: RLS and DFOPs of many forgetting rates side by side, weighed by how well they do.
 
     members k = 1 ... K     discount 1 (RLS); mu = 1e-4, 3e-4, .001, .003, .01, .03, .1, .3, .5 where mu D <= 30
-    p_k                     a-priori scores of member k; within +-1.5 for classes, whose targets are +-1
+    p_k                     a-priori scores of member k; within +-1.5 for classes, whose targets are +-1; for regression
+                            within [a - (b - a), b + (b - a)] from row 20 on, a and b the least and largest label so far
     o = sum_k v_k p_k       the score that is told; v starts at 1/K
     l_k = |p_k - y|^2       mean over the columns; y the row's targets
     D <- D + r (|o - y|^2 - D)                           what a row's loss is here, r = max(1/t, .001), before its use
@@ -13,6 +14,10 @@ in which it is the best.
 
 **Classes.** All columns of the classes seen count, so one set of weights serves all. Value and probabilities are those
 of core.dfop for the mixed scores.
+
+**Why the clip.** The mixture is only as good as its worst member weighted: one with a short window now and then says
+something far outside anything seen, and its small weight times a huge number is a huge error. On electricity (one price
+from the other columns) the clip takes the squared error from ten times that of repeating the last value to below it.
 
 **Predictive deviation** (regression): that of the mixture, sqrt(sum_k v_k (std_k^2 + (p_k - o)^2)).
 
@@ -49,11 +54,13 @@ RATE_COLUMNS_MAX = 30.0
 SHARE = 1e-3
 LOSS_RATE = 1e-3
 SCORE_MAX = 1.5
+SPAN_ROWS = 20
+"""Rows after which the range of the labels is taken to say something."""
 
 _CHUNK_ROWS = 1024
 """Rows whose member predictions are held at once; chunks end at absolute row numbers, as blocks do."""
 _SQUARED_MAX = 1e150
-_OWN = {"mixing", "loss", "slope"}
+_OWN = {"mixing", "loss", "slope", "span"}
 """Arrays of the bank's state that are not stacks of its members'."""
 _LOSS_MIN = 1e-300
 
@@ -76,19 +83,24 @@ def _mix_row(P: Floats, S: Floats, i: int, mixing: Floats, scores: Floats, std: 
 
 
 @njit(cache=True, nogil=True)
-def _clip(P: Floats, bound: float) -> None:
-    """P within +-bound, in place."""
+def _clip_row(P: Floats, i: int, rows: float, span: Floats, regression: bool) -> None:
+    """The members' scores of a row within what can be, in place; ``rows`` were learned before it."""
+    low, high = -SCORE_MAX, SCORE_MAX
+    if regression:
+        if rows < SPAN_ROWS:
+            return
+        width = span[1] - span[0]
+        low, high = span[0] - width, span[1] + width
     for k in range(P.shape[0]):
-        for i in range(P.shape[1]):
-            for j in range(P.shape[2]):
-                P[k, i, j] = min(max(P[k, i, j], -bound), bound)
+        for j in range(P.shape[2]):
+            P[k, i, j] = min(max(P[k, i, j], low), high)
 
 
-@njit("void(f8[:,:,::1], f8[:,::1], f8[::1], f8, f8[:,::1], f8[::1])", cache=True, nogil=True)
-def mix_rows(P: Floats, S: Floats, mixing: Floats, bound: float, scores: Floats, std: Floats) -> None:
-    """Mix the predictions P (K, n, m), S (K, n) of n rows; P is clipped to +-bound in place."""
-    _clip(P, bound)
+@njit("void(f8[:,:,::1], f8[:,::1], f8[::1], f8, f8[::1], f8[:,::1], f8[::1])", cache=True, nogil=True)
+def mix_rows(P: Floats, S: Floats, mixing: Floats, rows: float, span: Floats, scores: Floats, std: Floats) -> None:
+    """Mix the predictions P (K, n, m), S (K, n) of n rows; P is clipped in place."""
     for i in range(P.shape[1]):
+        _clip_row(P, i, rows, span, std.shape[0] > 0)
         _mix_row(P, S, i, mixing, scores, std)
 
 
@@ -108,7 +120,7 @@ def _target(y: float, j: int, columns: int, regression: bool) -> float:
 
 
 @njit(
-    "f8(f8[:,:,::1], f8[:,::1], Array(f8, 1, 'C', readonly=True), f8[::1], f8, f8, f8, f8[:,::1], f8[::1])",
+    "f8(f8[:,:,::1], f8[:,::1], Array(f8, 1, 'C', readonly=True), f8[::1], f8, f8, f8[::1], f8[:,::1], f8[::1])",
     cache=True,
     nogil=True,
 )
@@ -119,20 +131,20 @@ def mix_and_weigh(
     mixing: Floats,
     loss: float,
     rows: float,
-    bound: float,
+    span: Floats,
     scores: Floats,
     std: Floats,
 ) -> float:
     """Mix n rows in turn, and move the weights after each.
 
     Args:
-        P: (K, n, m) the members' scores, clipped to +-bound in place.
+        P: (K, n, m) the members' scores, clipped in place.
         S: (K, n) their deviations; (K, 0) for classification.
         y: (n,) numbers, or class indices.
         mixing: (K,) weights v, updated.
         loss: D.
         rows: rows seen before.
-        bound: largest score; infinity for regression.
+        span: least and largest label of a regression, updated.
         scores: (n, m) mixed scores, written.
         std: (n,) deviations of the mixture, written; (0,) for classification.
 
@@ -142,9 +154,12 @@ def mix_and_weigh(
     K, n, m = P.shape
     regression = std.shape[0] > 0
     losses = np.empty(K)
-    _clip(P, bound)
     for i in range(n):
+        _clip_row(P, i, rows + i, span, regression)
         _mix_row(P, S, i, mixing, scores, std)
+        if regression:
+            span[0] = y[i] if rows + i == 0.0 else min(span[0], y[i])
+            span[1] = y[i] if rows + i == 0.0 else max(span[1], y[i])
         mixed = 0.0
         losses[:] = 0.0
         for j in range(m):
@@ -172,17 +187,18 @@ class ForgettingBank:
         mixing (K,)  their weights v
         loss         D
         calibration  slope and curvature of the probabilities (core.probabilities)
+        span (2,)    least and largest label of a regression; zeros before the first
     """
 
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
         self.regression = spec.task == "regression"
         self.rates = member_rates(spec)
-        self._bound = math.inf if self.regression else SCORE_MAX
         self.members = [Dfop(member) for member in member_specs(spec)]
         self.mixing = np.full(len(self.rates), 1.0 / len(self.rates))
         self.loss = 0.0
         self.calibration = fresh_calibration()
+        self.span = np.zeros(2)
 
     @property
     def classes(self) -> int:
@@ -207,7 +223,7 @@ class ForgettingBank:
             P, S = self._member_predictions(X[part])
             for member, p, s in zip(self.members, P, S, strict=True):
                 member.scores(X[part], (p, s))
-            mix_rows(P, S, self.mixing, self._bound, scores[part], std[part])
+            mix_rows(P, S, self.mixing, self.rows, self.span, scores[part], std[part])
         if self.regression:
             return Prediction(scores[:, 0], None, std)
         return Prediction(*classify(scores, self.classes, self.calibration))
@@ -226,7 +242,7 @@ class ForgettingBank:
             for member, p, s in zip(self.members, P, S, strict=True):
                 member.absorb(X[part], numbers[part], None, (p, s))
             self.loss = mix_and_weigh(
-                P, S, numbers[part], self.mixing, self.loss, rows, self._bound, scores[part], std[part]
+                P, S, numbers[part], self.mixing, self.loss, rows, self.span, scores[part], std[part]
             )
             begin = end
         if self.regression:
@@ -258,7 +274,8 @@ class ForgettingBank:
     @property
     def nbytes(self) -> int:
         """Bytes of memory the state holds."""
-        return sum(member.nbytes for member in self.members) + self.mixing.nbytes + 8 + self.calibration.nbytes
+        own = self.mixing.nbytes + 8 + self.calibration.nbytes + self.span.nbytes
+        return sum(member.nbytes for member in self.members) + own
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The members' arrays, stacked, with their weights and the loss."""
@@ -267,6 +284,7 @@ class ForgettingBank:
         arrays["mixing"] = self.mixing.copy()
         arrays["loss"] = np.array([self.loss])
         arrays["slope"] = self.calibration.copy()
+        arrays["span"] = self.span.copy()
         return arrays, own[0][1]
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
@@ -283,13 +301,16 @@ class ForgettingBank:
             raise ValueError(f"the state must hold {len(self.rates)} members")
         _check_mixing(mixing, loss, len(self.rates))
         check_calibration(slope)
+        span = arrays["span"]
+        if span.shape != (2,) or span.dtype != np.float64 or not span[0] <= span[1] or not np.isfinite(span).all():
+            raise ValueError("the range of the labels is none that a state can have")
         members = [Dfop(spec) for spec in member_specs(self._spec)]
         for k, member in enumerate(members):
             member.load_arrays({name: array[k] for name, array in stacked.items()}, header)
         if len({int(member.tally[ROWS]) for member in members}) > 1:
             raise ValueError("the members have not learned the same rows")
         self.members, self.mixing, self.loss = members, mixing.copy(), float(loss[0])
-        self.calibration = slope.copy()
+        self.calibration, self.span = slope.copy(), span.copy()
 
     def _member_predictions(self, X: Floats) -> tuple[Floats, Floats]:
         """Room for the members' scores (K, n, m) and deviations (K, n), (K, 0) for classification."""

@@ -38,12 +38,17 @@ class Literal:
             for _ in range(classes):
                 self.members[-1].add_class()
         self.v, self.D, self.t, self.classes = np.full(len(RATES), 1 / len(RATES)), 0.0, 0, classes
+        self.seen = []
 
     def learn(self, x, y):
         p = np.array([member.scores(x)[0][0] for member in self.members])  # (K, m)
         s = np.array([member.scores(x)[1] for member in self.members])  # (K, 1)
         if self.classes:
             p = np.clip(p, -1.5, 1.5)
+        elif len(self.seen) >= 20:
+            width = max(self.seen) - min(self.seen)
+            p = np.clip(p, min(self.seen) - width, max(self.seen) + width)
+        self.seen.append(float(y[0]))
         columns = np.arange(self.classes) if self.classes > 2 else [1]
         target = np.where(np.equal(columns, y[0]), 1.0, -1.0) if self.classes else y
         o = self.v @ p
@@ -68,6 +73,19 @@ def test_regression_is_the_literal_mixture():
     assert_allclose([std for _, std in expected], told.std, rtol=1e-9)
     assert_allclose(oracle.v, bank.mixing, rtol=1e-7)
     assert_allclose(oracle.D, bank.loss, rtol=1e-9)
+
+
+def test_a_member_that_goes_astray_is_held_near_the_labels():
+    """A column that varies once in a while makes short windows say anything; the mixture stays where labels can be."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(3000, 3))
+    X[:, 2] = 1.0 + 1e-5 * (np.arange(3000) % 97 == 0)
+    y = X[:, 0] + rng.normal(size=3000) / 10
+    X[1500, 2] = 40.0
+    bank, oracle = build(), Literal("regression", 3, 0)
+    told = bank.learn(X, y).value
+    assert_allclose([oracle.learn(X[i : i + 1], y[i : i + 1])[0][0] for i in range(3000)], told, rtol=1e-6, atol=1e-9)
+    assert np.abs(told[20:]).max() <= 3 * np.abs(y).max()
 
 
 @pytest.mark.parametrize("classes", [2, 4])
