@@ -25,7 +25,8 @@ TAGS = [
     {"name": "one row", "description": "Create a model, then the test-then-train loop."},
     {"name": "batches", "description": "Rows in order, each tested, then trained."},
     {"name": "models", "description": "How a model is doing."},
-    {"name": "state", "description": "Snapshots, export and import, reset, deletion."},
+    {"name": "state", "description": "Snapshots, export and import, reset."},
+    {"name": "deletion", "description": "The end of a model."},
     {"name": "service", "description": "The catalogue, health and metrics."},
 ]
 SUMMARY = {
@@ -120,7 +121,9 @@ def tag(method: str, path: str) -> str:
         return "batches"
     if last in ("predict", "feedback", "pending") or (method, path) == ("PUT", "/models/{name}"):
         return "one row"
-    if last in ("reset", "snapshots", "restore", "state") or method == "DELETE":
+    if method == "DELETE":
+        return "deletion"
+    if last in ("reset", "snapshots", "restore", "state"):
         return "state"
     return "models" if path.startswith("/models") else "service"
 
