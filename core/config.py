@@ -20,7 +20,7 @@ Missing = Literal["error", "zero", "mean"]
 MISSING: tuple[Missing, ...] = ("error", "zero", "mean")
 SEED_MAX = 2**53 - 1
 """Seeds stay exact in every JSON reader."""
-FIELDS = ("algorithm", "task", "params", "features", "labels", "missing", "seed")
+FIELDS = ("algorithm", "task", "params", "features", "labels", "missing", "seed", "watch", "on_drift")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,7 @@ class Config:
         for name in raw:
             if name not in FIELDS:
                 raise Invalid.of(name, "is not a field of a model", list(FIELDS))
+        _no_watch(raw)
         if "algorithm" not in raw:
             raise Invalid.of("algorithm", "is required")
         entry = find(_text(raw, "algorithm"))
@@ -82,6 +83,8 @@ class Config:
             "labels": None if self.labels is None else list(self.labels),
             "missing": self.missing,
             "seed": self.seed,
+            "watch": None,
+            "on_drift": "report",
         }
 
     @property
@@ -115,6 +118,14 @@ def _text(raw: Mapping[str, Any], field: str) -> str:
     if not isinstance(value, str):
         raise Invalid.of(field, "must be a string")
     return value
+
+
+def _no_watch(raw: Mapping[str, Any]) -> None:
+    """The drift watch can only be left off: this version has none."""
+    if raw.get("watch") is not None:
+        raise Invalid.of("watch", "is not there yet: models are not watched for drift", [None])
+    if raw.get("on_drift", "report") != "report":
+        raise Invalid.of("on_drift", "has nothing to act on: models are not watched for drift", ["report"])
 
 
 def _task(value: object, entry: Algorithm) -> Task:

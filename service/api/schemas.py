@@ -299,6 +299,8 @@ class ModelBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
         Literal["error", "zero", "mean"], Meta(description="What a missing value becomes; error refuses it.")
     ] = "error"
     seed: Annotated[int, Meta(ge=0)] = 0
+    watch: Annotated[None, Meta(description="Models are not watched for drift yet: null.")] = None
+    on_drift: Annotated[Literal["report"], Meta(description="There is nothing to act on yet.")] = "report"
 
 
 REQUESTS = (

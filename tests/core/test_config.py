@@ -35,6 +35,8 @@ def test_every_default_is_filled_in():
         "labels": None,
         "missing": "error",
         "seed": 0,
+        "watch": None,
+        "on_drift": "report",
     }
     assert expected == Config.parse(LEAST).to_json()
     assert expected == Config.parse({**LEAST, "params": None, "features": None, "labels": None}).to_json()
@@ -105,7 +107,15 @@ def test_a_configuration_survives_json(body):
 def test_unknown_fields_are_named_beside_the_known_ones():
     """A field that no model has is refused, and the error lists those it could have."""
     problem = refusal(lables=["a", "b"])["lables"]
-    assert {"algorithm", "task", "params", "features", "labels", "missing", "seed"} == set(problem.allowed)
+    known = {"algorithm", "task", "params", "features", "labels", "missing", "seed", "watch", "on_drift"}
+    assert known == set(problem.allowed)
+
+
+def test_a_drift_watch_is_refused_while_there_is_none():
+    """null and "report" change nothing; a watch nobody keeps would be a promise nobody holds."""
+    assert Config.parse(LEAST) == Config.parse({**LEAST, "watch": None, "on_drift": "report"})
+    assert [None] == refusal(watch={"error_rate": {"delta": 0.05}})["watch"].allowed
+    assert ["report"] == refusal(on_drift="reset")["on_drift"].allowed
 
 
 def test_the_algorithm_is_needed_and_has_to_be_one():

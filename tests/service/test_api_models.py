@@ -25,6 +25,8 @@ async def test_put_creates_a_model(api):
         "labels": None,
         "missing": "error",
         "seed": 0,
+        "watch": None,
+        "on_drift": "report",
     } == model["config"]
     assert ("first", 0, 0, "steady") == tuple(model[name] for name in ("name", "version", "rows", "phase"))
     assert model == await api.get("/models/first")
