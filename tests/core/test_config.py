@@ -112,7 +112,7 @@ def test_unknown_fields_are_named_beside_the_known_ones():
 
 
 def test_a_drift_watch_is_refused_while_there_is_none():
-    """null and "report" change nothing; a watch nobody keeps would be a promise nobody holds."""
+    """Only null and "report" are taken: a watch that nobody keeps would be a promise that nobody holds."""
     assert Config.parse(LEAST) == Config.parse({**LEAST, "watch": None, "on_drift": "report"})
     assert [None] == refusal(watch={"error_rate": {"delta": 0.05}})["watch"].allowed
     assert ["report"] == refusal(on_drift="reset")["on_drift"].allowed
