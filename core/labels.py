@@ -176,23 +176,20 @@ def _join(found: LabelSet, label: Label, field: str) -> None:
     found.add(label)
 
 
-def from_text(cell: str, declared: tuple[Label, ...] | None, field: str) -> Label:
-    """The label a CSV cell stands for; of many cells, ``from_texts`` is faster.
+def from_texts(cells: Sequence[str], declared: tuple[Label, ...] | None, place: Callable[[int], str]) -> list[Label]:
+    """The labels that a column of texts stands for.
 
     A declared label is matched by its text, or as the number it is ("1.0" is 1). Where nothing is declared, a
     cell that looks like a number is one, and an empty cell is missing (declare "" to have it as a label).
 
-    Raises:
-        Invalid: matches no declared label (``allowed`` lists them), or a number that is no integer.
-    """
-    return _TextReader(declared).read(cell, field)
-
-
-def from_texts(cells: Sequence[str], declared: tuple[Label, ...] | None, place: Callable[[int], str]) -> list[Label]:
-    """The labels of a column of texts; like ``from_text``, with the cells named as ``place`` does by their number.
+    Args:
+        cells: the texts.
+        declared: the declared labels, or None.
+        place: the name of a cell, by its number.
 
     Raises:
-        Invalid: naming the first cells that are refused.
+        Invalid: naming the first cells that match no declared label (``allowed`` lists them), or are numbers but no
+            integers.
     """
     reader = _TextReader(declared)
     labels: list[Label] = []

@@ -219,7 +219,7 @@ class Machine:
     def _learn_classes(self, raw: Floats, labels: Sequence[Label], discounts: Floats | None) -> Scored:
         """Learn a block, cut where a class appears for the first time: its own row is tested without it."""
         parts: list[Scored] = []
-        truth = np.array([self.labels.index(label) for label in labels], dtype=np.int64)
+        truth = self.labels.indices(labels)
         start = 0
         while start < len(raw):
             unseen = np.flatnonzero(truth[start:] < 0)
@@ -227,7 +227,7 @@ class Machine:
             if stop == start:
                 stop += 1
                 parts.append(self._learn_first_of_class(raw[start:stop], labels[start], discounts, start))
-                truth[stop:] = [self.labels.index(label) for label in labels[stop:]]
+                truth[stop:] = self.labels.indices(labels[stop:])
             else:
                 chunk = slice(start, stop)
                 given = None if discounts is None else discounts[chunk]

@@ -31,7 +31,7 @@ from service.api.keys import Keys
 from service.api.problems import install_handlers
 from service.embedded import CannotStart, EmbeddedStore
 from service.monitor.telemetry import Telemetry
-from service.runtime.engine import Bounds, Engine
+from service.runtime.engine import READ_BYTES_MAX, Bounds, Engine
 from service.runtime.pump import Limits
 from service.runtime.recovery import Store
 from service.settings import Settings
@@ -130,7 +130,7 @@ def bounds(settings: Settings) -> Bounds:
         tick_segments_max=settings.tick_segments_max,
         id_ttl_ms=settings.id_ttl_s * 1000,
         ids_max=settings.ids_max,
-        read_bytes_max=16 * 2**20,
+        read_bytes_max=READ_BYTES_MAX,
         timeout_s=settings.store_timeout_s,
     )
     return Bounds(
@@ -181,11 +181,7 @@ def _pages(app: FastAPI) -> None:
             swagger_js_url="static/swagger-ui-bundle.js",
             swagger_css_url="static/swagger-ui.css",
             swagger_favicon_url=icon,
-            swagger_ui_parameters={
-                "tryItOutEnabled": True,
-                "defaultModelsExpandDepth": 0,
-                "displayRequestDuration": True,
-            },
+            swagger_ui_parameters=SWAGGER,
         )
 
     @app.get("/redoc", include_in_schema=False)

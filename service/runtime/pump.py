@@ -1,7 +1,8 @@
 """The pump: one task per process commits what all models have waiting, one pipeline per tick, and applies it.
 
 What queues up while one pipeline is under way goes with the next: low latency at low load, large commits at high
-load, no timers. Per model at most one append is in flight. Append first, apply second, answer third.
+load, no timers (only answers, which have been given by then, are gathered for some milliseconds before they are
+recorded). Per model at most one append is in flight. Append first, apply second, answer third.
 
 A pipeline that fails leaves the fate of its appends unknown. They are sent again unchanged (same writer, sequence
 and uid, so that the script recognises them) until the store says what became of them or their time is up; then

@@ -89,14 +89,19 @@ class Channel:
             _, line = await loop.create_unix_connection(_Line, self._address.path)
         else:
             _, line = await loop.create_connection(_Line, self._address.host, self._address.port)
-        greeting = self._address.greeting()
-        if greeting:
-            for reply in await line.call(greeting, self._timeout_s):
-                if isinstance(reply, Exception):
-                    line.end(reply)
-                    raise reply
+        try:
+            await self._greet(line)
+        except BaseException:  # cancelled by the time limit as well: a line that nobody will use is closed
+            line.end(ConnectionError("not let in"))
+            raise
         self._line = line
         return line
+
+    async def _greet(self, line: "_Line") -> None:
+        greeting = self._address.greeting()
+        for reply in await line.call(greeting, self._timeout_s) if greeting else ():
+            if isinstance(reply, Exception):
+                raise reply
 
 
 class _Line(asyncio.Protocol):

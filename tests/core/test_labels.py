@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.labels import LabelSet, canonical, distinct, from_text, from_texts, key, parse_declared, same
+from core.labels import LabelSet, canonical, distinct, from_texts, key, parse_declared, same
 from core.problems import Invalid
 
 LABELS = st.one_of(st.text(st.characters(exclude_categories=["Cs"]), max_size=5), st.integers(-3, 3), st.booleans())
@@ -171,14 +171,14 @@ def test_a_long_list_of_problems_is_cut():
 )
 def test_a_cell_is_a_number_where_it_looks_like_one(label, cell):
     """Without declared labels, integers are integers and everything else is text."""
-    assert typed([label]) == typed([from_text(cell, None, "label")])
+    assert typed([label]) == typed(from_texts([cell], None, str))
 
 
 @pytest.mark.parametrize("cell", ["", "0.5", "1e300", "1e999", "9" * 19, "9" * 201, "9" * 10_000, "a" * 201])
 def test_a_cell_that_is_no_label_is_refused(cell):
     """Fractions and what is too large or too long are no labels."""
     with pytest.raises(Invalid):
-        from_text(cell, None, "label")
+        from_texts([cell], None, str)
 
 
 @pytest.mark.parametrize(
@@ -187,14 +187,14 @@ def test_a_cell_that_is_no_label_is_refused(cell):
 def test_a_cell_matches_the_declared_label_of_its_text(label, cell):
     """A declared label is found by its text, or as the number it is."""
     declared = (False, 1, "2", "0.5", "")
-    assert typed([label]) == typed([from_text(cell, declared, "label")])
+    assert typed([label]) == typed(from_texts([cell], declared, str))
 
 
 @pytest.mark.parametrize("cell", ["False", "2.0", "3", "0.50", "UP"])
 def test_a_cell_of_no_declared_label_is_refused(cell):
     """The refusal lists the declared labels."""
     with pytest.raises(Invalid) as refused:
-        from_text(cell, (False, 1, "2", "0.5", ""), "label")
+        from_texts([cell], (False, 1, "2", "0.5", ""), str)
     assert [False, 1, "2", "0.5", ""] == refused.value.problems[0].allowed
 
 

@@ -11,6 +11,7 @@ from redis import exceptions
 from service.errors import StoreDown
 from service.store.catalog import Catalog
 from service.store.connection import Call, Connection, Script, store_down, translated
+from service.store.keys import ModelKeys
 from service.store.log import Log
 from service.store.pending import Pending
 from service.store.snapshots import Snapshots
@@ -269,3 +270,27 @@ async def test_options_in_the_url_change_no_behaviour(server):
         )
         assert (0, 1) == (options["retry"].get_retries(), options["db"])
         assert b"x" == await connection.one(Call(ECHO, (), ("x",)))
+
+
+async def test_a_user_and_a_database_are_those_of_the_url(server):
+    """Also on the connection that carries rows: what it appends is read in that database, and nobody else gets in."""
+    admin = Connection(server.url, 5)
+    await admin.ask(("ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all"))
+    mine = Connection(f"unix://app:secret@{server.socket}?db=1", 5)
+    try:
+        await mine.ask(("FLUSHDB",))
+        await Catalog(mine).create("m", INCARNATION, b"{}")
+        (answer,) = await Log(mine).append_many([Model(mine).asks()])
+        assert ("ok", 1) == (answer.code, answer.made)
+        assert (1, answer.head_uid) == await Log(mine).head("m", INCARNATION)
+        assert [0] == await admin.ask(("EXISTS", ModelKeys("m", INCARNATION).log))
+        stranger = Connection(f"unix://app:wrong@{server.socket}?db=1", 5)
+        (refused,) = await Log(stranger).append_many([Model(stranger).asks()])
+        assert isinstance(refused, StoreDown)
+        assert "credentials" in refused.detail
+        await stranger.close()
+    finally:
+        await mine.ask(("FLUSHDB",))
+        await admin.ask(("ACL", "DELUSER", "app"))
+        await mine.close()
+        await admin.close()
