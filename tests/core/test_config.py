@@ -253,4 +253,4 @@ def test_the_announced_size_is_the_size(entry, d):
     columns = {"params": {"compressed_dim": d}} if entry.sparse else {"features": [f"x{i}" for i in range(d)]}
     config = Config.parse({"algorithm": entry.id, "task": entry.tasks[0], **columns})
     machine = Machine(config)
-    assert 1.0 >= machine.learner.nbytes / config.state_bytes(d) >= 0.5
+    assert 1.0 >= machine.pipeline.learner.nbytes / config.state_bytes(d) >= 0.5
