@@ -20,6 +20,7 @@ from core.features import Schema, Space, parse_features
 from core.labels import LabelSet
 from core.lesson import as_told, learn_classes, learn_numbers
 from core.model import Floats, Header, Prediction, Weights
+from core.outbox import Outbox
 from core.pipeline import Pipeline, gather, scatter
 from core.prequential import ClassificationMetrics, RegressionMetrics
 from core.scored import Scored
@@ -38,10 +39,12 @@ class Machine:
     Attributes:
         pipeline: what reads and learns rows, or None until the first row fixes the features.
         rows: rows learned.
+        outbox: alarms on their way out; resets and restores leave it alone, since versions go on.
     """
 
     def __init__(self, config: Config) -> None:
         self.config = config
+        self.outbox = Outbox()
         self._first_state()
 
     def _first_state(self) -> None:
@@ -70,7 +73,8 @@ class Machine:
     @property
     def nbytes(self) -> int:
         """Bytes of memory the state holds."""
-        return self.metrics.nbytes + (0 if self.pipeline is None else self.pipeline.nbytes)
+        own = self.metrics.nbytes + self.outbox.nbytes
+        return own + (0 if self.pipeline is None else self.pipeline.nbytes)
 
     def predict(self, raw: Floats) -> Prediction:
         """Predict raw rows (n, F) of the current space; changes nothing.
@@ -213,6 +217,7 @@ class Machine:
             return Refused(str(error))
         if loaded.config.canonical != self.config.canonical:
             return Refused("the state is of a model with another configuration")
+        loaded.outbox = self.outbox
         self.__dict__.update(loaded.__dict__)
         self.metrics.mark(self.rows, segment.source)
         return Replaced(self.rows)
@@ -228,7 +233,7 @@ class Machine:
         return seal(arrays, {"config": self.config.to_json(), "stamp": dict(stamp or {}), "state": state})
 
     def _parts(self) -> dict[str, Any]:
-        held = {"metrics": self.metrics, "pipeline": self.pipeline}
+        held = {"metrics": self.metrics, "outbox": self.outbox, "pipeline": self.pipeline}
         return {name: part for name, part in held.items() if part is not None}
 
     def _features(self) -> list[Any] | None:
