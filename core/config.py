@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from core.catalog import find
-from core.entry import Label
 from core.features import Feature, Schema, Space, SparseSchema, parse_features
-from core.labels import parse_declared
+from core.labels import Label, parse_declared
 from core.model import Algorithm, Spec, Task
 from core.problems import Invalid
 
