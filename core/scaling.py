@@ -2,15 +2,15 @@ r"""Online scaling of encoded columns: a stage before the learner, part of the m
 
     encoded rows (n, D)  ->  z (n, D),   z_j = clip((x_j - m_j) / s_j, +-limit)
 
-A row is absorbed first, then scaled: z is the row as it looks once the state has seen it. So a prediction scales each
-row by the state *as it would be after that row*, changes nothing, and equals what learning the row would have said. With
-t the rows absorbed, this one included, per column:
+A row is absorbed first, then scaled: z is the row as it looks once the state has seen it. So a prediction scales
+each row by the state *as it would be after that row*, changes nothing, and equals what learning the row would have
+said. With t the rows absorbed, this one included, per column:
 
 **standard**  mean and deviation of all rows so far, limit 10
 
     r = 1/t            d = x - m      m <- m + r d      v <- (1 - r)(v + r d^2)      s = sqrt v        (Welford)
 
-**robust**  the same with a memory and without outliers, limit 5. Columns may drift, and a single wild value moves nothing:
+**robust**  the same with a memory and without outliers, limit 5: follows drift, and no single value moves it far
 
     t < 20    m = median, s = 1.4826 MAD of the rows so far (where that is 0: their standard deviation)
     t = 20    m, v = mean and variance of the 20 rows, clipped to median +- 5 s
@@ -22,8 +22,9 @@ t the rows absorbed, this one included, per column:
 A column that has shown one value only has s = 0 and z = 0. Nothing is divided by zero, and a constant stays exactly
 constant: its mean is exact.
 
-**Any finite input.** The deviation s is kept, not its square, which would overflow beyond 1e154 and vanish below 1e-162;
-rows with such numbers take sqrt(a^2 + b^2) by ``hypot``. Values count within +-1e307, so that no difference overflows.
+**Any finite input.** The deviation s is kept, not its square, which would overflow beyond 1e154 and vanish below
+1e-162; rows with such numbers take sqrt(a^2 + b^2) by ``hypot``. Values count within +-1e307, so that no difference
+overflows.
 
 Source: Welford, Technometrics 4(3), 1962; Huber, Robust Statistics, 1981 (winsorised residuals, MAD start).
 """
@@ -44,8 +45,8 @@ SCALING = Param(
     "scaling",
     "choice",
     "robust",
-    "How columns are scaled before they are learned: by their running mean and deviation (standard), by winsorised ones "
-    "with a half-life of 2000 rows (robust), which outliers cannot move and which follow drift, or not at all.",
+    "How columns are scaled before they are learned: by their running mean and deviation (standard), by winsorised "
+    "ones with a half-life of 2000 rows (robust), which outliers cannot move and which follow drift, or not at all.",
     choices=("none", "standard", "robust"),
 )
 

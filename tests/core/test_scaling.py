@@ -54,7 +54,7 @@ def table(rows=3000, seed=0):
         normal + np.arange(rows) / 300,
         (rng.random(rows) < 0.05).astype(float),
         np.full(rows, 2.0),
-        normal * 1e-9 + 3.0,
+        normal * 1e-6 + 3.0,
         np.where(rng.random(rows) < 0.01, 1e8, normal),
     ], axis=1)  # fmt: skip
     return np.ascontiguousarray(X)
