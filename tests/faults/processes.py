@@ -128,6 +128,14 @@ class Service:
         assert not self.running
         return int(self._process.exitcode)
 
+    def freeze(self) -> None:
+        """Stop it in the middle of whatever it does."""
+        os.kill(self._process.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        os.kill(self._process.pid, signal.SIGCONT)
+
     def stop(self) -> int:
         """Ask it to stop and wait; its exit status."""
         self._process.terminate()
