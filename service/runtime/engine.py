@@ -248,10 +248,10 @@ class Engine:
         return replica
 
     async def _reach(self, replica: Replica, version: int) -> None:
-        """Read what is on the log now, then wait for the follower; bounded as a whole."""
+        """Read what is on the log now, bounded by the store's time limit, then wait for the follower, bounded as well."""
+        await self.pump.sync(replica)
         try:
             async with asyncio.timeout(self.bounds.wait_timeout_s):
-                await self.pump.sync(replica)
                 await replica.reach(version)
         except TimeoutError:
             raise NotReached(f"model {replica.name} is at version {replica.version}", replica.version) from None
