@@ -136,10 +136,14 @@ class Engine:
         for name, run in runs.items():
             self._tasks[name] = asyncio.get_running_loop().create_task(self._supervise(name, run), name=name)
 
-    async def stop(self) -> None:
-        """Answer what is queued, write snapshots, end the tasks; bounded by the grace period."""
+    async def stop(self, grace_s: float | None = None) -> None:
+        """Answer what is queued, write snapshots, end the tasks.
+
+        Args:
+            grace_s: bound of it; the setting where nothing has used any of that yet.
+        """
         try:
-            async with asyncio.timeout(self.bounds.grace_s):
+            async with asyncio.timeout(self.bounds.grace_s if grace_s is None else grace_s):
                 if not self.pump.store_down:
                     await self.pump.drain()
                     await self.snapshotter.flush()
@@ -248,7 +252,7 @@ class Engine:
         return replica
 
     async def _reach(self, replica: Replica, version: int) -> None:
-        """Read what is on the log now, bounded by the store's time limit, then wait for the follower, bounded as well."""
+        """Read what is on the log now, then wait for the follower; each of them is bounded."""
         await self.pump.sync(replica)
         try:
             async with asyncio.timeout(self.bounds.wait_timeout_s):

@@ -166,6 +166,12 @@ class Service:
         (server,) = (child for child in children if child.name() in {"redis-server", "valkey-server"})
         return server
 
+    def worker_processes(self) -> list[psutil.Process]:
+        """The workers it has started, oldest first."""
+        children = psutil.Process(self._process.pid).children()
+        workers = [child for child in children if not _gone(child) and "service.cli" in child.cmdline()]
+        return sorted(workers, key=lambda child: child.create_time())
+
     # ------------------------------------------------------------ what it says
 
     @property
