@@ -75,11 +75,14 @@ from numpy.typing import NDArray
 
 from core.dynamic_odm_kernels import (
     COUNT,
+    LOW,
     MARGIN,
     MARGIN_MAX,
     MARGIN_VARIANCE,
+    RADIUS,
     ROWS,
     SQUARE,
+    STEEPNESS,
     learn_rows,
     predict_rows,
 )
@@ -134,15 +137,17 @@ def grows(params: Mapping[str, Any]) -> bool:
 
 
 def rule(params: Mapping[str, Any]) -> Floats:
-    """What never changes, in the order of ``core.dynamic_odm_kernels.LOSS_WEIGHT`` and the others."""
-    paper = params["variant"] == "paper"
+    """What never changes, in the order of ``core.dynamic_odm_kernels.STEEPNESS`` and the others."""
+    paper, lam, theta = params["variant"] == "paper", params["loss_weight"], params["tolerance"]
     explicit = params["step"] == "explicit" or (params["step"] == AUTO and paper)
     constant = 0.0 if params["learning_rate"] == AUTO else params["learning_rate"]
-    own = [params["loss_weight"], params["deviation_tradeoff"], params["tolerance"], constant, explicit]
-    bound, rate, share = 4.0 * params["loss_weight"], _SHARE_RATE, _SHARE
+    bound, rate, share = 4.0 * lam, _SHARE_RATE, _SHARE
     if paper and "candidates" in params:
         bound, rate, share = params["bound"], math.sqrt(8.0 * math.log(places(params)) / params["horizon"]), 0.0
-    return np.array([*own, grows(params), params.get("vote") == "majority", bound, rate, share], dtype=np.float64)
+    low, high = 1.0 - theta, 1.0 + theta
+    shape = [2.0 * lam / (low * low), params["deviation_tradeoff"], low, high, 2.0 * lam]
+    majority = params.get("vote") == "majority"
+    return np.array([*shape, constant, explicit, grows(params), majority, 1.0 / bound, rate, share], dtype=np.float64)
 
 
 class DynamicOdm:
@@ -161,7 +166,6 @@ class DynamicOdm:
         params = spec.params
         self.dimension = spec.dimension
         self.classes = 0
-        self._radius_squared = 2.0 * params["loss_weight"]
         self._mixed = params.get("vote") != "majority"
         self._bank = "candidates" in params
         self._grows = grows(params)
@@ -199,8 +203,8 @@ class DynamicOdm:
         """A column for a class never seen so far: the minimiser of f for y = -1, x = (0 ... 0, 1)."""
         w = np.zeros((1, *self.W.shape[1:]))
         if self.bias:
-            low, a = 1.0 - self.rule[2], self._radius_squared / (1.0 - self.rule[2]) ** 2
-            w[:, : self.count, -1] = -low * a / (1.0 + a)
+            a = self.rule[STEEPNESS]
+            w[:, : self.count, -1] = -self.rule[LOW] * a / (1.0 + a)
         return w
 
     def predict(self, X: Floats) -> Prediction:
@@ -305,7 +309,7 @@ class DynamicOdm:
         return min(1 + int((self.epochs <= rows).sum()), len(self.epochs)) if self._grows else len(self.epochs)
 
     def _check_candidates(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        if (np.square(arrays["weights"]).sum(axis=2) > self._radius_squared * (1.0 + 1e-6)).any():
+        if (np.square(arrays["weights"]).sum(axis=2) > self.rule[RADIUS] * (1.0 + 1e-6)).any():
             raise ValueError("a candidate is larger than any can be")
         shares, losses = arrays["shares"], arrays["losses"]
         if (shares < 0).any() or (np.abs(shares.sum(axis=1) - 1.0) > 1e-6).any():

@@ -20,7 +20,7 @@ def state_bytes(spec: Spec, classes: int) -> int:
     """Bytes of a state: 8 m K (D + 2) with room for K candidates, the random features and the objects."""
     (m, D), K = _columns(spec, classes), places(spec.params)
     features = int(spec.params["random_features"]) * (spec.dimension + 1)
-    return 8 * (m * K * (D + 2) + K + 17 + features) + OBJECT_BYTES
+    return 8 * (m * K * (D + 2) + K + 19 + features) + OBJECT_BYTES
 
 
 def row_cost(spec: Spec, classes: int) -> float:
@@ -131,7 +131,7 @@ ENTRIES = (
         tasks=("classification",),
         summary="A linear classifier that shapes its whole margin distribution; one learner, which never forgets.",
         paper=_PAPER,
-        equation="min_w |w|^2/2 + lambda mean_i ([1-theta-m_i]_+^2 + mu [m_i-1-theta]_+^2)/(1-theta)^2, m_i = y_i w'x_i",
+        equation="min |w|^2/2 + lambda mean_i ([1-theta-m_i]_+^2 + mu [m_i-1-theta]_+^2)/(1-theta)^2, m_i = y_i w'x_i",
         params=(*_CANDIDATE, _ODM_VARIANT, *_STEPS, *_INPUTS),
         build=DynamicOdm,
         state_bytes=state_bytes,

@@ -2,7 +2,8 @@ r"""The rows of (dynamic) ODM, compiled: everything that happens once per row (t
 
 All compiled code of the row stands in this one file, because Numba's cache watches only the file of the function it
 compiled. Sums are taken in one fixed order, without fast-math, so predict and learn, several rows and one, and two
-replicas give the same bits. The GIL is released.
+replicas give the same bits. The GIL is released. The two innermost functions are inlined by Numba, because LLVM leaves
+their calls standing, at twice the time per row.
 
     x  (D,) the row with its bias, scaled down if it is larger than 1e60
     W (m, K, D)  candidates w_k of every output column     shares, losses (m, K)     epochs (K,)
@@ -18,9 +19,10 @@ from core.model import Floats, Ints
 ROWS, COUNT, SQUARE, MARGIN, MARGIN_VARIANCE = range(5)
 """Places in the tally: rows learned; candidates in use; q, the mean |x|^2; mean and variance of the margin."""
 
-LOSS_WEIGHT, TRADEOFF, TOLERANCE, STEP, EXPLICIT, GROWS, MAJORITY, LOSS_BOUND, RATE, SHARE = range(10)
-"""Places in the rule: lambda; mu; theta; a constant eta, or 0; explicit steps; whether the last candidate splits;
-majority vote; what losses are divided by; eps of the weights; fixed share, or 0: plain exponential weights."""
+STEEPNESS, TRADEOFF, LOW, HIGH, RADIUS, STEP, EXPLICIT, GROWS, MAJORITY, PER_LOSS, RATE, SHARE = range(12)
+"""Places in the rule: 2 lambda / (1 - theta)^2; mu; 1 - theta; 1 + theta; 2 lambda, the largest |w|^2; a constant eta,
+or 0; explicit steps; whether the last candidate splits; majority vote; the inverse of what losses are divided by; eps
+of the weights; fixed share, or 0: plain exponential weights."""
 
 MARGIN_MAX = 10.0
 PREDICTION_MAX = 1e300
@@ -67,7 +69,7 @@ def _square(x: Floats) -> float:
     return (s0 + s1) + (s2 + s3)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _score(W: Floats, c: int, k: int, x: Floats) -> tuple[float, float]:
     """Returns w'x and |w|^2 of candidate k of column c, in one pass."""
     s0 = s1 = s2 = s3 = 0.0
@@ -106,7 +108,12 @@ def _told(o: float, scale: float, rule: Floats) -> float:
     return float(min(max(told, -PREDICTION_MAX), PREDICTION_MAX))
 
 
-@njit(f"void({_ROWS_IN}, {_CUBE}, {_MATRIX}, {_VECTOR}, {_VECTOR}, {_MATRIX})", cache=True, nogil=True)
+@njit(
+    f"void({_ROWS_IN}, {_CUBE}, {_MATRIX}, {_VECTOR}, {_VECTOR}, {_MATRIX})",
+    cache=True,
+    nogil=True,
+    error_model="numpy",
+)
 def predict_rows(X: Floats, W: Floats, shares: Floats, rule: Floats, tally: Floats, scores: Floats) -> None:
     """Mixed scores (n, m) of n rows under the state as it is."""
     x = np.empty(W.shape[2])
@@ -121,31 +128,27 @@ def predict_rows(X: Floats, W: Floats, shares: Floats, rule: Floats, tally: Floa
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _step(m: float, s: float, eta: float, rule: Floats) -> tuple[float, float]:
-    """Shrink and pull of w <- shrink w + pull y x for the margin m = y w'x and s = |x|^2."""
-    lam, mu = rule[LOSS_WEIGHT], rule[TRADEOFF]
-    low, high = 1.0 - rule[TOLERANCE], 1.0 + rule[TOLERANCE]
-    unit = 2.0 / (low * low)
+    """Shrink and pull of w <- shrink w + pull y x for the margin m = y w'x and s = |x|^2; pull: -eta lambda l'."""
+    mu, low, high, strength = rule[TRADEOFF], rule[LOW], rule[HIGH], eta * rule[STEEPNESS]
     if rule[EXPLICIT]:
-        return 1.0 - eta, eta * lam * unit * (max(low - m, 0.0) - mu * max(m - high, 0.0))
-    shrink, a = 1.0 / (1.0 + eta), eta * lam * unit * s
-    pull = 0.0
+        return 1.0 - eta, strength * (max(low - m, 0.0) - mu * max(m - high, 0.0))
+    shrink, a = 1.0 / (1.0 + eta), strength * s
     if m * shrink < low:
-        pull = low - (m + a * low) / (1.0 + eta + a)
-    elif m * shrink > high:
-        pull = -mu * ((m + mu * a * high) / (1.0 + eta + mu * a) - high)
-    return shrink, shrink * eta * lam * unit * pull
+        return shrink, shrink * strength * (low - (m + a * low) / (1.0 + eta + a))
+    if m * shrink > high:
+        return shrink, shrink * strength * mu * (high - (m + mu * a * high) / (1.0 + eta + mu * a))
+    return shrink, 0.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _loss(m: float, norm: float, rule: Floats) -> float:
-    """min(f / bound, 1) with f = |w|^2 / 2 + lambda l at the margin m."""
-    low = 1.0 - rule[TOLERANCE]
-    short, over = max(low - m, 0.0), max(m - 1.0 - rule[TOLERANCE], 0.0)
-    f = 0.5 * norm + rule[LOSS_WEIGHT] * (short * short + rule[TRADEOFF] * (over * over)) / (low * low)
-    return float(min(f / rule[LOSS_BOUND], 1.0))
+    """Returns min(f / bound, 1) with f = |w|^2 / 2 + lambda l at the margin m."""
+    short, over = max(rule[LOW] - m, 0.0), max(m - rule[HIGH], 0.0)
+    f = 0.5 * (norm + rule[STEEPNESS] * (short * short + rule[TRADEOFF] * (over * over)))
+    return float(min(f * rule[PER_LOSS], 1.0))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _learn_candidate(
     W: Floats, c: int, k: int, x: Floats, s: float, target: float, eta: float, rule: Floats
 ) -> tuple[float, float]:
@@ -154,9 +157,8 @@ def _learn_candidate(
     shrink, pull = _step(target * f, s, eta, rule)
     pull *= target
     newer = shrink * shrink * norm + 2.0 * shrink * pull * f + pull * pull * s  # |w|^2 after the step
-    largest = 2.0 * rule[LOSS_WEIGHT]
-    if newer > largest:
-        inside = math.sqrt(largest / newer)
+    if newer > rule[RADIUS]:
+        inside = math.sqrt(rule[RADIUS] / newer)
         shrink *= inside
         pull *= inside
     for j in range(x.shape[0]):
@@ -183,20 +185,29 @@ def _weigh(shares: Floats, losses: Floats, c: int, K: int, latest: Floats, rule:
 
 
 @njit(cache=True, nogil=True)
+def _clear(W: Floats, k: int) -> None:
+    """Candidate k of every column is zero again."""
+    for c in range(W.shape[0]):
+        for j in range(W.shape[2]):
+            W[c, k, j] = 0.0
+
+
+@njit(cache=True, nogil=True)
 def _restart(W: Floats, shares: Floats, losses: Floats, epochs: Ints, places: Ints, K: int, grows: bool) -> int:
     """Candidates whose epoch is over start again from zero; a growing bank's last one splits. The new count."""
     for k in range(K):
         if places[k] == epochs[k] and not (grows and k == K - 1):
-            W[:, k, :] = 0.0
+            _clear(W, k)
             places[k] = 0
     if not grows or epochs.shape[0] == K or places[K - 1] < epochs[K - 1]:
         return K
     for c in range(W.shape[0]):
-        W[c, K] = W[c, K - 1]
-        W[c, K - 1] = 0.0
+        for j in range(W.shape[2]):
+            W[c, K, j] = W[c, K - 1, j]
         losses[c, K] = losses[c, K - 1]
         shares[c, K] = shares[c, K - 1] * K / (K + 1.0)
         shares[c, K - 1] /= K + 1.0
+    _clear(W, K - 1)
     places[K] = places[K - 1]
     places[K - 1] = 0
     return K + 1
@@ -269,7 +280,7 @@ def learn_rows(
     places = int(tally[ROWS]) % epochs
     if rule[GROWS]:
         places[K - 1] = int(tally[ROWS])  # the last one never starts again
-    steep = 2.0 * rule[LOSS_WEIGHT] * max(1.0, rule[TRADEOFF]) / (1.0 - rule[TOLERANCE]) ** 2
+    steep = rule[STEEPNESS] * max(1.0, rule[TRADEOFF])
     for i in range(X.shape[0]):
         scale = _load(X, i, x)
         s = _square(x)
@@ -286,6 +297,7 @@ def learn_rows(
             _weigh(shares, losses, c, K, latest, rule)
         tally[ROWS] += 1.0
         _absorb_margin(scores, i, y[i], tally)
-        places[:K] += 1
+        for k in range(K):
+            places[k] += 1
         K = _restart(W, shares, losses, epochs, places, K, rule[GROWS] > 0.0)
     tally[COUNT] = K
