@@ -41,8 +41,8 @@ there is room from the start. The shares never fall below .001 exp(-3)/K, so no 
 exp(-eps sum min(f_k / C, 1)), eps = sqrt(8 ln N / T), computed from the sums, so that no weight is lost to underflow.
 
 **Classes.** Up to two classes have one column of candidates (class 0 is -1, class 1 is +1). The third makes it [-w, w]
-and appends its own, as does every class after it: one against the rest, each column with weights b of its own. The
-column of a class that appears starts from the minimiser for rows that are all -1 and hold the bias alone.
+and appends its own, as does every class after it: one against the rest, each column with weights b of its own. After
+the first row, the column of a class that appears starts from the minimiser for rows of the bias alone that are all -1.
 
 **Probabilities.** p_k ~ exp(a o_k), with one slope a learned from the stream (core.probabilities).
 
@@ -200,9 +200,9 @@ class DynamicOdm:
         self.losses = np.concatenate([self.losses, self.losses.mean(axis=0, keepdims=True)])
 
     def _newcomer(self) -> Floats:
-        """A column for a class never seen so far: the minimiser of f for y = -1, x = (0 ... 0, 1)."""
+        """A column for a class not seen in any row so far: the minimiser of f for y = -1, x = (0 ... 0, 1)."""
         w = np.zeros((1, *self.W.shape[1:]))
-        if self.bias:
+        if self.bias and self.tally[ROWS]:
             a = self.rule[STEEPNESS]
             w[:, : self.count, -1] = -self.rule[LOW] * a / (1.0 + a)
         return w
