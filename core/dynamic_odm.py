@@ -21,6 +21,7 @@ first row, kappa = 2 lambda max(1, mu) q / (1 - theta)^2 and q the mean s of all
     then        w <- w min(1, sqrt(2 lambda) / |w|): f(0) <= lambda, so every minimiser lies in there
 
 An implicit step cannot overshoot, whatever eta and x; an explicit one takes the row's own s for q where that is larger.
+A far row, s > 2 q, is learned as (2 q / s) x: the farther out, the less it says. It is told as it is.
 
 **Dynamic ODM** mixes candidates that start again from w = 0 every 8, 16, 32 ... rows, so that after a change some have
 only seen what came since. With b_k their weights and p_k = w_k'x their a-priori scores, the score told is
@@ -62,6 +63,8 @@ Deviations from the paper
 - Implicit steps by default; candidates start from zero, not at random; the projection.
 - kappa goes by the mean of |x|^2. The maximum, which an explicit step with one kappa for all rows would need, lets the
   wildest row of the past slow the model down for good: on 11 streams the mean is 1.5 points better.
+- Far rows are learned as nearer ones. With 1 % of the rows multiplied by 1e4 (and scaled robustly: they stand 5
+  deviations out in every column), SEA loses 4.4 points without and .2 with it, ten other streams .9 and .5 in the mean.
 - More than two classes, probabilities, random features (core.random_features) and the vote's choice are ours; the text
   speaks of a majority vote, Algorithm 2 averages.
 """

@@ -28,6 +28,7 @@ MARGIN_MAX = 10.0
 PREDICTION_MAX = 1e300
 _MARGIN_RATE = 1e-3
 _SQUARE_TIMES = 10.0
+_FAR = 2.0
 _ROW_MAX = 1e60
 
 _ROWS_IN = "Array(f8, 2, 'C', readonly=True)"
@@ -150,20 +151,21 @@ def _loss(m: float, norm: float, rule: Floats) -> float:
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _learn_candidate(
-    W: Floats, c: int, k: int, x: Floats, s: float, target: float, eta: float, rule: Floats
+    W: Floats, c: int, k: int, x: Floats, s: float, reach: float, target: float, eta: float, rule: Floats
 ) -> tuple[float, float]:
-    """Test and train one candidate; its a-priori score w'x and loss."""
+    """Test one candidate on x, with s = |x|^2, and train it on reach x; its a-priori score w'x, and its loss there."""
     f, norm = _score(W, c, k, x)
-    shrink, pull = _step(target * f, s, eta, rule)
-    pull *= target
-    newer = shrink * shrink * norm + 2.0 * shrink * pull * f + pull * pull * s  # |w|^2 after the step
+    margin, square = target * f * reach, s * reach * reach
+    shrink, pull = _step(margin, square, eta, rule)
+    newer = shrink * shrink * norm + 2.0 * shrink * pull * margin + pull * pull * square  # |w|^2 after the step
+    pull *= target * reach
     if newer > rule[RADIUS]:
         inside = math.sqrt(rule[RADIUS] / newer)
         shrink *= inside
         pull *= inside
     for j in range(x.shape[0]):
         W[c, k, j] = shrink * W[c, k, j] + pull * x[j]
-    return f, _loss(target * f, norm, rule)
+    return f, _loss(margin, norm, rule)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -285,13 +287,15 @@ def learn_rows(
         scale = _load(X, i, x)
         s = _square(x)
         _absorb_square(s, tally)
-        kappa = steep * (max(tally[SQUARE], s) if rule[EXPLICIT] else tally[SQUARE])
+        q = tally[SQUARE]
+        reach = _FAR * q / s if s > _FAR * q else 1.0
+        kappa = steep * (max(q, s * reach * reach) if rule[EXPLICIT] else q)
         for c in range(m):
             target = _target(y[i], c, m)
             o = 0.0
             for k in range(K):
                 eta = rule[STEP] or 1.0 / (places[k] + 1.0 + kappa)
-                f, latest[k] = _learn_candidate(W, c, k, x, s, target, eta, rule)
+                f, latest[k] = _learn_candidate(W, c, k, x, s, reach, target, eta, rule)
                 o += _vote(f, shares[c, k], rule)
             scores[i, c] = _told(o, scale, rule)
             _weigh(shares, losses, c, K, latest, rule)

@@ -72,6 +72,10 @@ class MeanSquare:
         self.mean = ((self.rows - 1) * self.mean + counted) / self.rows
         return self.mean
 
+    def near(self, x):
+        """The row as it is learned: beyond twice the mean, the farther out the smaller."""
+        return x * min(1.0, 2 * self.mean / (x @ x))
+
 
 class Anytime:
     """Epochs 8, 16, ...; the last candidate splits at the end of its first epoch; fixed share on logs of weights."""
@@ -89,6 +93,7 @@ class Anytime:
     def learn(self, x, y):
         lam, mu, theta, _ = self.settings
         kappa = 2 * lam * max(1, mu) * self.square.absorb(x) / (1 - theta) ** 2
+        x = self.square.near(x)
         losses = np.array([min(candidate.objective(x, y) / (4 * lam), 1.0) for candidate in self.candidates])
         for candidate in self.candidates:
             candidate.step(x, y, kappa)
@@ -119,7 +124,9 @@ class Paper:
         return sum(share * candidate.w for share, candidate in zip(b, self.candidates, strict=True))
 
     def learn(self, x, y):
-        kappa = self.curvature * max(self.square.absorb(x), x @ x)
+        q = self.square.absorb(x)
+        x = self.square.near(x)
+        kappa = self.curvature * max(q, x @ x)
         self.totals += [min(candidate.objective(x, y) / self.C, 1.0) for candidate in self.candidates]
         for candidate in self.candidates:
             candidate.step(x, y, kappa)
