@@ -47,6 +47,32 @@ class Prediction(NamedTuple):
     std: Floats | None = None
 
 
+class Alarm(NamedTuple):
+    """A drift that a test saw.
+
+    Attributes:
+        kind: "class_mean" or "error_rate".
+        row: index of the row, in the block just learned, at which the test fired.
+        cls: index of the class whose windows differ; 0 for regression.
+        columns: class_mean: encoded columns whose means differ, those that differ most first, at most 10; else ().
+        before: mean of each of them in the past window; error_rate: share of wrong rows, one number.
+        after: the same of the recent window.
+        epsilon: the least difference that is a drift: of a column of class_mean as a share of its range.
+        n_before: rows in the past window.
+        n_after: rows in the recent window.
+    """
+
+    kind: str
+    row: int
+    cls: int
+    columns: tuple[int, ...]
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+    epsilon: float
+    n_before: int
+    n_after: int
+
+
 class Weights(NamedTuple):
     """A linear model in its own terms.
 
@@ -219,6 +245,7 @@ class Algorithm:
         row_discounts: whether a feedback row may carry its own ``discount``.
         class_bound: the largest number of classes it learns.
         sparse: whether its rows are named and sparse: no features, but ``compressed_dim`` columns of a projection.
+        forgets: whether its learner has ``forget()``: trust the past much less from now on, classes kept.
     """
 
     id: str
@@ -233,6 +260,7 @@ class Algorithm:
     row_discounts: bool = False
     class_bound: int = field(default=100)
     sparse: bool = False
+    forgets: bool = False
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Check parameters and fill in the defaults, in the order of the catalogue.
