@@ -1,42 +1,46 @@
 r"""The drift watch: two tests that run beside every model, per class, in constant space.
 
 **class_mean** (VIGOd's test). A class keeps a past window, all its rows up to its last batch (beta of them, mean m),
-and a recent one, the |B| rows since. Each time the recent one is full, with n_h = 1 / (1/beta + 1/|B|), it is a drift if for
-any column i of D, of range R_i,
+and a recent one, the |B| rows since. Each time the recent one is full, with n_h = 1 / (1/beta + 1/|B|), it is a drift
+if for any column i of D, of range R_i,
 
     |m_i - xbar_i| >= min(R_i sqrt(l / 2 n_h),                          Hoeffding
                           sqrt(2 v_i l / n_h) + 2 R_i l / 3 n_h)        Bernstein, v_i the variance of both windows
     l = ln(4 D / delta)
 
-After a drift the recent batch is the past window; else it joins it. R_i is the declared range, growing when exceeded, or
-without a declaration the range so far.
+After a drift the recent batch is the past window; else it joins it. R_i is the declared range, growing when exceeded,
+or without a declaration the range so far.
 
 **error_rate**. The same per true class for z = 1[the a-priori label is wrong]: with a, b the means of z in the past and
 the recent window and p of both together, it is a drift if errors have *risen*,
 
     b - a >= sqrt(2 p (1 - p) l / n_h) + 2 l / 3 n_h,        l = ln(3 / delta)
 
-Recent windows are the last |B|, |B|/2 and |B|/4 rows of the class, the past one all before them, at least |B|; tested every |B|/8
-rows (|B| counts in whole eighths, rounded down; below 8 in single rows). The window that showed the drift is the past one then.
+Recent windows are the last |B|, |B|/2 and |B|/4 rows of the class, each with a third of delta; the past one is all rows
+before them, at least |B|. They are tested every |B|/8 rows (in whole eighths, rounded down; below 8 in single rows).
+The shortest window that shows a drift is the past one from then on.
 
 **Regression** has a single class. For the error test a row is wrong if its squared innovation is above a limit: the .9
 quantile of a reference batch of |B| rows, the second batch after every start, since in the first one the model is still
 finding its weights. After an alarm a new limit is found the same way.
 
-Which rows can raise an alarm depends on the labels alone (``rows_to_test``): so a model that acts on its alarms can learn up
-to exactly that row.
+Which rows can raise an alarm depends on the labels alone (``rows_to_test``), so that a model that acts on its alarms
+learns up to exactly that row.
 
-Source: Nguyen, Liew, et al.: Variational inference for on-line classification (VIGO), for the first test; Maurer, Pontil:
-Empirical Bernstein bounds, COLT 2009, for the form of the others.
+Source: Nguyen, Nguyen, Liew, Wang: Variational inference based Bayes online classifiers with concept drift adaptation,
+Pattern Recognition 81, 2018, for the first test; Audibert, Munos, Szepesvari: Exploration-exploitation tradeoff using
+variance estimates, Theoretical Computer Science 410, 2009, for the form of the cuts with a variance.
 
 Deviations from the paper
-- The differences are divided by ranges; the paper's test needs attributes within [0, 1].
-- The Bernstein cut beside Hoeffding's: where a column's deviation is a small part of its range, Hoeffding's test is blind to
-  shifts of half a deviation; with it, 20 of 20 are seen, with no more false alarms on independent rows.
-- The error test; the paper's own test cannot see a boundary that moves while class means stay.
-- Windows of three lengths: a model that forgets recovers within some tens of rows, and in a batch of 200 that is lost.
-- The limit of a regression: scaled to their running range, as first thought of, squared innovations say nothing after the
-  first row of a model that starts from zero weights, which is often a thousand times larger than any after it.
+- Differences are divided by ranges; the paper's test needs attributes within [0, 1].
+- The Bernstein cut beside Hoeffding's. Where a column's deviation is a small part of its range, Hoeffding's test is
+  blind to shifts of half a deviation (0 of 20); with both, 20 of 20 are seen, with no more false alarms on independent
+  rows.
+- The error test. The paper's own test cannot see a boundary that moves while class means stay.
+- Windows of three lengths. A model that forgets recovers within some tens of rows, which a batch of 200 does not show.
+- The limit of a regression. Squared innovations scaled to their running range say nothing after the first row of a
+  model that starts from zero weights, often a thousand times larger than any after it: new weights were seen 0 of 10
+  times.
 """
 
 import math
@@ -47,9 +51,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.drift_kernels import (
+    BATCHES,
     CELLS,
     COLLECTED,
-    BATCHES,
     COUNT,
     FIRST,
     HIGH,
@@ -268,9 +272,8 @@ class Watch:
         unfinished = (tallies[:, [RECENT, PARTIAL]] >= np.maximum([self._limits[0], self._cell], 1)).any()
         if not whole or unfinished or (tallies[:, COUNT] % max(self._cell, 1)).any():
             raise ValueError("watch: counts that cannot be")
-        if (tallies[:, WRONG] > tallies[:, COUNT] + tallies[:, PARTIAL]).any() or (
-            tallies[:, SUMS:] > tallies[:, [WRONG]]
-        ).any():
+        rows = tallies[:, COUNT] + tallies[:, PARTIAL]
+        if (tallies[:, WRONG] > rows).any() or (tallies[:, SUMS:] > tallies[:, [WRONG]]).any():
             raise ValueError("watch: more wrong rows than rows")
         if (np.abs(means) > 2 * VALUE_MAX * max(self._limits[0], 1)).any() or (means[LOW] > means[HIGH]).any():
             raise ValueError("watch: means that cannot be")
@@ -280,3 +283,10 @@ class Watch:
             and (reference >= 0).all()
         ):
             raise ValueError("watch: a reference that cannot be")
+
+
+def watch_bytes(tests: Tests, dimension: int, classes: int) -> int:
+    """Bytes the state of these tests takes, for so many encoded columns and classes."""
+    columns = dimension if "class_mean" in tests else 0
+    reference = tests["error_rate"].batch_size if "error_rate" in tests else 0
+    return 8 * (columns * (FIRST + 2 + PER_CLASS * classes) + TALLIES * classes + REFERENCE + reference) + OBJECT_BYTES

@@ -5,9 +5,9 @@ All compiled code stands in this one file, because Numba's cache watches only th
     M (3 + 4 K, D)    per column: ORIGIN, the first value ever seen; LOW and HIGH, the range; then for each class the
                       past mean, the past mean square, and of the recent batch the sum and the sum of squares; all
                       but the origin are relative to the origin, so that a constant column is exactly 0
-    T (K, 14)         per class: PAST and RECENT, rows of the two windows of the mean test; for the error test COUNT rows
-                      in whole cells, PARTIAL rows in the cell that has begun, WRONG rows of both; from SUMS on, WRONG
-                      at the ends of the last cells
+    T (K, 14)         per class: PAST and RECENT, rows of the two windows of the mean test; for the error test COUNT
+                      rows in whole cells, PARTIAL rows in the cell that has begun, WRONG rows of both; from SUMS on,
+                      WRONG at the ends of the last cells
     reference         regression: COLLECTED, BATCHES and LIMIT, then a batch of squared innovations; else empty
     limits (4,)       rows of a batch and logarithm in the cut, for the means and for the errors; 0 rows: no such test
 
@@ -100,7 +100,7 @@ def mean_cut(M: Floats, first: int, j: int, past: float, recent: float, logarith
         square = M[first + 1, j] + share * (M[first + 3, j] / recent - M[first + 1, j])
         variance = max(square - mean * mean, 0.0)
         cut = min(cut, math.sqrt(2.0 * variance * logarithm / n) + 2.0 * spread * logarithm / (3.0 * n))
-    return cut
+    return float(cut)
 
 
 @njit(cache=True, nogil=True)
@@ -190,7 +190,10 @@ def absorb_rows(
         classes: (n,) index of each row's class.
         loss: (n,) 1 where the a-priori label was wrong, else 0; for regression the squared innovation.
         row: where to begin.
-        M, T, reference, limits: the state, see above; but for the windows of a class that drifted it is moved on.
+        M: of the columns and the means, see above.
+        T: tallies.
+        reference: of a regression.
+        limits: what is tested; the only part of the state that is not moved on.
 
     Returns:
         The row at which a test fired, n for none; whether the means differ (0 or 1); rows of the window in which
@@ -269,4 +272,4 @@ def rows_to_test(classes: Ints, T: Floats, reference: Floats, limits: Floats) ->
             count = int(T[k, COUNT] + T[k, PARTIAL]) + seen[k] - unready
             if count % cell == 0 and count // cell > cells:
                 return i + 1
-    return n
+    return int(n)

@@ -249,6 +249,12 @@ class ForgettingBank:
             return Prediction(scores[:, 0], None, std)
         return Prediction(*classify_and_fit(scores, numbers, self.classes, self.calibration))
 
+    def forget(self) -> None:
+        """Every member forgets (core.dfop), and all are trusted alike again."""
+        for member in self.members:
+            member.forget()
+        self.mixing[:] = 1.0 / len(self.rates)
+
     def weights(self) -> Weights:
         """The members' weights, averaged: the linear model of the mixture where no score is clipped."""
         own = [member.weights() for member in self.members]

@@ -20,18 +20,12 @@ DELTA = 0.05
 BATCH_SIZE = 200
 BATCH_SIZE_MAX = 10_000
 
-_PARAMS = (
-    Param(
-        "delta",
-        "number",
-        DELTA,
-        "Bound on the chance of a false alarm in one test.",
-        0.0,
-        1.0,
-        True,
-        refusal="0 < delta < 1",
-    ),
-    Param("batch_size", "integer", BATCH_SIZE, "Rows of a class in the recent window.", 2, BATCH_SIZE_MAX),
+_DELTA = Param(
+    "delta", "number", DELTA, "Bound on the chance of a false alarm in one test.", minimum=0.0, maximum=1.0,
+    exclusive_minimum=True,
+)  # fmt: skip
+_BATCH_SIZE = Param(
+    "batch_size", "integer", BATCH_SIZE, "Rows of a class in a recent window.", minimum=2, maximum=BATCH_SIZE_MAX
 )
 
 
@@ -57,7 +51,7 @@ Tests = Mapping[str, Test]
 
 
 def kinds(entry: Algorithm) -> tuple[str, ...]:
-    """The tests there are for an algorithm: the columns of sparse rows are mixtures without names, and have no means."""
+    """The tests there are for an algorithm. Columns of sparse rows mix all names: their means say nothing of any."""
     return KINDS[1:] if entry.sparse else KINDS
 
 
@@ -83,11 +77,14 @@ def parse_watch(raw: Mapping[str, Any], entry: Algorithm) -> Tests:
 
 def _test(given: object, field: str) -> Test:
     if not isinstance(given, Mapping):
-        raise Invalid.of(field, "must be an object or null", [param.name for param in _PARAMS])
+        raise Invalid.of(field, "must be an object or null", ["delta", "batch_size"])
     for name in given:
-        if name not in Test.__slots__:
-            raise Invalid.of(f"{field}.{name}", "is not a setting of a test", list(Test.__slots__))
-    return Test(**{param.name: param.check(given[param.name], field) for param in _PARAMS if param.name in given})
+        if name not in {"delta", "batch_size"}:
+            raise Invalid.of(f"{field}.{name}", "is not a setting of a test", ["delta", "batch_size"])
+    delta = _DELTA.check(given.get("delta", DELTA), field)
+    if delta == 1.0:
+        raise Invalid.of(f"{field}.delta", "is out of range", "> 0 and < 1")
+    return Test(delta, _BATCH_SIZE.check(given.get("batch_size", BATCH_SIZE), field))
 
 
 def parse_on_drift(raw: Mapping[str, Any], tests: Tests, entry: Algorithm) -> OnDrift:
@@ -96,7 +93,7 @@ def parse_on_drift(raw: Mapping[str, Any], tests: Tests, entry: Algorithm) -> On
     Raises:
         Invalid: no such action, one that nothing would ever ask for, or one that the algorithm does not have.
     """
-    action = raw.get("on_drift", "report")
+    action: OnDrift = raw.get("on_drift", "report")
     allowed: list[OnDrift] = ["report"]
     if tests:
         allowed += ["reset", "forget"] if entry.forgets else ["reset"]

@@ -30,7 +30,7 @@ def test_every_default_is_filled_in():
     expected = {
         "algorithm": "dfop",
         "task": "classification",
-        "params": {"forgetting_rate": "auto", "initial_variance": 1000.0, "bias": True},
+        "params": {"forgetting_rate": "auto", "initial_variance": 1000.0, "bias": True, "scaling": "none"},
         "features": None,
         "labels": None,
         "missing": "error",
@@ -167,7 +167,7 @@ def test_an_integer_too_large_for_a_float_is_refused():
 
 def test_unknown_params_and_other_types_of_params_are_refused():
     """The known names are listed; a list of params is none."""
-    assert ["bias", "forgetting_rate", "initial_variance"] == refusal(params={"mu": 1})["params.mu"].allowed
+    assert ["bias", "forgetting_rate", "initial_variance", "scaling"] == refusal(params={"mu": 1})["params.mu"].allowed
     for value in ([], "x", 1, True):
         assert "params" in refusal(params=value)
 
@@ -253,4 +253,4 @@ def test_the_announced_size_is_the_size(entry, d):
     columns = {"params": {"compressed_dim": d}} if entry.sparse else {"features": [f"x{i}" for i in range(d)]}
     config = Config.parse({"algorithm": entry.id, "task": entry.tasks[0], **columns})
     machine = Machine(config)
-    assert 1.0 >= machine.learner.nbytes / config.state_bytes(d) >= 0.5
+    assert 1.0 >= machine.pipeline.learner.nbytes / config.state_bytes(d) >= 0.5
