@@ -118,9 +118,10 @@ class Config:
 
     def state_bytes(self, dimension: int) -> int:
         """Bytes the state of learner, scaler and watch will take, for a number of encoded columns."""
-        classes = len(self.labels or (0, 1))
-        own = self.entry.state_bytes(self.spec(dimension), classes) + watch_bytes(self.watch, dimension, classes)
-        return own + scaler_bytes(self.params.get("scaling", "none"), dimension)
+        classes, regression = len(self.labels or (0, 1)), self.task == "regression"
+        own = self.entry.state_bytes(self.spec(dimension), classes)
+        watch = watch_bytes(self.watch, dimension, 1 if regression else classes, regression)
+        return own + watch + scaler_bytes(self.params.get("scaling", "none"), dimension)
 
 
 def _text(raw: Mapping[str, Any], field: str) -> str:

@@ -285,8 +285,8 @@ class Watch:
             raise ValueError("watch: a reference that cannot be")
 
 
-def watch_bytes(tests: Tests, dimension: int, classes: int) -> int:
-    """Bytes the state of these tests takes, for so many encoded columns and classes."""
+def watch_bytes(tests: Tests, dimension: int, classes: int, regression: bool) -> int:
+    """Bytes the state of these tests takes, for so many encoded columns and classes (one for regression)."""
     columns = dimension if "class_mean" in tests else 0
-    reference = tests["error_rate"].batch_size if "error_rate" in tests else 0
-    return 8 * (columns * (FIRST + 2 + PER_CLASS * classes) + TALLIES * classes + REFERENCE + reference) + OBJECT_BYTES
+    reference = REFERENCE + tests["error_rate"].batch_size if regression and "error_rate" in tests else 0
+    return 8 * (columns * (FIRST + 2 + PER_CLASS * classes) + TALLIES * classes + reference) + OBJECT_BYTES

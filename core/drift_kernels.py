@@ -35,7 +35,7 @@ EXCEEDED = 0.1
 VALUE_MAX = 1e300
 
 _ROOT_MAX = 1e150
-_RANGE_MIN = 1e-290
+_RANGE_MIN = 1e-300
 _SQUARES_MIN, _SQUARES_MAX = 1e-140, 1e150
 """Ranges in which squares neither vanish nor overflow."""
 

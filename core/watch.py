@@ -101,6 +101,6 @@ def parse_on_drift(raw: Mapping[str, Any], tests: Tests, entry: Algorithm) -> On
         return action
     if action == "forget" and not entry.forgets:
         raise Invalid.of("on_drift", f"is not something {entry.id} can do", allowed)
-    if action in {"reset", "forget"}:
+    if action in ("reset", "forget"):
         raise Invalid.of("on_drift", "has nothing to act on: the model is not watched for drift", allowed)
     raise Invalid.of("on_drift", "is not one of the choices", allowed)
