@@ -48,8 +48,9 @@ the carried column also holds where there is no bias, and through leaks.
 **Probabilities.** p_k ~ exp(a s_k), with one slope a learned from the stream (core.probabilities). The predicted
 class is the most probable one, of equals the first: that of the largest score.
 
-**Forget** (what a model may do when it drifts): R is discounted once, weights unchanged, until the past weighs as much
-as 2 D rows do; its window is taken as min(rows, 1/mu).
+**Forget** (what a model may do when it drifts): R is discounted once, weights unchanged, so that the past, which
+counted as min(rows, 1/mu), weighs as much as D/10 rows do. After new weights (d = 4) the squared error of the first 50
+rows falls from 6.8 to .58 for mu = .001 (a reset: .31) and from .80 to .59 for the bank (.28).
 
 **Predictive deviation** (regression): sqrt(v (1 + g/lam)). e^2 / (1 + g/lam) estimates the noise variance v; each row
 votes with the weight a = 1/(1 + g/lam), small for rows that mostly discover the weights (the first ones); the
@@ -97,7 +98,6 @@ from core.linalg import mirror_upper, spd_inverse
 from core.model import Floats, Header, Prediction, Spec, Weights
 from core.probabilities import check_calibration, classify, classify_and_fit, fresh_calibration
 from core.recursion import (
-    DISCOUNT_MIN,
     DONE,
     FORGOTTEN,
     LEAK,
@@ -112,8 +112,9 @@ from core.recursion import (
 )
 
 LEAK_SIZE = 1e-6
-FORGOTTEN_ROWS = 2.0
+FORGOTTEN_ROWS = 0.1
 """Rows per column that the past is worth after ``forget``."""
+FORGET_MIN = 1e-9
 VARIANCE_MIN = 1e-60
 RATE_MIN = 1e-12
 OBJECT_BYTES = 1000
@@ -259,10 +260,10 @@ class Dfop:
             self._learn_block(rows, Block(*(array[half:] for array in block)), start + half, reason)
 
     def forget(self) -> None:
-        """One strong discount: the past counts for as many rows as there are twice columns, and no less than it did."""
+        """One strong discount: the past counts for a tenth of as many rows as there are columns; weights stay."""
         D = self.W.shape[1]
         window = self.tally[ROWS] if self.rate is None else min(self.tally[ROWS], 1.0 / self.rate)
-        discount = min(max(FORGOTTEN_ROWS * D / max(window, 1.0), DISCOUNT_MIN), 1.0)
+        discount = min(max(FORGOTTEN_ROWS * D / max(window, 1.0), FORGET_MIN), 1.0)
         if discount < 1.0:
             self.R *= discount
             self.tally[FORGOTTEN] -= math.log(discount)

@@ -250,10 +250,9 @@ class ForgettingBank:
         return Prediction(*classify_and_fit(scores, numbers, self.classes, self.calibration))
 
     def forget(self) -> None:
-        """Every member forgets (core.dfop), and all are trusted alike again."""
+        """Every member forgets (core.dfop); those that were trusted still are, for they now follow as fast as any."""
         for member in self.members:
             member.forget()
-        self.mixing[:] = 1.0 / len(self.rates)
 
     def weights(self) -> Weights:
         """The members' weights, averaged: the linear model of the mixture where no score is clipped."""

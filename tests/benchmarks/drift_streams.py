@@ -170,3 +170,71 @@ DRIFTS: dict[str, Callable[[Generator], Concept]] = {
     "new tree": new_tree,
     "class prior": class_prior,
 }
+
+
+def coinciding(rng: Generator) -> Concept:
+    """Class means are the same: the label is the sign of a product."""
+    del rng
+
+    def draw(rng: Generator, n: int, after: bool) -> Rows:
+        X = rng.normal(size=(n, 5))
+        return X, (X[:, 0] * X[:, 1] > 0).astype(np.int64)
+
+    return draw
+
+
+def unrelated(rng: Generator) -> Concept:
+    """Labels that have nothing to do with the rows: every error is a throw of a coin."""
+    del rng
+    return lambda rng, n, after: (rng.normal(size=(n, 5)), (rng.random(n) < 0.3).astype(np.int64))
+
+
+def autoregressive(memory: float) -> Callable[[Generator], Concept]:
+    """Attributes that follow x_t = memory x_{t-1} + noise, variance 1; a noisy boundary."""
+
+    def concept(rng: Generator) -> Concept:
+        w = rng.normal(size=5)
+
+        def draw(rng: Generator, n: int, after: bool) -> Rows:
+            X = rng.normal(size=(n, 5))
+            X[1:] *= np.sqrt(1 - memory**2)
+            for i in range(1, n):
+                X[i] += memory * X[i - 1]
+            return X, (X @ w + 0.5 * rng.normal(size=n) > 0).astype(np.int64)
+
+        return draw
+
+    return concept
+
+
+STATIONARY: dict[str, Callable[[Generator], Concept]] = {
+    "means coincide": coinciding,
+    "coin tosses": unrelated,
+    "AR(1) .5": autoregressive(0.5),
+    "AR(1) .9": autoregressive(0.9),
+}
+
+
+Numbers = tuple[Floats, Floats]
+Relation = Callable[[Generator, int, bool], Numbers]
+
+
+def linear(change: str) -> Callable[[Generator], Relation]:
+    """Five normal attributes, a linear target, noise of deviation 1; what changes is named."""
+
+    def relation(rng: Generator) -> Relation:
+        w = rng.normal(size=(2, 5))
+
+        def draw(rng: Generator, n: int, after: bool) -> Numbers:
+            X = rng.normal(size=(n, 5))
+            X[:, 0] += 0.5 * (after and change == "shift .5 sigma")
+            noise = rng.normal(size=n) * (2.0 if after and change == "noise doubled" else 1.0)
+            offset = 2.0 * (after and change == "offset 2")
+            return X, X @ w[int(after and change == "new weights")] + offset + noise
+
+        return draw
+
+    return relation
+
+
+REGRESSION = {name: linear(name) for name in ("new weights", "noise doubled", "offset 2", "shift .5 sigma")}
