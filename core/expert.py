@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.config import Config
-from core.model import Floats, Header, Learner, Prediction, Transferable, Weights
+from core.model import Alarm, Floats, Forgetful, Header, Learner, Prediction, Transferable, Watchful, Weights
 from core.parts import gather, scatter
 from core.recovery import Recovery
 from core.scaling import Scaler
@@ -36,6 +36,7 @@ class Expert:
     """
 
     def __init__(self, config: Config, columns: Sequence[str]) -> None:
+        self._config = config
         scaling = config.params.get("scaling", "none")
         width = config.params["compressed_dim"] if config.entry.sparse else len(columns)
         self.columns, self.width = tuple(columns), width
@@ -102,6 +103,24 @@ class Expert:
                 weights = Weights(_told(np.nan_to_num(scaled)), _told(np.nan_to_num(bias)))
         self.learner.start_at(weights)
         return True
+
+    def reset_learner(self, classes: int) -> None:
+        """The learner back in its first state, with so many classes; front and scaling go on."""
+        self.learner = self._config.entry.build(self._config.spec(self.width))
+        for _ in range(classes):
+            self.learner.add_class()
+
+    def forget(self) -> None:
+        """The learner trusts its past less, where it can."""
+        if isinstance(self.learner, Forgetful):
+            self.learner.forget()
+
+    def take_alarms(self) -> list[Alarm]:
+        """The alarms of the learner's own tests; behind a front their columns are none of the rows' columns."""
+        alarms = self.learner.take_alarms() if isinstance(self.learner, Watchful) else []
+        if self.front is None:
+            return alarms
+        return [alarm._replace(columns=(), before=(), after=()) for alarm in alarms]
 
     def restart(self) -> None:
         """A switch is complete: a learner whose steps have become short takes long ones again."""

@@ -52,6 +52,7 @@ class Course:
         columns: raw columns that it reads, in its order; None: all.
         ensemble: whose other experts have to hear of a new class; None: ``teaches`` tells them.
         new: likewise the new model of an overlap period.
+        watched: whether the drift watch is shown the rows: not those of a space that is no longer in force.
     """
 
     schema: Space
@@ -59,6 +60,7 @@ class Course:
     columns: Ints | None = None
     ensemble: Ensemble | None = None
     new: Pipeline | None = None
+    watched: bool = True
 
     def absorb(self, raw: Floats) -> Floats:
         """Encode raw rows of the space."""
@@ -110,7 +112,7 @@ class Switching:
         if isinstance(now, OverlapPeriod) and space == now.schema.id:
             return Course(now.schema, now.old, new=now.new)
         if isinstance(now, Ensemble) and space == now.old.schema.id:
-            return Course(now.old.schema, now.old, ensemble=now)
+            return Course(now.old.schema, now.old, ensemble=now, watched=False)
         if isinstance(now, Ensemble) and space == now.union.id:
             return Course(now.union, now, places(now.schema, now.union))
         if isinstance(now, Pipeline) and self.aborted is not None and space == self.aborted.id:
@@ -232,13 +234,13 @@ class Switching:
             self.now.new.add_class()
 
     def _kind(self, mapping: Kind | None) -> Kind:
-        asked: Kind = mapping or self.config.params.get("mapping", "linear")
+        asked: Kind = mapping or (self.config.params["mapping"] if self.config.entry.evolves else "linear")
         return asked
 
     @property
     def _paper(self) -> bool:
         """Whether the paper's forms of the switch are asked for; other algorithms' variants mean other things."""
-        return "horizon" in self.config.params and self.config.params["variant"] == "paper"
+        return self.config.entry.evolves and self.config.params["variant"] == "paper"
 
     def _complete(self, first_row: int, classes: int) -> str | None:
         assert isinstance(self.now, OverlapPeriod)
