@@ -68,12 +68,41 @@ class Spec:
         dimension: number of encoded input columns d >= 1, without the bias, which is the learner's own.
         params: complete and checked parameters (defaults filled in) by name.
         seed: seed of every draw the learner makes.
+        ranges: the declared (minimum, maximum) of every encoded column, None where there is none; () where no column
+            has one.
     """
 
     task: Task
     dimension: int
     params: Mapping[str, Any]
     seed: int = 0
+    ranges: tuple[tuple[float, float] | None, ...] = ()
+
+
+class Alarm(NamedTuple):
+    """One firing of a drift test.
+
+    Attributes:
+        kind: "class_mean" or "error_rate".
+        row: the row that completed the window, as an index within the block just learned.
+        cls: class index, or -1 where the test is not per class.
+        columns: encoded columns whose means differ, largest difference first, at most 10; () for error_rate.
+        before: their means in the past window; for error_rate the one error rate.
+        after: the same in the recent window.
+        epsilon: the difference at which the test fires (class_mean: in ranges of the column).
+        n_before: rows in the past window.
+        n_after: rows in the recent window.
+    """
+
+    kind: str
+    row: int
+    cls: int
+    columns: tuple[int, ...]
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+    epsilon: float
+    n_before: int
+    n_after: int
 
 
 class Learner(Protocol):
