@@ -7,9 +7,9 @@ impossible is refused here, deterministically, segment by segment.
 from collections.abc import Callable, Iterator, Sequence
 
 from core.config import Config
-from core.entry import Label, Refused, Rows, Segment
+from core.entry import Refused, Rows, Segment
 from core.features import Feature, Schema, Space
-from core.labels import LabelSet
+from core.labels import Label, LabelSet
 
 
 def space_of(rows: Rows, schema: Space | None) -> Space | Refused:

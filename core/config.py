@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from core.catalog import find
-from core.entry import Label
 from core.features import Feature, Schema, Space, SparseSchema, parse_features
-from core.labels import parse_declared
+from core.labels import Label, parse_declared
 from core.model import Algorithm, Spec, Task
 from core.problems import Invalid
+from core.scaling import scaler_bytes
 
 Missing = Literal["error", "zero", "mean"]
 MISSING: tuple[Missing, ...] = ("error", "zero", "mean")
@@ -109,8 +109,9 @@ class Config:
         return Spec(task=self.task, dimension=dimension, params=self.params, seed=self.seed)
 
     def state_bytes(self, dimension: int) -> int:
-        """Bytes the learner's state will take, for a number of encoded columns."""
-        return self.entry.state_bytes(self.spec(dimension), len(self.labels or (0, 1)))
+        """Bytes the state of learner and scaler will take, for a number of encoded columns."""
+        own = self.entry.state_bytes(self.spec(dimension), len(self.labels or (0, 1)))
+        return own + scaler_bytes(self.params.get("scaling", "none"), dimension)
 
 
 def _text(raw: Mapping[str, Any], field: str) -> str:

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from core.entry import Label
-from core.labels import PROBLEMS_MAX, distinct, key
+from core.labels import PROBLEMS_MAX, Label, distinct, key
 from core.problems import Invalid, Problem
 
 NAME_MAX = 200

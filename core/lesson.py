@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from core.entry import Label, Told
-from core.labels import LabelSet
+from core.entry import Told
+from core.labels import Label, LabelSet
 from core.model import Floats
 from core.pipeline import Pipeline
 from core.scored import Scored, joined, of_classes

@@ -127,8 +127,10 @@ class Machine:
                 outcomes.extend(self._apply_rows([rows for rows in run if isinstance(rows, Rows)]))
             elif isinstance(first, Reset):
                 outcomes.append(self._reset())
-            else:
+            elif isinstance(first, Restore):
                 outcomes.append(self._restore(first))
+            else:
+                outcomes.append(Refused(f"{self.config.algorithm} takes no change of features"))
         return outcomes
 
     def _plain(self, rows: Rows) -> bool:

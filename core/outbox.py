@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from core.entry import Label
+from core.labels import Label
 from core.model import Header
 
 KEPT = 256

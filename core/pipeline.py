@@ -1,9 +1,9 @@
-"""One feature space and what learns in it: rows are encoded, then learned.
+"""One feature space and what learns in it: rows are encoded, scaled, then learned.
 
-    raw (n, F)  --encoder-->  X (n, D)  --learner-->  Prediction
+    raw (n, F)  --encoder-->  X (n, D)  --scaler-->  Z (n, D)  --learner-->  Prediction
 
-A machine in a steady phase is one pipeline. Its state machine is the parts', row by row: a row is absorbed by the
-encoder once, then tested and learned.
+A machine in a steady phase is one pipeline. Its state machine is the parts', row by row: a row is absorbed by encoder
+and scaler once, then tested and learned. Weights are told on X, so that clients never see the scale.
 """
 
 from collections.abc import Mapping
@@ -15,27 +15,34 @@ from numpy.typing import NDArray
 from core.config import Config
 from core.features import Encoder, Space
 from core.model import Floats, Header, Prediction, Weights
+from core.scaling import Scaler
+
+WEIGHT_MAX = 1e300
+"""Weights are told up to here: a tiny spread can make them larger than any number."""
 
 
 class Pipeline:
-    """Encoder and learner of one feature space.
+    """Encoder, scaler and learner of one feature space.
 
     Args:
         config: the model's configuration.
         schema: the feature space.
 
     Attributes:
-        schema, encoder, learner: the parts.
+        schema, encoder, scaler, learner: the parts; ``scaler`` is None for algorithms that have no scaling.
     """
 
     def __init__(self, config: Config, schema: Space) -> None:
         self.schema = schema
         self.encoder = Encoder(schema, config.missing)
+        scaling = config.params.get("scaling", "none")
+        self.scaler = None if scaling == "none" else Scaler(scaling, schema.width)
         self.learner = config.entry.build(config.spec(schema.width))
 
     def predict(self, raw: Floats) -> Prediction:
         """Predict raw rows (n, F); changes nothing."""
-        return self.learner.predict(self.encoder.encode(raw))
+        X = self.encoder.encode(raw)
+        return self.learner.predict(X if self.scaler is None else self.scaler.scale(X))
 
     def absorb(self, raw: Floats) -> Floats:
         """Encode raw rows (n, F) that are about to be learned, each by the rows before it: X (n, D)."""
@@ -49,18 +56,27 @@ class Pipeline:
             truth: class indices (n,), all below the number of classes, or numbers (n,).
             discounts: (n,) or None.
         """
-        return self.learner.learn(X, truth, discounts)
+        Z = X if self.scaler is None else self.scaler.absorb(X)
+        return self.learner.learn(Z, truth, discounts)
 
     def learn_new_class(self, X: Floats, truth: NDArray[Any], discounts: Floats | None) -> Prediction:
         """Test then train on one encoded row whose class the learner has not seen: it is tested without it."""
-        told = self.learner.predict(X)
+        Z = X if self.scaler is None else self.scaler.absorb(X)
+        told = self.learner.predict(Z)
         self.learner.add_class()
-        self.learner.learn(X, truth, discounts)
+        self.learner.learn(Z, truth, discounts)
         return told
 
     def weights(self) -> Weights | None:
         """The linear model in use over the encoded columns, or None."""
-        return self.learner.weights()
+        found = self.learner.weights()
+        if found is None or self.scaler is None:
+            return found
+        centre, spread = self.scaler.affine()
+        with np.errstate(over="ignore"):
+            shift = _told(found.coefficients * _told(centre / spread)).sum(axis=1)
+            coefficients, bias = _told(found.coefficients / spread), _told(found.bias - shift)
+        return Weights(coefficients, bias)
 
     def info(self) -> Header:
         """What a person wants to see of the learner."""
@@ -69,7 +85,7 @@ class Pipeline:
     @property
     def nbytes(self) -> int:
         """Bytes of memory the state holds."""
-        return self.encoder.nbytes + self.learner.nbytes
+        return sum(part.nbytes for part in self._parts().values())
 
     def classes_differ(self, classes: int) -> bool:
         """Whether the learner knows another number of classes."""
@@ -78,7 +94,11 @@ class Pipeline:
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state of the parts, each under its name."""
-        return gather({"encoder": self.encoder, "learner": self.learner})
+        return gather(self._parts())
+
+    def _parts(self) -> dict[str, Any]:
+        held = {"encoder": self.encoder, "scaler": self.scaler, "learner": self.learner}
+        return {name: part for name, part in held.items() if part is not None}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
         """Take over a state that ``to_arrays`` gave; after an error the pipeline is of no use.
@@ -86,7 +106,12 @@ class Pipeline:
         Raises:
             ValueError: not a state of this space and configuration.
         """
-        scatter({"encoder": self.encoder, "learner": self.learner}, arrays, header)
+        scatter(self._parts(), arrays, header)
+
+
+def _told(values: Floats) -> Floats:
+    """Weights within what is told."""
+    return np.clip(values, -WEIGHT_MAX, WEIGHT_MAX)
 
 
 def gather(parts: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], Header]:

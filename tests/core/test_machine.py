@@ -22,6 +22,8 @@ KINDS = [
     {"algorithm": "rls", "task": "classification", "labels": CLASSES},
     {"algorithm": "dfop", "task": "regression", "missing": "mean"},
     {"algorithm": "rls", "task": "regression"},
+    {"algorithm": "dfop", "task": "classification", "params": {"scaling": "robust", "forgetting_rate": 0.01}},
+    {"algorithm": "dfop", "task": "regression", "params": {"scaling": "standard"}},
 ]
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind['algorithm']}-{kind['task']}")
 
