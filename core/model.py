@@ -17,7 +17,7 @@ below is a rule that the conformance suite (tests/core/test_conformance.py) trie
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,6 +147,30 @@ class Learner(Protocol):
         """Bytes of memory the state holds."""
 
 
+@runtime_checkable
+class SelfTesting(Protocol):
+    """A learner whose own drift tests may raise alarms."""
+
+    def take_alarms(self) -> list[Alarm]:
+        """The alarms of the last learn call, rows within its block; given once, and no part of the state."""
+
+
+@runtime_checkable
+class Explaining(Protocol):
+    """A learner that can say what stands behind a prediction, beside or instead of weights."""
+
+    def explain(self, x: Floats) -> Header:
+        """What the learner knows about one row x (1, d), JSON-able and finite; classes by index. Changes nothing."""
+
+
+@runtime_checkable
+class Forgetting(Protocol):
+    """A learner that can forget more than it does by itself."""
+
+    def forget(self) -> None:
+        """Forget most of the past, at once or for a while; the state says all about it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Param:
     """One parameter of an algorithm, described well enough to check it and to document it.
@@ -157,7 +181,7 @@ class Param:
         default: the value used when the client gives none.
         meaning: one sentence; units; the paper's symbol and equation where there is one.
         minimum, maximum: the allowed range (numbers and integers).
-        exclusive_minimum: whether the minimum itself is refused.
+        exclusive_minimum, exclusive_maximum: whether the minimum, the maximum itself is refused.
         choices: allowed words of a "choice"; for a number, words allowed beside it (e.g. "auto").
         refusal: words added to the message when the range is broken.
     """
@@ -169,6 +193,7 @@ class Param:
     minimum: float | None = None
     maximum: float | None = None
     exclusive_minimum: bool = False
+    exclusive_maximum: bool = False
     choices: tuple[str, ...] = ()
     refusal: str = ""
 
@@ -193,7 +218,8 @@ class Param:
 
     def _in_range(self, value: Any, name: str) -> Any:
         low = self.minimum is not None and (value < self.minimum or (self.exclusive_minimum and value == self.minimum))
-        if low or (self.maximum is not None and value > self.maximum) or not np.isfinite(value):
+        high = self.maximum is not None and (value > self.maximum or (self.exclusive_maximum and value == self.maximum))
+        if low or high or not np.isfinite(value):
             raise Invalid.of(name, f"is out of range{': ' + self.refusal if self.refusal else ''}", self.allowed)
         return value
 
@@ -205,7 +231,7 @@ class Param:
         if self.kind == "choice":
             return list(self.choices)
         low = "" if self.minimum is None else f"{'> ' if self.exclusive_minimum else '>= '}{self.minimum:g}"
-        high = "" if self.maximum is None else f"<= {self.maximum:g}"
+        high = "" if self.maximum is None else f"{'< ' if self.exclusive_maximum else '<= '}{self.maximum:g}"
         span = " and ".join(part for part in (low, high) if part) or f"any finite {self.kind}"
         return " or ".join([span, *(f'"{word}"' for word in self.choices)])
 
@@ -218,7 +244,7 @@ class Param:
         if self.minimum is not None:
             span["exclusiveMinimum" if self.exclusive_minimum else "minimum"] = self.minimum
         if self.maximum is not None:
-            span["maximum"] = self.maximum
+            span["exclusiveMaximum" if self.exclusive_maximum else "maximum"] = self.maximum
         if self.choices:
             return {"anyOf": [span, {"type": "string", "enum": list(self.choices)}], **described}
         return {**span, **described}
@@ -229,6 +255,12 @@ def _float(value: float, name: str) -> float:
         return float(value)
     except OverflowError:
         raise Invalid.of(name, "is too large for a floating-point number") from None
+
+
+def _no_tests(params: Mapping[str, Any]) -> tuple[str, ...]:
+    """No drift test of its own, whatever the parameters."""
+    del params
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +280,8 @@ class Algorithm:
         row_discounts: whether a feedback row may carry its own ``discount``.
         class_bound: the largest number of classes it learns.
         sparse: whether its rows are named and sparse: no features, but ``compressed_dim`` columns of a projection.
+        likeliest: whether the class it predicts is always the most probable one; some have better labels than that.
+        own_tests: which kinds of alarm the learner raises by itself, from its parameters; see ``SelfTesting``.
     """
 
     id: str
@@ -262,6 +296,8 @@ class Algorithm:
     row_discounts: bool = False
     class_bound: int = field(default=100)
     sparse: bool = False
+    likeliest: bool = True
+    own_tests: Callable[[Mapping[str, Any]], tuple[str, ...]] = _no_tests
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Check parameters and fill in the defaults, in the order of the catalogue.

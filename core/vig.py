@@ -1,4 +1,4 @@
-r"""VIG in closed form, one normal density per class, and the rows of VIGO: everything that is compiled.
+r"""VIG in closed form: one Gaussian per class, kept up to date by sums; the state of VIGO's classes.
 
 Class k has a mean m (D,) that beta rows stand behind, and a precision Lambda ~ Wishart(W, nu). Per row x of the class:
 
@@ -9,442 +9,188 @@ and when the n rows that wait are taken into the model, with J = (xbar - m)(xbar
     A <- A + S + beta n / (beta + n) J            W^{-1} = A + share V; V the prior W_0^{-1}, share = 1        (5)
     m <- m + n / (beta + n) (xbar - m)                                                                         (2)
     nu <- nu + n,   beta <- beta + n,   n <- 0
-    Sigma = W^{-1} / nu + floor = L L'                                 E[Lambda]^{-1}; L by Cholesky, or rank one
+    Sigma = W^{-1} / nu + floor = L L'                                 E[Lambda]^{-1}
 
-V and the floor are diagonal; V is kept out of A, so that running ranges need not be guessed at the first row. With
-q = |L^{-1}(x - m)|^2 and T = sum ln L_jj the log densities are
+from m = 0, beta = 0, nu = D. V and the floor are diagonal. V stands apart from A, so that running ranges need not be
+guessed at the first row: every factorisation takes the ranges and variances of that moment, and when a range has
+doubled since, all factors are made anew. With q = |L^{-1}(x - m)|^2 and T = sum ln L_jj the log densities are
 
     point      -D/2 ln 2 pi - T - q/2
     Student-t  f = nu + 1 - D degrees of freedom, scale Sigma nu (1 + beta) / (beta f): the density expected under the
                posterior of mean and precision; its distance and determinant are q and T rescaled
 
-**Cholesky.** Of A, S and L the upper triangles are kept; row j of ``L`` is column j of the factor, its diagonal holds
-1 / L_jj. A pivot that is not above 1e-13 of its variance is a column that repeats those before it: it is set to that,
-with nothing below it, so no input breaks the factorisation. For one row and without floor, L changes by rank one.
+**Cholesky.** A pivot that is not above 1e-13 of its variance is a column that repeats those before it: it is set to
+that, with nothing below it, so no input breaks the factorisation. One row without a floor changes Sigma by rank one,
+and L with it in D^2 steps instead of D^3/3. A column that never varied counts as variance 1 in every class.
 
-**Finite.** Rows count within +-1e75 per column and variances from 1e-150 on; a distance q beyond 1e300 is 1e300.
+**Finite.** Rows count within +-1e75 per column, variances from 1e-150 on, and a distance q beyond 1e300 is 1e300.
 
-It is one file, because Numba's cache watches only the file of the function it compiled. Sums are taken in one order,
-without fast-math. What the rows do (building, tests, windows) is told in core.vigo.
+Source: Nguyen, Nguyen, Liew, Wang: Variational inference based Bayes online classifiers with concept drift
+adaptation, Pattern Recognition 81, 2018: (2)-(11), Algorithm 1.
+
+Deviations from the paper
+- No iterations: the fixed point of (2)-(5) is W^{-1} = A nu / (nu - 1) with nu = nu_0 + n + 1 (the tests' oracle
+  iterates). So the printed lower bound is not needed; it is none in mid-iteration, and minus infinity for beta = 0.
+- nu counts the rows; the paper's nu_0 + n + 1, and its W^{-1}, which grows with the number of updates, are the variant
+  "paper": they make collinear columns cost twice the mistakes.
+- (10) divides by zero at the first row.
+- V = .1 diag(range^2) instead of I, and the floor .01 diag(variance); the paper has V = I and no floor.
+- The Student-t density is not in the paper.
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import float64, int64, njit, types
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from scipy.special import fdtrc
 
-from core.model import Floats, Ints
+from core.model import Floats, Spec
+from core.vigo_kernels import (
+    BETA,
+    CONSTANT,
+    DISTANCE_MAX,
+    HIGH,
+    KNOWN,
+    LOGDET,
+    LOW,
+    NU,
+    POWER,
+    PRIOR,
+    RATIO,
+    ROW_MAX,
+    ROWS,
+    SEEN,
+    SHARE,
+    SQUARES,
+    STAGE,
+    WAITING,
+    State,
+    begin,
+)
 
-BETA, NU, SHARE, WAITING, ROWS, COUNT, OLD, MISTAKES, LATEST, PRIOR, LOGDET, CONSTANT, POWER, RATIO = range(14)
-"""A class's row of ``stats``: beta, nu, share; n; its rows ever; c and the last window's c; wrong a-priori labels among
-the beta and the n rows; ln of its count; T; of the Student-t the constant, (f + D)/2 (0: point density), q's factor."""
-LOW, HIGH, MEAN, SQUARES, KNOWN = range(5)
-"""Rows of ``features``: range so far, mean, sum of squared deviations, range when the factors in use were made."""
-SEEN, STAGE, WINDOW = range(3)
-"""The tally: rows; 1 after building (paper) or once the window of counts slides; rows in that window."""
-KIND, BATCH, PAPER, PRIOR_SIZE, FLOOR, KEEP, MEAN_CUT, ERROR_CUT, NU_MAX = range(9)
-"""The settings: VIGO, VIGOD or VIGOW; |B|; paper's variant; V in squared ranges (0: V = I); floor in variances; whether
-a reset keeps W and nu; ln(4D/delta); ln(2/delta) of the error-rate test or 0; cap of nu or 0."""
-VIGO, VIGOD, VIGOW = 0.0, 1.0, 2.0
-MEAN_ALARM, ERROR_ALARM = 1, 2
-CUT_MEAN, CUT_ERROR, PAST, RECENT, RATE_BEFORE, RATE_AFTER = range(6)
-"""The last row of a report (4, max(D, 6)): thresholds, window sizes, error rates; above it the class's mean before,
-after, and their difference in ranges."""
+CLASS_BOUND = 100
+STATS, FEATURES, TALLY = 14, 5, 3
+STATE_MAX = 1e200
 
-ROW_MAX, DISTANCE_MAX = 1e75, 1e300
-VARIANCE_MIN, COUNT_MIN, _PIVOT_MIN = 1e-150, 1e-300, 1e-13
+_NOT_NEGATIVE = [BETA, NU, SHARE, WAITING, ROWS, POWER, RATIO]
 _LOG_2PI = math.log(2.0 * math.pi)
 
 
-class State(NamedTuple):
-    """K classes over D columns, all float64.
+class Densities(NamedTuple):
+    """What the K classes, of which only those with rows score, say of one row.
 
     Attributes:
-        A, L, S: (K, D, D), upper triangles.
-        means: (K, 2, D): m and xbar.
-        stats: (K, 14).
-        features: (5, D).
-        tally: (3,).
-        settings: (9,), constant.
+        prior: ln of what each class counts for, up to a constant.
+        point: ln of the density at the expected mean and precision.
+        expected: ln of the density expected under their posterior (Student-t).
+        distance: Mahalanobis distance from the mean.
+        tail: share of the class's own rows that lie farther out, by the Student-t.
     """
 
-    A: Floats
-    L: Floats
-    S: Floats
-    means: Floats
-    stats: Floats
-    features: Floats
-    tally: Floats
-    settings: Floats
+    prior: Floats
+    point: Floats
+    expected: Floats
+    distance: Floats
+    tail: Floats
 
 
-@njit(cache=True, nogil=True)
-def _load(X: Floats, i: int, x: Floats) -> None:
-    """Row i of X (n, D) into x, each column within the largest value."""
-    for j in range(x.shape[0]):
-        a = X[i, j]
-        a = ROW_MAX if a > ROW_MAX else a
-        x[j] = -ROW_MAX if a < -ROW_MAX else a
+def fresh(spec: Spec, settings: Floats) -> State:
+    """No classes yet; the declared ranges are known."""
+    D = spec.dimension
+    features = np.zeros((FEATURES, D))
+    for column, declared in enumerate(spec.ranges):
+        if declared is not None:
+            features[LOW, column], features[HIGH, column] = np.clip(declared, -ROW_MAX, ROW_MAX)
+    features[KNOWN] = features[HIGH] - features[LOW]
+    A, L, S = (np.zeros((0, D, D)) for _ in range(3))
+    return State(A, L, S, np.zeros((0, 2, D)), np.zeros((0, STATS)), features, np.zeros(TALLY), settings)
 
 
-@njit(cache=True, nogil=True)
-def _distance(L: Floats, means: Floats, k: int, x: Floats, z: Floats) -> float:
-    """q = |L^{-1}(x - m)|^2 of class k, column by column; z (D,) is scratch."""
-    D = x.shape[0]
-    for j in range(D):
-        z[j] = x[j] - means[k, 0, j]
-    q = 0.0
-    for j in range(D):
-        a = z[j] * L[k, j, j]
-        q += a * a
-        for i in range(j + 1, D):
-            z[i] -= L[k, j, i] * a
-    return q if q < DISTANCE_MAX else DISTANCE_MAX  # also where it is not a number
+def with_class(state: State) -> State:
+    """One class more, before its first row."""
+    A, L, S, means, stats = (np.concatenate([part, np.zeros((1, *part.shape[1:]))]) for part in state[:5])
+    larger = state._replace(A=A, L=L, S=S, means=means, stats=stats)
+    begin(larger, len(state.stats))
+    return larger
 
 
-@njit(cache=True, nogil=True)
-def _extra(s: State, j: int, share: float, nu: float) -> float:
-    """What prior and floor add to Sigma_jj; a column that never varied counts 1, the same in every class."""
-    size, floor = s.settings[PRIOR_SIZE], s.settings[FLOOR]
-    if size == 0.0:
-        return share / nu
-    span = s.features[HIGH, j] - s.features[LOW, j]
-    if floor == 0.0:
-        return max(share * size * (span * span if span > 0.0 else 1.0) / nu, VARIANCE_MIN)
-    if s.features[SQUARES, j] == 0.0:
-        return 1.0
-    return max(share * size * span * span / nu + floor * s.features[SQUARES, j] / s.tally[SEEN], VARIANCE_MIN)
+def densities(state: State, x: Floats) -> Densities:
+    """Densities of one row x (D,) under the classes that have rows; arrays of their number."""
+    seen = np.flatnonzero(state.stats[:, ROWS] > 0.0)
+    stats, D = state.stats[seen], len(x)
+    q = np.array([_distance(state, int(k), x) for k in seen])
+    point = -0.5 * D * _LOG_2PI - stats[:, LOGDET] - 0.5 * q
+    student = stats[:, CONSTANT] - stats[:, LOGDET] - stats[:, POWER] * np.log1p(q * stats[:, RATIO])
+    freedom = np.maximum(stats[:, NU] + 1.0 - D, 1.0)
+    beta = stats[:, BETA]
+    spread = stats[:, NU] * (1.0 + beta) / np.maximum(beta, 1.0)
+    tail = fdtrc(float(D), freedom, q * freedom / (spread * D))
+    return Densities(
+        stats[:, PRIOR], point, np.where(stats[:, POWER] > 0.0, student, point), np.sqrt(q), np.clip(tail, 0.0, 1.0)
+    )
 
 
-@njit(cache=True, nogil=True)
-def _student(s: State, k: int) -> None:
-    """What of the densities depends on beta and nu only."""
-    D, beta, nu = s.means.shape[2], s.stats[k, BETA], s.stats[k, NU]
-    if beta == 0.0:
-        s.stats[k, CONSTANT], s.stats[k, POWER], s.stats[k, RATIO] = -0.5 * D * _LOG_2PI, 0.0, 0.0
-        return
-    f, widened = max(nu + 1.0 - D, 1.0), nu * (1.0 + beta) / beta
-    gammas = math.lgamma(0.5 * (f + D)) - math.lgamma(0.5 * f)
-    s.stats[k, CONSTANT] = gammas - 0.5 * D * math.log(math.pi * widened)
-    s.stats[k, POWER], s.stats[k, RATIO] = 0.5 * (f + D), 1.0 / widened
+def _distance(state: State, k: int, x: Floats) -> float:
+    """Squared Mahalanobis distance of x from class k."""
+    upper = state.L[k].copy()
+    diagonal = np.arange(len(x))
+    upper[diagonal, diagonal] = 1.0 / upper[diagonal, diagonal]
+    away = np.clip(x, -ROW_MAX, ROW_MAX) - state.means[k, 0]
+    with np.errstate(all="ignore"):
+        z = solve_triangular(upper, away, trans="T", check_finite=False)
+        q = float(z @ z)
+    return q if q < DISTANCE_MAX else DISTANCE_MAX
 
 
-@njit(cache=True, nogil=True)
-def _factor(s: State, k: int) -> None:
-    """L L' = W^{-1} / nu + floor for class k, in place; then the densities' constants."""
-    A, L, D = s.A, s.L, s.A.shape[1]
-    nu, logdet, least = s.stats[k, NU], 0.0, np.empty(D)
-    for j in range(D):
-        for i in range(j, D):
-            L[k, j, i] = A[k, j, i] / nu
-        L[k, j, j] += _extra(s, j, s.stats[k, SHARE], nu)
-        least[j] = _PIVOT_MIN * L[k, j, j]
-    for j in range(D):
-        pivot = L[k, j, j]
-        if not pivot > least[j]:
-            pivot = least[j]
-            L[k, j, j + 1 :] = 0.0
-        root = math.sqrt(pivot)
-        inverse = 1.0 / root
-        logdet += math.log(root)
-        L[k, j, j] = inverse
-        for i in range(j + 1, D):
-            L[k, j, i] *= inverse
-        for i in range(j + 1, D):
-            a = L[k, j, i]
-            for h in range(i, D):
-                L[k, i, h] -= a * L[k, j, h]
-    s.stats[k, LOGDET] = logdet
-    _student(s, k)
+def to_arrays(state: State) -> dict[str, NDArray[Any]]:
+    """Copies of the state's arrays, matrices as their upper triangles, row by row."""
+    upper = np.triu(np.ones(state.A.shape[1:], dtype=bool))
+    matrices = {"scatter": state.A, "factor": state.L, "waiting": state.S}
+    rest = {"means": state.means, "classes": state.stats, "features": state.features, "tally": state.tally}
+    return {name: part[:, upper] for name, part in matrices.items()} | {k: part.copy() for k, part in rest.items()}
 
 
-@njit(cache=True, nogil=True)
-def _rank_one(s: State, k: int, shrink: float, v: Floats) -> None:
-    """L L' <- shrink^2 L L' + v v' for class k, in place; v is spent."""
-    D, L, logdet = v.shape[0], s.L, 0.0
-    for j in range(D):
-        old = shrink / L[k, j, j]
-        new = math.hypot(old, v[j])
-        stretch, share = new / old, v[j] / old
-        for i in range(j + 1, D):
-            a = (shrink * L[k, j, i] + share * v[i]) / stretch
-            v[i] = stretch * v[i] - share * a
-            L[k, j, i] = a
-        L[k, j, j] = 1.0 / new
-        logdet += math.log(new)
-    s.stats[k, LOGDET] = logdet
-    _student(s, k)
+def from_arrays(arrays: Mapping[str, NDArray[Any]], fitting: State) -> State:
+    """The state of ``to_arrays``, with the columns and settings of another one.
 
-
-@njit(cache=True, nogil=True)
-def _wait(S: Floats, means: Floats, stats: Floats, k: int, x: Floats, d: Floats) -> None:
-    """Row x joins the rows of class k that wait; d (D,) is scratch."""
-    D, n = x.shape[0], stats[k, WAITING] + 1.0
-    stats[k, WAITING] = n
-    for j in range(D):
-        d[j] = x[j] - means[k, 1, j]
-        means[k, 1, j] += d[j] / n
-    for j in range(D):
-        a = (n - 1.0) / n * d[j]
-        for i in range(j, D):
-            S[k, j, i] += a * d[i]
-
-
-@njit(cache=True, nogil=True)
-def _rescale(s: State, k: int, nu: float) -> None:
-    """Another nu for class k, with the same Sigma but for the floor."""
-    factor = nu / s.stats[k, NU]
-    for j in range(s.A.shape[1]):
-        for i in range(j, s.A.shape[1]):
-            s.A[k, j, i] *= factor
-    s.stats[k, SHARE] *= factor
-    s.stats[k, NU] = nu
-
-
-@njit(cache=True, nogil=True)
-def _update(s: State, k: int, d: Floats) -> None:
-    """The rows of class k that wait are taken into its model; d (D,) is scratch."""
-    A, S, D, beta, n, nu = s.A, s.S, d.shape[0], s.stats[k, BETA], s.stats[k, WAITING], s.stats[k, NU]
-    weight, step = beta * n / (beta + n), n / (beta + n)
-    for j in range(D):
-        d[j] = s.means[k, 1, j] - s.means[k, 0, j]
-        s.means[k, 0, j] += step * d[j]
-        s.means[k, 1, j] = 0.0
-    for j in range(D):
-        a = weight * d[j]
-        for i in range(j, D):
-            A[k, j, i] += S[k, j, i] + a * d[i]
-            S[k, j, i] = 0.0
-    s.stats[k, NU] = nu + n
-    if s.settings[PAPER] == 1.0:
-        _rescale(s, k, nu + n + 1.0)
-    elif 0.0 < s.settings[NU_MAX] < nu + n:
-        _rescale(s, k, s.settings[NU_MAX])
-    s.stats[k, BETA] = beta + n
-    s.stats[k, MISTAKES] += s.stats[k, LATEST]
-    s.stats[k, WAITING] = s.stats[k, LATEST] = 0.0
-    if n > 1.0 or s.settings[PRIOR_SIZE] > 0.0:
-        _factor(s, k)
-    else:  # V = I and no floor: Sigma <- (nu Sigma + weight d d') / (nu + 1)
-        d *= math.sqrt(weight / (nu + 1.0))
-        _rank_one(s, k, math.sqrt(nu / (nu + 1.0)), d)
-
-
-@njit(cache=True, nogil=True)
-def _absorb(features: Floats, tally: Floats, x: Floats) -> bool:
-    """The columns' ranges, means and squares with this row; whether a range has doubled since the factors were made."""
-    tally[SEEN] += 1.0
-    grown, newest = False, 1.0 / tally[SEEN]
-    for j in range(x.shape[0]):
-        a = x[j]
-        if newest == 1.0 and features[KNOWN, j] == 0.0:  # no range was declared
-            features[LOW, j] = features[HIGH, j] = a
-        d = a - features[MEAN, j]
-        features[MEAN, j] += d * newest
-        features[SQUARES, j] += d * (a - features[MEAN, j])
-        if a < features[LOW, j] or a > features[HIGH, j]:
-            features[LOW, j], features[HIGH, j] = min(features[LOW, j], a), max(features[HIGH, j], a)
-            grown |= features[HIGH, j] - features[LOW, j] > 2.0 * features[KNOWN, j]
-    return grown
-
-
-@njit(cache=True, nogil=True)
-def _judge(
-    L: Floats, means: Floats, stats: Floats, paper: bool, x: Floats, z: Floats, p: Floats, row: int
-) -> int:
-    """Probabilities of x into p[row]; the class of the largest count times point density, of equals the first."""
-    classes, best, highest, top = stats.shape[0], 0, -np.inf, -np.inf
-    for k in range(classes):
-        if stats[k, ROWS] == 0.0:
-            p[row, k] = -np.inf  # no rows yet, no model
-            continue
-        q = _distance(L, means, k, x, z)
-        weight, power = stats[k, PRIOR] - stats[k, LOGDET], stats[k, POWER]
-        if weight - 0.5 * q > highest:
-            best, highest = k, weight - 0.5 * q
-        spread = power * math.log1p(q * stats[k, RATIO]) if power > 0.0 else 0.5 * q
-        p[row, k] = weight + stats[k, CONSTANT] - spread
-        top = max(top, p[row, k])
-    total = 0.0
-    for k in range(classes):
-        p[row, k] = math.exp(p[row, k] - top) if top > -np.inf else 1.0
-        total += p[row, k]
-    for k in range(classes):
-        p[row, k] /= total
-    return best
-
-
-@njit(cache=True, nogil=True)
-def _weigh(s: State, k: int) -> None:
-    """ln of what class k counts for; VIGOw adds one by default, for classes that the last windows did not see."""
-    sliding = s.settings[KIND] == VIGOW and s.settings[PAPER] == 0.0 and s.tally[STAGE] == 1.0
-    s.stats[k, PRIOR] = math.log(max(s.stats[k, COUNT] + s.stats[k, OLD] + (1.0 if sliding else 0.0), COUNT_MIN))
-
-
-@njit(cache=True, nogil=True)
-def _slide(s: State) -> None:
-    """VIGOw's window of counts ends and the next begins; the first one ends as |B| rows, whatever it held."""
-    total = s.stats[:, COUNT].sum()
-    share = s.settings[BATCH] / total if s.tally[STAGE] == 0.0 else 1.0
-    s.tally[STAGE], s.tally[WINDOW] = 1.0, 0.0
-    for k in range(s.stats.shape[0]):
-        s.stats[k, OLD], s.stats[k, COUNT] = share * s.stats[k, COUNT], 0.0
-        _weigh(s, k)
-
-
-@njit(cache=True, nogil=True)
-def _leave_building(s: State) -> bool:
-    """Whether the paper's building step goes on: it ends for all classes at once, when the last one has |B| rows."""
-    if s.stats[:, ROWS].min() < s.settings[BATCH]:
-        return True
-    if s.settings[KIND] == VIGOW:
-        _slide(s)
-    s.tally[STAGE] = 1.0
-    return False
-
-
-@njit(cache=True, nogil=True)
-def _test(s: State, k: int, report: Floats) -> int:
-    """VIGOd's test (12) in ranges and, where asked for, the error-rate test of class k; what fired, and the report."""
-    beta, n, log = s.stats[k, BETA], s.stats[k, WAITING], s.settings[ERROR_CUT]
-    if beta == 0.0:
-        return 0
-    both = 1.0 / beta + 1.0 / n  # 1 / n_h
-    for j in range(s.means.shape[2]):
-        span = s.features[HIGH, j] - s.features[LOW, j]
-        report[0, j], report[1, j] = s.means[k, 0, j], s.means[k, 1, j]
-        report[2, j] = abs(report[1, j] - report[0, j]) / span if span > 0.0 else 0.0
-    a, b = s.stats[k, MISTAKES] / beta, s.stats[k, LATEST] / n
-    pooled = (s.stats[k, MISTAKES] + s.stats[k, LATEST]) / (beta + n)
-    cut = math.sqrt(s.settings[MEAN_CUT] * both / 2.0)
-    worse = math.sqrt(2.0 * pooled * (1.0 - pooled) * log * both) + 2.0 / 3.0 * log * both
-    report[3, CUT_MEAN], report[3, CUT_ERROR], report[3, PAST], report[3, RECENT] = cut, worse, beta, n
-    report[3, RATE_BEFORE], report[3, RATE_AFTER] = a, b
-    moved = MEAN_ALARM if report[2, : s.means.shape[2]].max() >= cut else 0
-    return moved + (ERROR_ALARM if log > 0.0 and b - a >= worse else 0)
-
-
-@njit(cache=True, nogil=True)
-def _reset(s: State, k: int) -> None:
-    """Class k starts from the rows that wait: with the prior again, or (mean-only) only its beta; all counts are 1."""
-    s.stats[k, BETA] = s.stats[k, MISTAKES] = 0.0
-    if s.settings[KEEP] == 0.0:
-        s.A[k] = 0.0
-        s.stats[k, NU], s.stats[k, SHARE] = float(s.A.shape[1]), 1.0
-    for other in range(s.stats.shape[0]):
-        s.stats[other, COUNT] = 1.0
-        _weigh(s, other)
-
-
-@njit(cache=True, nogil=True)
-def _refresh(s: State) -> None:
-    """All factors with the ranges and variances as they are now."""
-    s.features[KNOWN] = s.features[HIGH] - s.features[LOW]
-    for k in range(s.stats.shape[0]):
-        _factor(s, k)
-
-
-@njit(cache=True, nogil=True)
-def _full(s: State, k: int, building: bool, d: Floats, report: Floats) -> int:
-    """Class k has |B| rows waiting: after building the test, where there is one; which alarms fired."""
-    fired = 0
-    if not building and s.settings[KIND] == VIGOD:
-        fired = _test(s, k, report)
-        if fired:
-            _reset(s, k)
-    _update(s, k, d)
-    if not building and s.settings[KIND] == VIGOW:
-        s.stats[k, BETA] = s.settings[BATCH]
-        _student(s, k)
-    return fired
-
-
-_CUBE, _TABLE, _VECTOR = float64[:, :, ::1], float64[:, ::1], float64[::1]
-_ROWS_IN, _LABELS = types.Array(float64, 2, "C", readonly=True), types.Array(int64, 1, "C", readonly=True)
-_STATE = types.NamedTuple((_CUBE, _CUBE, _CUBE, _CUBE, _TABLE, _TABLE, _VECTOR, _VECTOR), State)
-
-
-@njit(types.void(_ROWS_IN, _STATE, int64[::1], _TABLE), cache=True, nogil=True)
-def predict_rows(X: Floats, s: State, value: Ints, p: Floats) -> None:
-    """Classes (n,) and probabilities (n, K) of rows X (n, D) under the state as it is."""
-    x, z = np.empty(X.shape[1]), np.empty(X.shape[1])
-    for i in range(X.shape[0]):
-        _load(X, i, x)
-        value[i] = _judge(s.L, s.means, s.stats, s.settings[PAPER] == 1.0, x, z, p, i)
-
-
-@njit(types.UniTuple(int64, 2)(_ROWS_IN, _LABELS, _STATE, int64[::1], _TABLE, _TABLE, int64), cache=True, nogil=True)
-def learn_rows(X: Floats, y: Ints, s: State, value: Ints, p: Floats, report: Floats, start: int) -> tuple[int, int]:
-    """Test, then train on rows start, start + 1, ... until one fires an alarm.
-
-    Args:
-        X: (n, D) rows; y: (n,) classes.
-        s: the state, changed in place.
-        value: (n,) a-priori classes, written; p: (n, K) probabilities, written.
-        report: (4, max(D, 6)), written by every test.
-        start: the first row to learn.
-
-    Returns:
-        The next row, and what fired at the one before it: MEAN_ALARM, ERROR_ALARM, their sum, or 0 at the end.
+    Raises:
+        ValueError: what no state can be.
     """
-    stats, tally, kind, batch = s.stats, s.tally, s.settings[KIND], s.settings[BATCH]
-    paper = s.settings[PAPER] == 1.0
-    x, z = np.empty(X.shape[1]), np.empty(X.shape[1])
-    for i in range(start, X.shape[0]):
-        k = y[i]
-        _load(X, i, x)
-        value[i] = _judge(s.L, s.means, stats, paper, x, z, p, i)
-        building = stats[k, ROWS] < batch
-        if paper:
-            building = tally[STAGE] == 0.0 and _leave_building(s)
-        grown = _absorb(s.features, tally, x)
-        _wait(s.S, s.means, stats, k, x, z)
-        stats[k, ROWS] += 1.0
-        stats[k, COUNT] += 1.0
-        tally[WINDOW] += 1.0
-        if kind == VIGOW and tally[WINDOW] >= batch and (tally[STAGE] == 1.0 or not paper):
-            _slide(s)
-        else:
-            _weigh(s, k)
-        due = not paper and stats[k, WAITING] >= stats[k, BETA]
-        if value[i] != k:
-            stats[k, LATEST] += 1.0
-            due = True
-        fired = 0
-        if kind != VIGO and stats[k, WAITING] == batch:
-            fired = _full(s, k, building, z, report)
-        elif due and (building or kind == VIGO):
-            _update(s, k, z)
-        if grown and s.settings[PRIOR_SIZE] > 0.0:
-            _refresh(s)
-        if fired:
-            return i + 1, fired
-    return X.shape[0], 0
+    _check(arrays, fitting)
+    K, D = len(arrays["classes"]), fitting.features.shape[1]
+    upper = np.triu(np.ones((D, D), dtype=bool))
+    matrices = np.zeros((3, K, D, D))
+    for matrix, name in zip(matrices, ("scatter", "factor", "waiting"), strict=True):
+        matrix[:, upper] = arrays[name]
+    A, L, S = (matrix.copy() for matrix in matrices)
+    means, stats, features, tally = (arrays[name].copy() for name in ("means", "classes", "features", "tally"))
+    return State(A, L, S, means, stats, features, tally, fitting.settings)
 
 
-@njit(types.void(_STATE, int64), cache=True, nogil=True)
-def begin(s: State, k: int) -> None:
-    """Class k as it is before its first row; its arrays are zero."""
-    s.stats[k, NU], s.stats[k, SHARE] = float(s.A.shape[1]), 1.0
-    s.stats[k, COUNT] = 1.0 - s.tally[STAGE] if s.settings[KIND] == VIGOW else 1.0
-    if s.settings[PRIOR_SIZE] > 0.0:
-        s.means[k, 0] = s.features[LOW]  # the origin of columns scaled to [0, 1]
-    _weigh(s, k)
-    _factor(s, k)
-
-
-@njit(types.void(_STATE, float64, float64), cache=True, nogil=True)
-def forget(s: State, beta: float, nu: float) -> None:
-    """No class counts for more than beta rows in its mean and nu in its covariance, all together for |B| in counts."""
-    scale = s.settings[BATCH] / s.stats[:, COUNT].sum()
-    for k in range(s.stats.shape[0]):
-        if s.stats[k, BETA] > beta:
-            s.stats[k, MISTAKES] *= beta / s.stats[k, BETA]
-            s.stats[k, BETA] = beta
-        if s.stats[k, NU] > nu:
-            _rescale(s, k, nu)
-        if scale < 1.0:
-            s.stats[k, COUNT] *= scale
-        _weigh(s, k)
-        _student(s, k)
+def _check(arrays: Mapping[str, NDArray[Any]], fitting: State) -> None:
+    D = fitting.features.shape[1]
+    K = len(arrays["classes"]) if "classes" in arrays and arrays["classes"].ndim else 0
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("scatter", "factor", "waiting"), (K, D * (D + 1) // 2))
+    shapes |= {"means": (K, 2, D), "classes": (K, STATS), "features": (FEATURES, D), "tally": (TALLY,)}
+    if set(arrays) != set(shapes) or K > CLASS_BOUND:
+        raise ValueError(f"the state must hold exactly the arrays {sorted(shapes)}, of at most {CLASS_BOUND} classes")
+    for name, expected in shapes.items():
+        if arrays[name].shape != expected or arrays[name].dtype != np.float64:
+            raise ValueError(f"{name} must be float64 of shape {expected}")
+        if not (np.abs(arrays[name]) <= STATE_MAX).all():  # NaN compares false
+            raise ValueError(f"{name} holds a value that no state can have")
+    stats, features, tally = arrays["classes"], arrays["features"], arrays["tally"]
+    if (stats[:, _NOT_NEGATIVE] < 0.0).any() or (features[[SQUARES, KNOWN]] < 0.0).any() or (tally < 0.0).any():
+        raise ValueError("a quantity of the state that cannot be negative is")
+    pivots = np.cumsum([0, *range(D, 1, -1)])  # places of the diagonal in a triangle
+    if (
+        (arrays["factor"][:, pivots] <= 0.0).any()
+        or (stats[:, NU] < 1.0).any()
+        or (features[HIGH] < features[LOW]).any()
+    ):
+        raise ValueError("a factor, a number of degrees of freedom or a range is not above zero")
+    if (stats[:, [ROWS, WAITING]] % 1.0).any() or tally[SEEN] % 1.0 or tally[STAGE] not in {0.0, 1.0}:
+        raise ValueError("a number of rows is not whole")
