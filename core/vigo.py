@@ -34,8 +34,8 @@ Pattern Recognition 81, 2018.
 Deviations from the paper (``variant: "paper"`` has its own reading of those marked *; more in core.vig)
 - * The building step ends per class. The paper's ends for all classes at once, never if one of them is rare.
 - * A reset is full: with the old covariance kept, a class that has moved stays as wide as both its places.
-- * VIGOw's nu is capped at max(2 |B|, D + |B|); the paper's covariance never forgets. It costs .3 points where only the
-  mean drifts (SEA), and after a changed correlation saves 35.
+- * VIGOw's nu is capped at max(2 |B|, D + |B|); the paper's covariance never forgets. That costs .3 points where only a
+  mean drifts (SEA), and in the 20 000 rows after a correlation turned around has 18 % mistakes instead of 78.
 - * VIGOw counts in windows from the first row on, and adds 1: a class that the last ones did not see is still possible.
 - * The first row of a class updates it, and as many rows waiting as it is made of: a class that is always right would
   never learn its spread. That costs ln(rows) updates.
@@ -153,7 +153,7 @@ class Vigo:
         """Test, then train on X (n, d), y (n,); see ``core.model.Learner``. There are no discounts."""
         del discounts
         n = X.shape[0]
-        labels = np.ascontiguousarray(y)
+        labels = np.ascontiguousarray(y, dtype=np.int64)
         value, p = self._room(n)
         self._alarms = []
         row = 0
