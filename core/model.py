@@ -85,7 +85,7 @@ class Alarm(NamedTuple):
     Attributes:
         kind: "class_mean" or "error_rate".
         row: the row that completed the window, as an index within the block just learned.
-        cls: class index, or -1 where the test is not per class.
+        cls: class index; 0 for regression, which has one class.
         columns: encoded columns whose means differ, largest difference first, at most 10; () for error_rate.
         before: their means in the past window; for error_rate the one error rate.
         after: the same in the recent window.
@@ -148,14 +148,6 @@ class Learner(Protocol):
 
 
 @runtime_checkable
-class SelfTesting(Protocol):
-    """A learner whose own drift tests may raise alarms."""
-
-    def take_alarms(self) -> list[Alarm]:
-        """The alarms of the last learn call, rows within its block; given once, and no part of the state."""
-
-
-@runtime_checkable
 class Explaining(Protocol):
     """A learner that can say what stands behind a prediction, beside or instead of weights."""
 
@@ -164,11 +156,19 @@ class Explaining(Protocol):
 
 
 @runtime_checkable
-class Forgetting(Protocol):
-    """A learner that can forget more than it does by itself."""
+class Forgetful(Protocol):
+    """A learner whose algorithm says ``forgets``."""
 
     def forget(self) -> None:
-        """Forget most of the past, at once or for a while; the state says all about it."""
+        """The past has become doubtful: keep what is known, but let the next rows outweigh it."""
+
+
+@runtime_checkable
+class Watchful(Protocol):
+    """A learner that makes drift tests itself (``Algorithm.own_tests``)."""
+
+    def take_alarms(self) -> list[Alarm]:
+        """The alarms of the last ``learn``, in the order of their rows; asked again, there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,9 +257,8 @@ def _float(value: float, name: str) -> float:
         raise Invalid.of(name, "is too large for a floating-point number") from None
 
 
-def _no_tests(params: Mapping[str, Any]) -> tuple[str, ...]:
-    """No drift test of its own, whatever the parameters."""
-    del params
+def no_tests(_params: Mapping[str, Any]) -> tuple[str, ...]:
+    """The drift tests of a learner that makes none itself."""
     return ()
 
 
@@ -281,7 +280,8 @@ class Algorithm:
         class_bound: the largest number of classes it learns.
         sparse: whether its rows are named and sparse: no features, but ``compressed_dim`` columns of a projection.
         likeliest: whether the class it predicts is always the most probable one; some have better labels than that.
-        own_tests: which kinds of alarm the learner raises by itself, from its parameters; see ``SelfTesting``.
+        forgets: whether its learner is ``Forgetful``.
+        own_tests: the kinds of drift tests that its learner makes itself (``Watchful``), from its parameters.
     """
 
     id: str
@@ -297,7 +297,8 @@ class Algorithm:
     class_bound: int = field(default=100)
     sparse: bool = False
     likeliest: bool = True
-    own_tests: Callable[[Mapping[str, Any]], tuple[str, ...]] = _no_tests
+    forgets: bool = False
+    own_tests: Callable[[Mapping[str, Any]], tuple[str, ...]] = no_tests
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Check parameters and fill in the defaults, in the order of the catalogue.

@@ -36,7 +36,7 @@ Deviations from the paper
 - (10) divides by zero at the first row.
 - V = .1 diag(range^2) instead of I, and the floor .01 diag(variance); the variant "paper" has V = I and no floor. Three
   linear combinations of magic's columns beside them cost .15 points of mistakes by default, and 2 in that variant.
-- The Student-t density is not in the paper. It brings the log loss of glass from 2.8 to 1.5, dermatology from 1.0 to .5.
+- The Student-t density is not in the paper. It brings the log loss of glass from 2.8 to 1.5, dermatology 1.0 to .5.
 """
 
 import math

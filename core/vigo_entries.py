@@ -101,6 +101,7 @@ def _entry(kind: str, summary: str, equation: str, params: tuple[Param, ...]) ->
         row_cost=partial(row_cost, kind),
         class_bound=CLASS_BOUND,
         likeliest=False,
+        forgets=True,
     )
 
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from core.catalog import find
-from core.model import Explaining, Forgetting, SelfTesting, Spec
+from core.model import Explaining, Forgetful, Spec, Watchful
 from core.problems import Invalid
 from core.vigo_kernels import ROWS, STAGE
 from tests.core.vigo_oracle import Paper, Repaired
@@ -171,12 +171,12 @@ def test_own_tests_follow_from_the_parameters():
 def test_what_it_offers_beside_the_contract(kind):
     """The learners test, explain and forget by themselves; another one does not claim to."""
     learner = built(kind, 2)
-    assert isinstance(learner, SelfTesting)
+    assert isinstance(learner, Watchful)
     assert isinstance(learner, Explaining)
-    assert isinstance(learner, Forgetting)
+    assert isinstance(learner, Forgetful)
     other = find("rls")
     plain = other.build(Spec("classification", 2, other.complete({})))
-    assert not isinstance(plain, SelfTesting | Explaining | Forgetting)
+    assert not isinstance(plain, Watchful | Explaining | Forgetful)
 
 
 @pytest.mark.parametrize(
