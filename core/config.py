@@ -13,7 +13,7 @@ from core.catalog import find
 from core.drift import watch_bytes
 from core.features import Feature, Schema, Space, SparseSchema, parse_features
 from core.labels import Label, parse_declared
-from core.model import Algorithm, Spec, Task
+from core.model import Algorithm, Ranges, Spec, Task
 from core.problems import Invalid
 from core.scaling import scaler_bytes
 from core.watch import OnDrift, Tests, parse_on_drift, parse_watch
@@ -112,9 +112,9 @@ class Config:
             return SparseSchema(self.seed, self.params["compressed_dim"], self.params["projection"])
         return None if self.features is None else Schema(self.features)
 
-    def spec(self, dimension: int) -> Spec:
-        """What the learner is built from, for a number of encoded columns."""
-        return Spec(task=self.task, dimension=dimension, params=self.params, seed=self.seed)
+    def spec(self, dimension: int, ranges: Ranges = ()) -> Spec:
+        """What the learner is built from, for a number of encoded columns and what is declared of them."""
+        return Spec(task=self.task, dimension=dimension, params=self.params, seed=self.seed, ranges=ranges)
 
     def state_bytes(self, dimension: int) -> int:
         """Bytes the state of learner, scaler and watch will take, for a number of encoded columns."""

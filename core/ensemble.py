@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from core.config import Config
 from core.encoder import Encoder
-from core.expert import Expert
+from core.expert import Expert, declared
 from core.mixture import Mixture
 from core.model import Alarm, Floats, Header, Prediction, Transferable, Weights
 from core.overlap import OverlapPeriod
@@ -71,8 +71,12 @@ class Ensemble:
         assert isinstance(new.schema, Schema)
         self.config, self.old, self.new, self.front, self.union = config, old, new, front, union
         self.schema: Schema = new.schema
-        made = {"recovered": lambda: old.expert.behind(front), "carried": lambda: Expert(config, new.schema.columns)}
-        self.experts = {name: new.expert if name == "new" else made[name]() for name in names}
+        made = {"new": new.expert}
+        if "recovered" in names:
+            made["recovered"] = old.expert.behind(front)
+        if "carried" in names:
+            made["carried"] = Expert(config, new.schema.columns, declared(new.schema))
+        self.experts = {name: made[name] for name in names}
         weights = np.full(len(names), 1.0 / len(names))
         if front.rows < ROWS_ENOUGH and len(names) > 1:
             weights[:] = UNTRIED / (len(names) - 1)

@@ -12,7 +12,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from core.config import Config
-from core.expert import Expert
+from core.expert import Expert, declared
 from core.features import Encoder, Schema, Space
 from core.model import Alarm, Floats, Header, Learner, Prediction, Weights
 from core.parts import gather, scatter
@@ -39,7 +39,7 @@ class Pipeline:
     ) -> None:
         self.schema = schema
         self.encoder = encoder or Encoder(schema, config.missing)
-        self.expert = expert or Expert(config, schema.columns)
+        self.expert = expert or Expert(config, schema.columns, declared(schema))
 
     @property
     def learner(self) -> Learner:

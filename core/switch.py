@@ -29,7 +29,7 @@ from core.entry import Overlap, Switch
 from core.expert import Expert
 from core.features import Space
 from core.kernel_mapping import STORED_MAX
-from core.model import Floats, Header, Ints, Prediction
+from core.model import Floats, Header, Ints, Prediction, Ranges
 from core.overlap import OverlapPeriod
 from core.pipeline import Pipeline
 from core.problems import Conflict
@@ -343,7 +343,9 @@ def _json(schema: Space) -> list[Any]:
 
 def _model(pipeline: Pipeline) -> Header:
     front = pipeline.expert.front
-    return {"features": _json(pipeline.schema), "front": None if front is None else front.describe()}
+    if front is None:
+        return {"features": _json(pipeline.schema), "front": None}
+    return {"features": _json(pipeline.schema), "front": front.describe(), "ranges": pipeline.expert.ranges}
 
 
 def _dense(pipeline: Pipeline) -> Schema:
@@ -362,7 +364,17 @@ def _built(config: Config, described: Header, first: bool) -> Pipeline:
     if described["front"] is None:
         return Pipeline(config, space)
     front = _front(space, described["front"])
-    return Pipeline(config, space, expert=Expert(config, front.targets).behind(front))
+    expert = Expert(config, front.targets, _ranges(described["ranges"], len(front.targets)))
+    return Pipeline(config, space, expert=expert.behind(front))
+
+
+def _ranges(described: Sequence[Any], columns: int) -> Ranges:
+    if len(described) not in {0, columns}:
+        raise ValueError("no such ranges")
+    ranges = tuple(None if pair is None else (float(pair[0]), float(pair[1])) for pair in described)
+    if any(pair is not None and not pair[0] < pair[1] for pair in ranges):
+        raise ValueError("no such range")
+    return ranges
 
 
 def _front(schema: Space, described: Mapping[str, Any]) -> Recovery:
