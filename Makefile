@@ -50,6 +50,9 @@ pytest: test-setup ## the tests alone
 bench-accuracy: test-setup ## predictions against the papers' and simple baselines
 	$(PY) -m tests.benchmarks.accuracy
 
+bench-drift: test-setup ## what the drift watch sees, how late, how often in vain, and what it costs
+	$(PY) -m tests.benchmarks.detection
+
 bench-sparse: test-setup ## Sparse-DFOP: the paper's figures, RECOVER, the cost of the projection
 	$(PY) -m tests.benchmarks.sparse
 

@@ -32,6 +32,8 @@ COLLECTED, BATCHES, LIMIT, REFERENCE = range(4)
 MEAN_BATCH, MEAN_LOG, ERROR_BATCH, ERROR_LOG = range(4)
 EXCEEDED = 0.1
 """Share of the reference batch that lies above the limit, in regression."""
+GUESSING = 0.9
+"""Share of the errors of guessing from which on a model knows nothing that it could lose."""
 VALUE_MAX = 1e300
 
 _ROOT_MAX = 1e150
@@ -143,20 +145,31 @@ def error_cut(
 
 
 @njit(cache=True, nogil=True)
+def _guesses(T: Floats, least: float) -> bool:
+    """Whether errors, averaged over the classes with so many rows, were about as many as those of guessing."""
+    classes, wrong = 0, 0.0
+    for k in range(T.shape[0]):
+        if T[k, COUNT] >= least:
+            classes += 1
+            wrong += T[k, WRONG] / (T[k, COUNT] + T[k, PARTIAL])
+    return classes > 1 and wrong >= GUESSING * (classes - 1)
+
+
+@njit(cache=True, nogil=True)
 def _rise(T: Floats, k: int, cells: int, cell: int, logarithm: float) -> int:
     """A cell of class k has ended: cells of the shortest recent window in which errors have risen, 0 for none."""
     T[k, COUNT] += cell
     T[k, PARTIAL] = 0.0
     ended = int(T[k, COUNT]) // cell
     T[k, SUMS + ended % (CELLS + 1)] = T[k, WRONG]
-    for part in (4, 2, 1):
+    for part in (8, 4, 2, 1):
         window = cells // part
         if window and ended - window >= cells:
             before = T[k, SUMS + (ended - window) % (CELLS + 1)]
             past, recent = float((ended - window) * cell), float(window * cell)
             a, b, cut = error_cut(past, before, recent, T[k, WRONG] - before, logarithm)
             if b - a >= cut:
-                return window
+                return 0 if _guesses(T, float(cells * cell)) else window
     return 0
 
 

@@ -177,6 +177,17 @@ def test_a_restart_with_other_columns_watches_those():
     assert state(fresh) == state(built)
 
 
+def test_who_only_guesses_has_nothing_to_lose():
+    """Two classes: errors of .5 that swing between them are no drift; from .2 on they are."""
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 2, 4000)
+    swing = np.where(np.arange(4000) // 500 % 2 == y, 0.25, -0.25)
+    for base, expected in ((0.5, False), (0.25, True)):
+        loss = (rng.random(4000) < base + swing).astype(np.float64)
+        alarms = absorbed(watch(batch=100, kinds=("error_rate",), classes=2), np.zeros((4000, D)), y, loss)
+        assert expected == bool(alarms)
+
+
 def test_tests_that_are_off_see_nothing():
     """Each alone finds what it finds beside the other; neither finds nothing."""
     X, y, loss = stream()
