@@ -307,7 +307,7 @@ class ModelBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
     ] = "error"
     seed: Annotated[int, Meta(ge=0)] = 0
     watch: Annotated[
-        dict[str, WatchTest | None] | None | UnsetType,
+        dict[str, WatchTest | None] | UnsetType | None,
         Meta(description="The drift tests that run, class_mean and error_rate; left out: both. null: none."),
     ] = UNSET
     on_drift: Annotated[
