@@ -38,7 +38,7 @@ class Pipeline:
         self.encoder = Encoder(schema, config.missing)
         scaling = config.params.get("scaling", "none")
         self.scaler = None if scaling == "none" else Scaler(scaling, schema.width)
-        self.learner = config.entry.build(config.spec(schema.width))
+        self.learner = config.entry.build(config.spec(schema.width, schema))
 
     def predict(self, raw: Floats) -> Prediction:
         """Predict raw rows (n, F); changes nothing."""
@@ -70,7 +70,7 @@ class Pipeline:
 
     def reset_learner(self, classes: int) -> None:
         """The learner back in its first state, with so many classes; encoder and scaling go on."""
-        self.learner = self._config.entry.build(self._config.spec(self.schema.width))
+        self.learner = self._config.entry.build(self._config.spec(self.schema.width, self.schema))
         for _ in range(classes):
             self.learner.add_class()
 

@@ -223,7 +223,7 @@ def test_a_saved_state_is_its_own(entry, task, classes):
 
 @every_case
 def test_predictions_have_the_contract_s_form(entry, task, classes):
-    """Types, shapes, rows that sum to one, and the most probable class, of equals the first, as the value."""
+    """Types, shapes, rows that sum to one; the value is the most probable class, of equals the first, or mostly is."""
     rows = stream(entry, task, classes)
     learner = build(entry, task)
     for told in (learner.predict(rows.X), *feed(learner, rows), learner.predict(rows.X)):
@@ -238,7 +238,9 @@ def test_predictions_have_the_contract_s_form(entry, task, classes):
             assert n == len(told.probabilities)
             if told.probabilities.shape[1]:
                 np.testing.assert_allclose(np.ones(n), told.probabilities.sum(axis=1), rtol=1e-12)
-                assert_array_equal(told.probabilities.argmax(axis=1), told.value)
+                likeliest = told.probabilities.argmax(axis=1) == told.value
+                assert likeliest.all() if entry.likeliest else likeliest.mean() > 0.8
+                assert ((told.value >= 0) & (told.value < told.probabilities.shape[1])).all()
             else:
                 assert_array_equal(np.full(n, -1), told.value)
 
