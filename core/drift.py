@@ -16,7 +16,7 @@ the recent window and p of both together, it is a drift if errors have *risen*,
 
     b - a >= sqrt(2 p (1 - p) l / n_h) + 2 l / 3 n_h,        l = ln(4 / delta)
 
-Recent windows are the last |B|, |B|/2, |B|/4 and |B|/8 rows of the class, each with a quarter of delta; the past one is
+Recent windows are the last |B|/4, |B|/2, |B| and 2 |B| rows of the class, each with a quarter of delta; the past one is
 all rows before them, at least |B|. They are tested every |B|/8 rows (in whole eighths, rounded down; below 8 in single
 rows). The shortest window that shows a drift is the past one from then on. Where errors, averaged over the K classes,
 were at least .9 (1 - 1/K), the model knows no more than a guess and cannot lose it: nothing is told.
@@ -38,7 +38,8 @@ Deviations from the paper
   blind to shifts of half a deviation (0 of 20); with both, 20 of 20 are seen, with no more false alarms on independent
   rows.
 - The error test. The paper's own test cannot see a boundary that moves while class means stay.
-- Windows of four lengths. A model that forgets recovers within some tens of rows, which a batch of 200 does not show.
+- Windows of four lengths. A model that forgets recovers within some tens of rows, which a batch of 200 does not show; a
+  small rise that lasts needs more rows than one.
 - The limit of a regression. Squared innovations scaled to their running range say nothing after the first row of a
   model that starts from zero weights, often a thousand times larger than any after it: new weights were seen 0 of 10
   times.
@@ -58,6 +59,7 @@ from core.drift_kernels import (
     COUNT,
     FIRST,
     HIGH,
+    KEPT,
     LOW,
     ORIGIN,
     PARTIAL,
@@ -219,7 +221,7 @@ class Watch:
 
     def _errors_alarm(self, row: int, k: int, window: int) -> Alarm:
         count, wrong = self._tallies[k, COUNT], self._tallies[k, WRONG]
-        before = self._tallies[k, SUMS + int(count - window) // self._cell % (CELLS + 1)]
+        before = self._tallies[k, SUMS + int(count - window) // self._cell % KEPT]
         a, b, cut = error_cut(count - window, before, float(window), wrong - before, self._limits[3])
         return Alarm("error_rate", row, k, (), (a,), (b,), cut, int(count) - window, window)
 

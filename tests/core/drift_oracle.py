@@ -64,7 +64,7 @@ class Oracle:
         z.append(float(loss > self.limit) if self.regression else loss)
         if len(z) % self.cell:
             return []
-        for window in sorted({self.cells // part * self.cell for part in (8, 4, 2, 1)} - {0}):
+        for window in sorted({self.cells * eighths // 8 * self.cell for eighths in (2, 4, 8, 16)} - {0}):
             if len(z) - window >= self.cells * self.cell:
                 a, b = np.mean(z[:-window]), np.mean(z[-window:])
                 n = 1 / (1 / (len(z) - window) + 1 / window)
