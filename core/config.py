@@ -5,17 +5,16 @@ is asked for, defaults written out or left out) give equal configurations and eq
 """
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
-
-import numpy as np
 
 from core.catalog import find
 from core.drift import watch_bytes
 from core.features import Feature, Schema, Space, SparseSchema, parse_features
 from core.labels import Label, parse_declared
-from core.model import Algorithm, Spec, Task
+from core.model import Algorithm, Floats, Spec, Task
 from core.problems import Invalid
 from core.scaling import scaler_bytes
 from core.watch import OnDrift, Tests, parse_on_drift, parse_watch
@@ -114,10 +113,16 @@ class Config:
             return SparseSchema(self.seed, self.params["compressed_dim"], self.params["projection"])
         return None if self.features is None else Schema(self.features)
 
-    def spec(self, dimension: int, schema: Space | None = None) -> Spec:
-        """What the learner is built from, for a number of encoded columns, or a feature space with its ranges."""
-        ranges = () if schema is None or self.params.get("scaling", "none") != "none" else _ranges(schema)
-        return Spec(task=self.task, dimension=dimension, params=self.params, seed=self.seed, ranges=ranges)
+    def spec(self, dimension: int, ranges: Floats | None = None) -> Spec:
+        """What the learner is built from.
+
+        Args:
+            dimension: D, encoded columns.
+            ranges: (2, D) declared ends of what the learner sees, NaN where there are none; None: of no column.
+        """
+        pairs = [] if ranges is None else ranges.T.tolist()
+        declared = tuple(None if math.isnan(low) or math.isnan(high) else (low, high) for low, high in pairs)
+        return Spec(self.task, dimension, self.params, self.seed, declared if any(declared) else ())
 
     def state_bytes(self, dimension: int) -> int:
         """Bytes the state of learner, scaler and watch will take, for a number of encoded columns."""
@@ -125,15 +130,6 @@ class Config:
         own = self.entry.state_bytes(self.spec(dimension), classes)
         watch = watch_bytes(self.watch, dimension, 1 if regression else classes, regression)
         return own + watch + scaler_bytes(self.params.get("scaling", "none"), dimension)
-
-
-def _ranges(schema: Space) -> tuple[tuple[float, float] | None, ...]:
-    """Declared ends of the encoded columns; () where no column has both."""
-    whole = np.atleast_1d(~np.isnan(schema.ranges).any(axis=0))
-    if not whole.any():
-        return ()
-    ends = schema.ranges.T.tolist()
-    return tuple((low, high) if declared else None for (low, high), declared in zip(ends, whole.tolist(), strict=True))
 
 
 def _text(raw: Mapping[str, Any], field: str) -> str:

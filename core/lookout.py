@@ -19,12 +19,9 @@ from numpy.typing import NDArray
 from core.config import Config
 from core.drift import Watch
 from core.features import Space
-from core.model import Alarm, Floats, Header, Ints, Watchful
+from core.model import Alarm, Floats, Header, Ints
 from core.pipeline import Pipeline
-from core.scaling import Scaler
 from core.scored import squared
-
-VALUE_MAX = 1e300
 
 
 class Seen(NamedTuple):
@@ -86,8 +83,7 @@ class Lookout:
             row: rows the model had learned before them.
         """
         alarms = [] if self._idle else self._shown(X, truth, told)
-        if isinstance(pipeline.learner, Watchful):
-            own = [_unscaled(alarm, pipeline.scaler) for alarm in pipeline.learner.take_alarms()]
+        if own := pipeline.take_alarms():
             alarms = sorted([alarm for alarm in own if alarm.kind in self._kinds] + alarms, key=lambda alarm: alarm.row)
         if alarms:
             self._seen += [Seen(row + alarm.row + 1, alarm) for alarm in alarms]
@@ -123,15 +119,3 @@ class Lookout:
             ValueError: what no state of this configuration can be; nothing has changed.
         """
         self.watch.load_arrays(arrays, header)
-
-
-def _unscaled(alarm: Alarm, scaler: Scaler | None) -> Alarm:
-    """A learner's own alarm with its means in the units of the encoded columns, as the scaling is now."""
-    if scaler is None or not alarm.columns:
-        return alarm
-    centre, spread = (part[list(alarm.columns)] for part in scaler.affine())
-    with np.errstate(over="ignore"):
-        before, after = (
-            np.clip(centre + spread * np.array(means), -VALUE_MAX, VALUE_MAX) for means in (alarm.before, alarm.after)
-        )
-    return alarm._replace(before=tuple(before.tolist()), after=tuple(after.tolist()))
