@@ -4,6 +4,9 @@ r"""After a switch: several experts over rows of the new space, until the next s
     new         a model of the new space, trained in the overlap
     carried     a learner of the new space that starts where the old one stands: weights M w1 (linear models alone)
 
+Least squares are not carried: started at M w1 with a prior worth 30 rows, DFOP gained .002 on average over four sets
+(tests/benchmarks/fesl.py), and lost where the mapping was good; it finds weights of its own within some tens of rows.
+
 What they say together, and how their weights move, is core.mixture. Rows of the old space, tracked before the switch
 was complete, still teach the old model: the recovered expert's own scaler and learner, seen through the old front.
 

@@ -95,6 +95,9 @@ class KernelMapping:
 
     def learn(self, X2: Floats, X1: Floats) -> None:
         """Learn n rows in order: new columns X2 (n, d2) and old ones X1 (n, d1), all finite."""
+        if not self.targets:  # nothing has vanished: rows are counted, and cost nothing
+            self.count = self.solved = self.count + len(X2)
+            return
         for row in within(np.hstack([X2, X1])):
             recovered = self.recover(row[None, : self.sources])[0]
             if self.solved:
@@ -176,7 +179,7 @@ class KernelMapping:
             ValueError: what no state of this mapping can be; nothing has changed.
         """
         count, solved = check_counts(header)
-        width, kept = self.sources + self.targets, min(solved, STORED_MAX)
+        width, kept = self.sources + self.targets, min(solved, STORED_MAX) if self.targets else 0
         stored = 0 if "stored" in arrays and not arrays["stored"].size else min(count, STORED_MAX)
         shapes: dict[str, tuple[int, ...]] = {
             "stored": (stored, width),

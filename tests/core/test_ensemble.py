@@ -110,6 +110,20 @@ def test_the_paper_s_variant_has_its_two_experts_and_an_untrained_new_model():
     driver.reborn().live(2)
 
 
+def test_another_algorithm_s_paper_variant_is_not_the_switch_s():
+    """Dynamic ODM has a variant and a horizon too, which say nothing of features."""
+    driver = ensemble("dynamic_odm", after=0, params={"variant": "paper"})
+    assert not driver.machine.pipeline.front.paper
+    assert driver.machine.pipeline.mixture.horizon is None
+
+
+def test_the_parameter_names_the_mapping_where_the_switch_does_not():
+    """And the switch has the last word."""
+    for asked, expected in ((None, "kernel"), ("linear", "linear")):
+        driver = ensemble(mapping=asked, params={"mapping": "kernel"})
+        assert expected == driver.machine.pipeline.front.kind
+
+
 def test_only_the_drawn_expert_speaks_under_selection():
     """Drawn by (seed, absolute row) while learning; predict shows the likeliest."""
     driver = ensemble("fesl_s", after=0, seed=4)

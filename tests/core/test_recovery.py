@@ -63,13 +63,18 @@ def test_a_kernel_carries_no_weights():
     assert learned("kernel").carry(Weights(np.ones((1, 3)), np.zeros(1))) is None
 
 
+@pytest.mark.parametrize("kind", ["linear", "kernel"])
 @pytest.mark.parametrize("targets", [("x", "z"), ("a", "c", "x", "y", "z")])
-def test_where_nothing_vanished_all_is_copied(targets):
-    """No mapping is needed, none learns, and there is no error to tell."""
+def test_where_nothing_vanished_all_is_copied(targets, kind):
+    """No mapping is needed, none learns, and there is no error to tell; rows are counted, and take no memory."""
     X, _ = rows()
-    recovery = Recovery(NEW, targets, "linear", False)
+    recovery = Recovery(NEW, targets, kind, False)
     assert_array_equal(X[:, [NEW.index(name) for name in targets]], recovery.recover(X))
+    before = recovery.nbytes
     recovery.learn(X, recovery.recover(X))
+    assert (40, before) == (recovery.rows, recovery.nbytes)
+    restored = Recovery(NEW, targets, kind, False)
+    restored.load_arrays(*unpack(pack(*recovery.to_arrays())))
     recovery.freeze()
     assert_array_equal(X[:, [NEW.index(name) for name in targets]], recovery.recover(X))
     assert recovery.error is None
