@@ -169,7 +169,7 @@ def test_own_tests_follow_from_the_parameters():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_it_offers_beside_the_contract(kind):
-    """The learners test, explain and forget by themselves; another one does not claim what it lacks."""
+    """The learners test, explain and forget; another one does not claim to test and explain."""
     learner = built(kind, 2)
     assert isinstance(learner, Watchful)
     assert isinstance(learner, Explaining)
