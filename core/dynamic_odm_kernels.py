@@ -171,19 +171,23 @@ def _learn_candidate(
 @njit(cache=True, nogil=True, error_model="numpy")
 def _weigh(shares: Floats, losses: Floats, c: int, K: int, latest: Floats, rule: Floats) -> None:
     """Shares after a row whose losses are ``latest``: fixed share, or plain exponential weights of the sums."""
-    total = 0.0
-    least = np.inf
     for k in range(K):
         losses[c, k] += latest[k]
-        least = min(least, losses[c, k])
-    for k in range(K):
-        if rule[SHARE]:
+    if K == 1:
+        return
+    if rule[SHARE]:
+        for k in range(K):
             shares[c, k] *= math.exp(-rule[RATE] * latest[k])
-        else:
+    else:
+        least = np.min(losses[c, :K])
+        for k in range(K):
             shares[c, k] = math.exp(-rule[RATE] * (losses[c, k] - least))
-        total += shares[c, k]
+    total = 0.0
     for k in range(K):
-        shares[c, k] = (1.0 - rule[SHARE]) * shares[c, k] / total + rule[SHARE] / K
+        total += shares[c, k]
+    kept, even = (1.0 - rule[SHARE]) / total, rule[SHARE] / K
+    for k in range(K):
+        shares[c, k] = shares[c, k] * kept + even
 
 
 @njit(cache=True, nogil=True)
