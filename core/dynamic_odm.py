@@ -82,6 +82,7 @@ from core.dynamic_odm_kernels import (
     MARGIN,
     MARGIN_MAX,
     MARGIN_VARIANCE,
+    PLACES_MAX,
     RADIUS,
     ROWS,
     SQUARE,
@@ -96,7 +97,6 @@ from core.random_features import RandomFeatures
 FIRST_EPOCH = 8
 COUNT_MAX = 40
 """Candidates of a growing bank: the last one splits for the last time after 8 2^38 = 2e12 rows."""
-PAPER_COUNT_MAX = 64
 OBJECT_BYTES = 1500
 CLASS_BOUND = 100
 AUTO = "auto"
@@ -111,7 +111,7 @@ _SQUARE_MAX = 1e135
 def paper_count(params: Mapping[str, Any]) -> int:
     """N = ceil(log2(2 C T / V) / 2) + 1, within what is allowed."""
     ratio = math.log2(2.0 * params["bound"] * params["horizon"] / params["variation"])
-    return min(max(math.ceil(ratio / 2.0) + 1, 1), PAPER_COUNT_MAX)
+    return min(max(math.ceil(ratio / 2.0) + 1, 1), PLACES_MAX)
 
 
 def places(params: Mapping[str, Any]) -> int:
