@@ -28,7 +28,7 @@ PLACES_MAX = 64
 """Candidates that the work space of a row has places for."""
 _MARGIN, _NORM, _TAU, _SHRINK, _PULL, _LATEST = (part * PLACES_MAX for part in range(6))
 """Where in the work space of a row its parts stand, one place per candidate: margins, |w|^2, rows into the epoch with
-this one, the step, losses. One flat array with fixed places lets LLVM compute four candidates at once."""
+this one, the step, losses. One flat array with fixed places lets LLVM compute several candidates at once."""
 
 MARGIN_MAX = 10.0
 PREDICTION_MAX = 1e300
@@ -193,12 +193,13 @@ def _learn_column(
         work[_MARGIN + k] = target * f * reach
         o += _vote(f, shares[c, k], rule)
     square = s * reach * reach
+    whole = (K + 7) // 8 * 8  # full vectors: what stands beyond the last candidate is not used
     if rule[EXPLICIT]:
-        _explicit_steps(work, K, kappa, rule)
+        _explicit_steps(work, whole, kappa, rule)
     else:
-        _implicit_steps(work, K, square, kappa, rule)
-    _losses(work, K, rule)
-    _project(work, K, square, rule[RADIUS])
+        _implicit_steps(work, whole, square, kappa, rule)
+    _losses(work, whole, rule)
+    _project(work, whole, square, rule[RADIUS])
     for k in range(K):
         shrink, pull = work[_SHRINK + k], work[_PULL + k] * target * reach
         for j in range(x.shape[0]):
@@ -320,7 +321,7 @@ def learn_rows(
     """
     m = W.shape[0]
     K = int(tally[COUNT])
-    x, work = np.empty(W.shape[2]), np.empty(6 * PLACES_MAX)
+    x, work = np.empty(W.shape[2]), np.zeros(6 * PLACES_MAX)
     places = int(tally[ROWS]) % epochs
     if rule[GROWS]:
         places[K - 1] = int(tally[ROWS])  # the last one never starts again
