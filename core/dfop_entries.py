@@ -7,6 +7,7 @@ from core.dfop import CLASS_BOUND, OBJECT_BYTES, Dfop, column_count, refresh_row
 from core.forgetting_bank import RATES, ForgettingBank, member_specs
 from core.model import Algorithm, Learner, Param, Spec
 from core.recursion import LEAK_AFTER
+from core.scaling import SCALING
 
 AUTO = "auto"
 
@@ -77,6 +78,7 @@ _VARIANCE = Param(
     maximum=1e12,
     exclusive_minimum=True,
 )
+_SCALING = replace(SCALING, default="none")
 _BIAS = Param("bias", "boolean", True, "Whether a constant column is added to the features.")
 _COMPRESSED_DIM = Param(
     "compressed_dim",
@@ -109,11 +111,12 @@ ENTRIES = (
         summary="Least squares that forgets exponentially, at a rate it finds by itself: follows drift untold.",
         paper=_PAPER,
         equation="min_w sum_i (1 - mu)^(t - i) (y_i - w'x_i)^2, exactly, row by row",
-        params=(_RATE_OR_AUTO, _VARIANCE, _BIAS),
+        params=(_RATE_OR_AUTO, _VARIANCE, _BIAS, _SCALING),
         build=build,
         state_bytes=state_bytes,
         row_cost=row_cost,
         class_bound=CLASS_BOUND,
+        forgets=True,
     ),
     Algorithm(
         id="gdfop",
@@ -121,12 +124,13 @@ ENTRIES = (
         summary="DFOP with a discount per row: a feedback row can say how much of the past to keep.",
         paper=_PAPER,
         equation="min_w sum_i (prod_{j > i} lambda_j) (y_i - w'x_i)^2, exactly; lambda_j = 1 - mu where none is given",
-        params=(_RATE, _VARIANCE, _BIAS),
+        params=(_RATE, _VARIANCE, _BIAS, _SCALING),
         build=Dfop,
         state_bytes=state_bytes,
         row_cost=row_cost,
         row_discounts=True,
         class_bound=CLASS_BOUND,
+        forgets=True,
     ),
     Algorithm(
         id="rls",
@@ -134,11 +138,12 @@ ENTRIES = (
         summary="Recursive least squares: all rows count alike; the best one where nothing drifts.",
         paper=_PAPER,
         equation="min_w sum_i (y_i - w'x_i)^2 + |w|^2 / p0, exactly, row by row",
-        params=(_VARIANCE, _BIAS),
+        params=(_VARIANCE, _BIAS, _SCALING),
         build=Dfop,
         state_bytes=state_bytes,
         row_cost=row_cost,
         class_bound=CLASS_BOUND,
+        forgets=True,
     ),
     Algorithm(
         id="sparse_dfop",
@@ -151,6 +156,7 @@ ENTRIES = (
         state_bytes=state_bytes,
         row_cost=row_cost,
         class_bound=CLASS_BOUND,
+        forgets=True,
         sparse=True,
     ),
 )

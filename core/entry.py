@@ -8,20 +8,21 @@ only their meaning.
       segment = Rows      feedback rows, raw, in the feature space they were validated against
               | Reset     back to the first state
               | Restore   take over an embedded state (restore of a snapshot, or import)
+              | Switch    begin, complete or abort a change of features
+              | Overlap   rows with the features of both spaces, without labels
 
-    outcome = Learned | Refused | Replaced     one per segment, in the same order
+    outcome = Learned | Refused | Replaced | Switched | Mapped     one per segment, in the same order
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from numpy.typing import NDArray
 
+from core.declaration import Feature
+from core.labels import Label
 from core.model import Floats
-
-Label = str | int | bool
-"""A class label as a value. 0, False and "" are ordinary labels, and 0 is not False."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,39 @@ class Restore:
     ids: tuple[str, ...] = ()
 
 
-Segment = Rows | Reset | Restore
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """A step in a change of features.
+
+    Attributes:
+        action: what is done.
+        features: the whole new space, for "begin"; else None.
+        mapping: how the old features are recovered from the new ones, for "begin"; else None.
+    """
+
+    action: Literal["begin", "complete", "abort"]
+    features: tuple[Feature, ...] | None = None
+    mapping: Literal["linear", "kernel"] | None = None
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """Unlabelled rows of an overlap period: they teach the mapping only.
+
+    Attributes:
+        space: id of the union space they were validated against.
+        X: (n, F) raw values of the union space, as in ``Rows``.
+        skip: indices of rows that must not be learned because their id had been seen before.
+    """
+
+    space: str
+    X: Floats
+    ids: tuple[str, ...] = ()
+    skip: tuple[int, ...] = ()
+
+
+Segment = Rows | Reset | Restore | Switch | Overlap
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,4 +167,36 @@ class Replaced:
     rows: int
 
 
-Outcome = Learned | Refused | Replaced
+@dataclass(frozen=True, slots=True)
+class Switched:
+    """A step in a change of features was made.
+
+    Attributes:
+        phase: the phase it led to.
+        overlap_rows: rows that have taught the mapping by now.
+        rows: rows learned by the model.
+        warning: what the client should know, or None.
+    """
+
+    phase: str
+    overlap_rows: int
+    rows: int
+    warning: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """Unlabelled overlap rows taught the mapping.
+
+    Attributes:
+        taught: how many of the segment's rows.
+        overlap_rows: how many in all.
+        rows: rows learned by the model, which these are not.
+    """
+
+    taught: int
+    overlap_rows: int
+    rows: int
+
+
+Outcome = Learned | Refused | Replaced | Switched | Mapped

@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from core.entry import Label
 from core.model import Header, Ints
 from core.problems import Invalid, Problem
+
+Label = str | int | bool
+"""A class label as a value. 0, False and "" are ordinary labels, and 0 is not False."""
 
 LENGTH_MAX = 200
 """Characters in a string label."""

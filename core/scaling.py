@@ -198,6 +198,11 @@ def _absorb_rows(X: Floats, rows: int, robust: bool, limit: float, moments: Floa
                 buffer[t - 1, j] = _within(X[i, j], _VALUE_MAX)
 
 
+def scaler_bytes(kind: Kind, dimension: int) -> int:
+    """Bytes a scaler's state takes at most."""
+    return 0 if kind == "none" else 8 * dimension * (2 + (START_ROWS - 1 if kind == "robust" else 0))
+
+
 class Scaler:
     """The scaling of one feature space, a state machine over its encoded rows.
 

@@ -13,8 +13,9 @@ import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
-from core.entry import Label, Rows
+from core.entry import Rows
 from core.features import Space
+from core.labels import Label
 from core.model import Floats
 from core.prequential import classification_batch, regression_batch
 from core.problems import Conflict, Invalid, Problem

@@ -126,9 +126,8 @@ async def metrics(ctx: Context, request: Request) -> Response:
     """Prequential metrics beside their baselines, and what the learner says of itself (the bank's weights, say)."""
     replica = await ctx.engine.replica(request.path_params["name"], freshness(request))
     machine = replica.machine
-    learner = {} if machine.learner is None else machine.learner.info()
     stand = {"version": replica.version, "incarnation": replica.incarnation}
-    return answer({**machine.metrics.report(), "learner": learner, **stand})
+    return answer({**machine.metrics.report(), "learner": machine.learner_info(), **stand})
 
 
 async def reset(ctx: Context, request: Request) -> Response:

@@ -160,7 +160,7 @@ async def _explain(
         Invalid: the algorithm has no linear model.
     """
     weights = machine.weights()
-    if weights is None or machine.encoder is None or machine.schema is None:
+    if weights is None or machine.pipeline is None or machine.schema is None:
         raise Invalid.of("explain", f"{machine.config.algorithm} has no weights to explain with")
     output = 0 if machine.config.task == "regression" else int(prediction.value[0])
     if output < 0:
@@ -173,6 +173,6 @@ async def _explain(
         explained["contributions"] = await tables.aside(size, machine.schema.contributions, values, w)
     else:
         with np.errstate(over="ignore"):
-            parts = np.clip(w * machine.encoder.encode(raw)[0], -1e300, 1e300)
+            parts = np.clip(w * machine.pipeline.encoder.encode(raw)[0], -1e300, 1e300)
         explained["contributions"] = dict(zip(machine.schema.columns, parts.tolist(), strict=True))
     return explained

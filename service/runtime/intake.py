@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.config import Config
-from core.entry import Label, Rows
+from core.entry import Rows
 from core.features import Feature, Line, Schema, Space, SparseSchema, parse_features
-from core.labels import LabelSet, canonical, from_texts
+from core.labels import Label, LabelSet, canonical, from_texts
 from core.model import Floats
 from core.problems import Invalid, Problem
 from service.errors import Clash

@@ -3,17 +3,37 @@
     rows     ["rows", 1, space, schema names | nil, n, X float64 (n, F), labels [...] | float64, discounts, told, ids]
     reset    ["reset", 1, ids]
     restore  ["restore", 1, state, source, ids]
-    answer   [1, version, rows, predictions, losses, learned, probabilities of the true labels, refusal | nil]
+    switch   ["switch", 1, action, features as declared | nil, mapping | nil, ids]
+    overlap  ["overlap", 1, space, n, X float64 (n, F), ids]
+    answer   [1, version, rows, predictions, losses, learned, probabilities of the true labels, refusal | nil,
+              [phase | nil, overlap rows, warning | nil] | nil]
 
 Arrays are little-endian float64 in C order. A record with another version number is refused, never guessed at.
 """
 
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 import numpy as np
 
-from core.entry import Entry, Label, Learned, Outcome, Refused, Replaced, Reset, Restore, Rows, Segment, Told
+from core.entry import (
+    Entry,
+    Learned,
+    Mapped,
+    Outcome,
+    Overlap,
+    Refused,
+    Replaced,
+    Reset,
+    Restore,
+    Rows,
+    Segment,
+    Switch,
+    Switched,
+    Told,
+)
+from core.features import parse_features
+from core.labels import Label
 from core.model import Floats
 from service.store.log import RawEntry
 
@@ -45,6 +65,22 @@ class _Restore(msgspec.Struct, array_like=True, tag="restore", frozen=True):
     ids: tuple[str, ...] = ()
 
 
+class _Switch(msgspec.Struct, array_like=True, tag="switch", frozen=True):
+    format: int
+    action: Literal["begin", "complete", "abort"]
+    features: list[str | dict[str, Any]] | None = None
+    mapping: Literal["linear", "kernel"] | None = None
+    ids: tuple[str, ...] = ()
+
+
+class _Overlap(msgspec.Struct, array_like=True, tag="overlap", frozen=True):
+    format: int
+    space: str
+    count: int
+    x: bytes
+    ids: tuple[str, ...] = ()
+
+
 class Answer(msgspec.Struct, array_like=True, frozen=True):
     """What a request with an id was answered, as the store remembers it.
 
@@ -57,6 +93,8 @@ class Answer(msgspec.Struct, array_like=True, frozen=True):
         learned: False where the row could only be scored.
         p_true: probability given to each true label, NaN where there was none; empty for regression.
         refusal: why it was refused (409), or None.
+        switch: of a step in a change of features, or of overlap rows: the phase (None for rows), how many rows have
+            taught the mapping by now, and a warning or None; else None.
     """
 
     format: int
@@ -67,10 +105,11 @@ class Answer(msgspec.Struct, array_like=True, frozen=True):
     learned: bool = True
     p_true: list[float] = []
     refusal: str | None = None
+    switch: tuple[str | None, int, str | None] | None = None
 
 
 _encoder = msgspec.msgpack.Encoder()
-_segments = msgspec.msgpack.Decoder(_Rows | _Reset | _Restore)
+_segments = msgspec.msgpack.Decoder(_Rows | _Reset | _Restore | _Switch | _Overlap)
 _answers = msgspec.msgpack.Decoder(Answer)
 
 
@@ -99,6 +138,11 @@ def encode(segment: Segment) -> bytes:
         return _encoder.encode(_rows_record(segment))
     if isinstance(segment, Reset):
         return _encoder.encode(_Reset(FORMAT, segment.ids))
+    if isinstance(segment, Switch):
+        features = None if segment.features is None else [feature.to_json() for feature in segment.features]
+        return _encoder.encode(_Switch(FORMAT, segment.action, features, segment.mapping, segment.ids))
+    if isinstance(segment, Overlap):
+        return _encoder.encode(_Overlap(FORMAT, segment.space, len(segment.X), _bytes(segment.X), segment.ids))
     return _encoder.encode(_Restore(FORMAT, segment.state, segment.source, segment.ids))
 
 
@@ -117,6 +161,11 @@ def decode(blob: bytes, skip: tuple[int, ...] = ()) -> Segment:
         return _rows(record, skip)
     if isinstance(record, _Reset):
         return Reset(record.ids)
+    if isinstance(record, _Switch):
+        features = None if record.features is None else parse_features(record.features)
+        return Switch(record.action, features, record.mapping, record.ids)
+    if isinstance(record, _Overlap):
+        return Overlap(record.space, _matrix(record), record.ids, skip)
     return Restore(record.state, record.source, record.ids)
 
 
@@ -148,12 +197,16 @@ def _bytes(values: Floats) -> bytes:
     return np.ascontiguousarray(values, dtype="<f8").tobytes()
 
 
+def _matrix(record: _Rows | _Overlap) -> Floats:
+    return np.frombuffer(record.x, dtype="<f8").reshape(record.count, -1)
+
+
 def _rows(record: _Rows, skip: tuple[int, ...]) -> Rows:
     told = record.told
     return Rows(
         space=record.space,
         names=record.names,
-        X=np.frombuffer(record.x, dtype="<f8").reshape(record.count, -1),
+        X=_matrix(record),
         y=np.frombuffer(record.labels, dtype="<f8") if isinstance(record.labels, bytes) else record.labels,
         discounts=None if record.discounts is None else np.frombuffer(record.discounts, dtype="<f8"),
         told=None if told is None else Told(told[0], None if told[1] is None else tuple(told[1])),
@@ -168,7 +221,7 @@ def answers(version: int, segment: Segment, outcome: Outcome) -> list[tuple[str,
     if isinstance(outcome, Learned) and isinstance(segment, Rows) and len(ids) > 1:
         kept = [row for row in range(len(ids)) if row not in set(segment.skip)]
         return [(ids[row], encode_answer(_row_answer(version, outcome, at))) for at, row in enumerate(kept)]
-    skipped = set(segment.skip) if isinstance(segment, Rows) else set()
+    skipped = set(segment.skip) if isinstance(segment, Rows | Overlap) else set()
     whole = encode_answer(whole_answer(version, outcome))
     return [(identity, whole) for row, identity in enumerate(ids) if row not in skipped]
 
@@ -179,6 +232,12 @@ def whole_answer(version: int, outcome: Outcome) -> Answer:
         return Answer(FORMAT, version, 0, [], [], refusal=outcome.detail)
     if isinstance(outcome, Replaced):
         return Answer(FORMAT, version, outcome.rows, [], [])
+    if isinstance(outcome, Switched):
+        return Answer(
+            FORMAT, version, outcome.rows, [], [], switch=(outcome.phase, outcome.overlap_rows, outcome.warning)
+        )
+    if isinstance(outcome, Mapped):
+        return Answer(FORMAT, version, outcome.rows, [], [], switch=(None, outcome.overlap_rows, None))
     losses: list[float] = outcome.losses.tolist()
     return Answer(FORMAT, version, outcome.rows, outcome.predictions, losses, outcome.learned, list(outcome.p_true))
 

@@ -22,6 +22,8 @@ KINDS = [
     {"algorithm": "rls", "task": "classification", "labels": CLASSES},
     {"algorithm": "dfop", "task": "regression", "missing": "mean"},
     {"algorithm": "rls", "task": "regression"},
+    {"algorithm": "dfop", "task": "classification", "params": {"scaling": "robust", "forgetting_rate": 0.01}},
+    {"algorithm": "dfop", "task": "regression", "params": {"scaling": "standard"}},
 ]
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind['algorithm']}-{kind['task']}")
 
@@ -246,7 +248,7 @@ def test_a_tracked_row_is_scored_by_what_was_told(kind):
 
 
 def learner_bytes(model):
-    arrays, _ = model.learner.to_arrays()
+    arrays, _ = model.pipeline.learner.to_arrays()
     return {name: array.tobytes() for name, array in arrays.items()}
 
 
@@ -351,13 +353,13 @@ FORGERIES = [
     lambda arrays, state: state["labels"].update(labels=["UP", "DOWN", "UP"]),
     lambda arrays, state: state.update(features=["a", "b", "d"]),
     lambda arrays, state: state.update(features=None),
-    lambda arrays, state: state.update(learner={"classes": 2}),
-    lambda arrays, state: state.update(learner=None),
+    lambda arrays, state: state["pipeline"].update(learner={"classes": 2}),
+    lambda arrays, state: state["pipeline"].update(learner=None),
     lambda arrays, state: state.pop("metrics"),
     lambda arrays, state: arrays.update(stowaway=np.zeros(3)),
-    lambda arrays, state: arrays.pop("learner.power"),
-    lambda arrays, state: arrays["learner.precision"].fill(-1.0),
-    lambda arrays, state: arrays["learner.weights"].fill(np.nan),
+    lambda arrays, state: arrays.pop("pipeline.learner.power"),
+    lambda arrays, state: arrays["pipeline.learner.precision"].fill(-1.0),
+    lambda arrays, state: arrays["pipeline.learner.weights"].fill(np.nan),
     lambda arrays, state: arrays["metrics.counts"].fill(1e9),
 ]
 

@@ -76,7 +76,7 @@ def test_state_and_cost_depend_on_the_compressed_dimension_alone():
     learn(model, model.schema.lists([[f"new {i}" for i in range(10_000)]], [[1.0] * 10_000]), np.ones(1))
     assert before == model.nbytes
     config = Config.parse({"algorithm": "sparse_dfop", "task": "regression", "params": FIXED})
-    assert 1.0 >= model.learner.nbytes / config.state_bytes(d) >= 0.5
+    assert 1.0 >= model.pipeline.learner.nbytes / config.state_bytes(d) >= 0.5
 
 
 @pytest.mark.parametrize("task", ["regression", "classification"])

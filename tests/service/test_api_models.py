@@ -20,12 +20,15 @@ async def test_put_creates_a_model(api):
     assert {
         "algorithm": "rls",
         "task": "regression",
-        "params": {"initial_variance": 1000.0, "bias": True},
+        "params": {"initial_variance": 1000.0, "bias": True, "scaling": "none"},
         "features": None,
         "labels": None,
         "missing": "error",
         "seed": 0,
-        "watch": None,
+        "watch": {
+            "class_mean": {"delta": 0.05, "batch_size": 200},
+            "error_rate": {"delta": 0.05, "batch_size": 200},
+        },
         "on_drift": "report",
     } == model["config"]
     assert ("first", 0, 0, "steady") == tuple(model[name] for name in ("name", "version", "rows", "phase"))

@@ -1,0 +1,53 @@
+"""Segments and answers come back from their bytes as they were; anything else is refused."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from core.entry import Mapped, Overlap, Reset, Restore, Switch, Switched
+from core.features import parse_features
+from service.store import codec
+
+FEATURES = parse_features(
+    ["a", {"name": "day", "type": "categorical", "categories": ["mon", 0]}, {"name": "b", "min": 0}]
+)
+
+
+@pytest.mark.parametrize(
+    "segment",
+    [
+        Reset(("one",)),
+        Restore(b"state", "import"),
+        Switch("begin", FEATURES, "kernel", ("two",)),
+        Switch("complete"),
+        Switch("abort", ids=("three",)),
+    ],
+)
+def test_a_segment_comes_back_as_it_was(segment):
+    """Features keep their kinds, categories and ranges."""
+    assert segment == codec.decode(codec.encode(segment))
+
+
+def test_overlap_rows_come_back_bit_for_bit():
+    """Missing values too; what the store found seen already is to be skipped."""
+    X = np.array([[1.0, np.nan], [-0.0, 1e308], [5e-324, 3.0]])
+    back = codec.decode(codec.encode(Overlap("space", X, ("a", "b", "c"))), (1,))
+    assert isinstance(back, Overlap)
+    assert X.tobytes() == back.X.tobytes()
+    assert ("space", ("a", "b", "c"), (1,)) == (back.space, back.ids, back.skip)
+    assert_array_equal(X, back.X)
+
+
+def test_answers_of_a_switch_are_remembered():
+    """Phase, overlap rows and warning of a step; the count alone of overlap rows."""
+    step = codec.whole_answer(7, Switched("ensemble", 12, 400, "few rows"))
+    rows = codec.whole_answer(8, Mapped(3, 15, 400))
+    assert ("ensemble", 12, "few rows") == codec.decode_answer(codec.encode_answer(step)).switch
+    assert (None, 15, None) == codec.decode_answer(codec.encode_answer(rows)).switch
+
+
+@pytest.mark.parametrize("blob", [b"", b"\xc1", codec.encode(Reset())[:-1], codec.encode(Reset(("x",))) + b"\0"])
+def test_bytes_that_are_no_segment_are_refused(blob):
+    """Truncated, foreign or followed by something."""
+    with pytest.raises(ValueError, match="corrupt"):
+        codec.decode(blob)
