@@ -68,6 +68,10 @@ bench-stability: test-setup ## ten million rows that would wind up a plain recur
 bench-models: test-setup ## ten thousand models: creating, memory, loading
 	$(PY) -m tests.benchmarks.models
 
+bench-vigo: test-setup ## VIGO, VIGOd, VIGOw: the paper's tables, and rows per second beside other libraries'
+	$(PY) -m tests.benchmarks.vigo
+	$(PY) -m tests.benchmarks.vigo_speed
+
 lock: .venv/stamp-test ## rewrite both lock files from pyproject.toml
 	$(LOCK) --group dev --output-file tests/requirements.txt
 	$(LOCK) --group build --constraint tests/requirements.txt --output-file docker/requirements.txt
