@@ -16,8 +16,9 @@ from numba import njit
 
 from core.model import Floats, Ints
 
-ROWS, COUNT, SQUARE, MARGIN, MARGIN_VARIANCE = range(5)
-"""Places in the tally: rows learned; candidates in use; q, the mean |x|^2; mean and variance of the margin."""
+ROWS, COUNT, SQUARE, MARGIN, MARGIN_VARIANCE, FORGOTTEN = range(6)
+"""Places in the tally: rows learned; candidates in use; q, the mean |x|^2; mean and variance of the margin; rows
+learned when the past was last forgotten."""
 
 STEEPNESS, TRADEOFF, LOW, HIGH, RADIUS, STEP, EXPLICIT, GROWS, MAJORITY, PER_LOSS, RATE, SHARE = range(12)
 """Places in the rule: 2 lambda / (1 - theta)^2; mu; 1 - theta; 1 + theta; 2 lambda, the largest |w|^2; a constant eta,
@@ -27,8 +28,8 @@ of the weights; fixed share, or 0: plain exponential weights."""
 PLACES_MAX = 64
 """Candidates that the work space of a row has places for."""
 _MARGIN, _NORM, _TAU, _SHRINK, _PULL, _LATEST = (part * PLACES_MAX for part in range(6))
-"""Where in the work space of a row its parts stand, one place per candidate: margins, |w|^2, rows into the epoch with
-this one, the step, losses. One flat array with fixed places lets LLVM compute several candidates at once."""
+"""Where in the work space of a row its parts stand, one place per candidate: margins, |w|^2, tau, the step, losses. One
+flat array with fixed places lets LLVM compute several candidates at once."""
 
 MARGIN_MAX = 10.0
 PREDICTION_MAX = 1e300
@@ -333,9 +334,10 @@ def learn_rows(
         q = tally[SQUARE]
         reach = _FAR * q / s if s > _FAR * q else 1.0
         kappa = steep * (max(q, s * reach * reach) if rule[EXPLICIT] else q)
+        since = tally[ROWS] + 1.0 - tally[FORGOTTEN]
         for k in range(K):
             places[k] += 1
-            work[_TAU + k] = places[k]
+            work[_TAU + k] = min(float(places[k]), since)
         for c in range(m):
             target = _target(y[i], c, m)
             o = _learn_column(W, shares, c, x, s, reach, target, kappa, K, rule, work)
