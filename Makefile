@@ -24,7 +24,11 @@ IMPORT_CORE := "import core, importlib, pkgutil; \
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
+<<<<<<< HEAD
 .PHONY: help run setup test test-setup lint pytest bench-accuracy bench-sparse bench-service bench-models bench-odm bench-speed bench-stability bench-vigo lock format clean
+=======
+.PHONY: help run setup test test-setup lint pytest bench-accuracy bench-drift bench-sparse bench-service bench-models bench-speed bench-stability bench-vigo lock format clean
+>>>>>>> main
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
@@ -49,6 +53,9 @@ pytest: test-setup ## the tests alone
 
 bench-accuracy: test-setup ## predictions against the papers' and simple baselines
 	$(PY) -m tests.benchmarks.accuracy
+
+bench-drift: test-setup ## what the drift watch sees, how late, how often in vain, and what it costs
+	$(PY) -m tests.benchmarks.detection
 
 bench-sparse: test-setup ## Sparse-DFOP: the paper's figures, RECOVER, the cost of the projection
 	$(PY) -m tests.benchmarks.sparse
