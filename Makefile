@@ -24,11 +24,7 @@ IMPORT_CORE := "import core, importlib, pkgutil; \
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-<<<<<<< HEAD
-.PHONY: help run setup test test-setup lint pytest bench-accuracy bench-sparse bench-service bench-models bench-odm bench-speed bench-stability bench-vigo lock format clean
-=======
-.PHONY: help run setup test test-setup lint pytest bench-accuracy bench-drift bench-sparse bench-service bench-models bench-speed bench-stability bench-vigo lock format clean
->>>>>>> main
+.PHONY: help run setup test test-setup lint pytest bench-accuracy bench-drift bench-sparse bench-service bench-models bench-odm bench-speed bench-stability bench-vigo lock format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
