@@ -24,7 +24,7 @@ IMPORT_CORE := "import core, importlib, pkgutil; \
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run setup test test-setup lint pytest bench-accuracy bench-sparse bench-service bench-models bench-speed bench-stability lock format clean
+.PHONY: help run setup test test-setup test-faults lint pytest bench-workers bench-accuracy bench-sparse bench-service bench-models bench-speed bench-stability lock format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
@@ -46,6 +46,12 @@ lint: test-setup ## ruff, mypy, import contracts
 
 pytest: test-setup ## the tests alone
 	$(PY) -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
+
+test-faults: test-setup ## the storm of kills and failovers, two minutes each time
+	STORM_S=120 $(PY) -m pytest -n 0 -s tests/faults/test_storm.py $(PYTEST_ARGS)
+
+bench-workers: test-setup ## one and two workers, recovery over log length, how far followers lag
+	$(PY) -m tests.benchmarks.workers
 
 bench-accuracy: test-setup ## predictions against the papers' and simple baselines
 	$(PY) -m tests.benchmarks.accuracy
