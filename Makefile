@@ -24,7 +24,8 @@ IMPORT_CORE := "import core, importlib, pkgutil; \
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run setup test test-setup lint pytest bench-accuracy bench-drift bench-sparse bench-service bench-models bench-odm bench-speed bench-stability bench-vigo lock format clean
+# Every target with a plain name is one, not a file.
+.PHONY: $(shell awk -F ':' '/^[a-z][a-z-]*:/ {print $$1}' Makefile)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
@@ -46,6 +47,12 @@ lint: test-setup ## ruff, mypy, import contracts
 
 pytest: test-setup ## the tests alone
 	$(PY) -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
+
+test-faults: test-setup ## the storm of kills and failovers, two minutes each time
+	STORM_S=120 $(PY) -m pytest -n 0 -s tests/faults/test_storm.py $(PYTEST_ARGS)
+
+bench-workers: test-setup ## one and two workers, recovery over log length, how far followers lag
+	$(PY) -m tests.benchmarks.workers
 
 bench-accuracy: test-setup ## predictions against the papers' and simple baselines
 	$(PY) -m tests.benchmarks.accuracy
