@@ -223,8 +223,8 @@ class Pump:
     async def _exchange(self, lane: str, works: list[Work], answered: "Sequence[Answered]") -> None:
         """One pipeline to one server, and what follows from it."""
         self._flying[lane] = works
-        answers = [(replica.name, replica.incarnation, found) for replica, found in answered]
-        results, unrecorded = await self._log.exchange([work.append for work in works], answers, self._safety)
+        answers = [found for _, found in answered]
+        results, recorded = await self._log.exchange([work.append for work in works], answers, self._safety)
         self._stats.ticks += 1
         if works:
             self._failpoint("appended")
@@ -234,12 +234,12 @@ class Pump:
             else:
                 await self._settle(work, result)
         self._flying[lane] = []
-        for (replica, found), error in zip(answered, unrecorded, strict=True):
-            if error is None:
-                self.recorder.recorded(replica, [identity for identity, _, _ in found])
-            else:
+        for (replica, found), known in zip(answered, recorded, strict=True):
+            if known is True:
+                self.recorder.recorded(replica, found.items)
+            elif known is not False:  # where the replica does not join its log, reading on brings the answers anew
                 self.recorder.note(replica)
-        if any(isinstance(result, StoreDown) and result.__cause__ is None for result in [*results, *unrecorded]):
+        if any(isinstance(result, StoreDown) and result.__cause__ is None for result in [*results, *recorded]):
             await asyncio.sleep(BACKOFF_S)
         if lane == "":
             del self._flying[lane]

@@ -43,7 +43,7 @@ class Settler:
         log: the store's logs.
         stats: counters.
         read_bytes_max: most bytes of log read in one round trip.
-        load: a replica of its own at the head of the log.
+        load: a replica of its own at the head of the log, by replay from before a version.
         reload: brings a replica back to snapshot plus log, in place.
         forget: drops a replica whose model is gone.
         failpoint: called with the name of a point that fault tests crash at.
@@ -58,7 +58,7 @@ class Settler:
         stats: Stats,
         read_bytes_max: int,
         *,
-        load: Callable[[str], Awaitable[Replica]],
+        load: Callable[[str, int], Awaitable[Replica]],
         reload: Callable[[Replica], Awaitable[None]],
         forget: Callable[[Replica], None],
         failpoint: Callable[[str], None],
@@ -186,12 +186,16 @@ class Settler:
     async def regenerate(self, replica: Replica, identity: str, version: int) -> Answer:
         """The answer of an entry whose writer crashed before recording it: replay finds it again.
 
-        A replica of its own is loaded for that: the live one may have an append under way.
+        A replica of its own is loaded for that: the live one may have an append under way. It begins before the entry:
+        a failover may have lost what was recorded and kept the entry, and a newer snapshot has come since.
 
         Raises:
             ModelDown: neither the store nor the log has it, which breaks the rule that snapshots follow answers.
         """
-        answer = (await self._load(replica.name)).answer(identity, None)
+        try:
+            answer = (await self._load(replica.name, version)).answer(identity, None)
+        except ModelDown:  # the log does not reach back so far; its writer may have recorded it meanwhile
+            answer = None
         if answer is None:
             (seen,) = await self._log.lookup(replica.name, replica.incarnation, [identity])
             answer = None if seen is None or seen.answer is None else codec.decode_answer(seen.answer)
