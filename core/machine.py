@@ -42,7 +42,8 @@ from core.prequential import ClassificationMetrics, RegressionMetrics
 from core.reading import Readable
 from core.scored import Scored, squared
 from core.seal import seal, unseal
-from core.switch import Switching, spaces_of
+from core.switch import Switching
+from core.switch_state import describe, rebuilt, spaces_of
 
 
 class Machine(Readable):
@@ -264,7 +265,7 @@ class Machine(Readable):
         """
         arrays, parts = gather(self._parts())
         state: Header = {"rows": self.rows, "labels": self.labels.to_header(), **parts}
-        state["switching"] = self.switching.describe()
+        state["switching"] = describe(self.switching)
         return seal(arrays, {"config": self.config.to_json(), "stamp": dict(stamp or {}), "state": state})
 
     def _parts(self) -> dict[str, Any]:
@@ -299,7 +300,7 @@ class Machine(Readable):
             raise ValueError(f"state is not one of a model: {error!r}") from error
 
     def _load(self, arrays: Mapping[str, NDArray[Any]], state: Header) -> None:
-        self.switching = Switching.rebuilt(self.config, state["switching"])
+        self.switching = rebuilt(self.config, state["switching"])
         self._watch()
         self.labels = LabelSet.from_header(state["labels"])
         scatter(self._parts(), arrays, state)
