@@ -18,6 +18,7 @@ from service.replay import options as replay_options
 from service.replay.failure import Failed, Interrupted
 from service.settings import Settings
 
+_UNFINISHED = "ASGI callable returned without completing response"
 COLUMNS_MAX = 110
 """Width of ``onepass settings``, in a terminal that is wider."""
 
@@ -88,17 +89,20 @@ def _unknown_settings(environment: Iterable[str]) -> list[str]:
 
 
 class _NoTraceback(logging.Filter):
-    """Where the private store cannot start, the reason has been logged in one line; the server adds a traceback."""
+    """What the service has said in one line already, and the server would say again.
+
+    That the private store cannot start, with a traceback; and that a stream was cut whose client does not read.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
         text = record.getMessage()
-        return not (text.startswith("Traceback") and "CannotStart" in text)
+        return not (text.startswith("Traceback") and "CannotStart" in text) and not text.startswith(_UNFINISHED)
 
 
 def _serve(settings: Settings, options: argparse.Namespace) -> int:
     import uvicorn  # noqa: PLC0415  the other commands start without it
 
-    from service.app import build, crasher  # noqa: PLC0415  likewise
+    from service.app import build, crasher, end_streams  # noqa: PLC0415  likewise
 
     logging.basicConfig(
         level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
@@ -112,7 +116,15 @@ def _serve(settings: Settings, options: argparse.Namespace) -> int:
     except (ValueError, OSError) as error:
         print(error if isinstance(error, ValueError) else f"--fd {options.fd}: {error.strerror}", file=sys.stderr)
         return 2
-    server = uvicorn.Server(
+
+    class Server(uvicorn.Server):
+        """Ends the streams of events before it waits for its last requests."""
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            end_streams(app)
+            await super().shutdown(sockets)
+
+    server = Server(
         uvicorn.Config(
             app,
             host=options.host or settings.host,

@@ -65,6 +65,9 @@ class Engine:
         store: where models are kept.
         bounds: limits.
         failpoint: called at named points; fault tests crash there.
+
+    Attributes:
+        companions: background tasks of others, started, watched over and ended with the engine's own.
     """
 
     def __init__(self, store: Store, bounds: Bounds, failpoint: Callable[[str], None] = lambda _: None) -> None:
@@ -109,6 +112,7 @@ class Engine:
         self.store_ok: bool | None = None
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._dead: set[str] = set()
+        self.companions: dict[str, Callable[[], Awaitable[None]]] = {}
 
     # ---------------------------------------------------------------- life
 
@@ -120,6 +124,8 @@ class Engine:
             self._missed(error)
         for name, run in (("pump", self.pump.run), ("snapshots", self.snapshotter.run), ("store watch", self._watch)):
             self._tasks[name] = asyncio.get_running_loop().create_task(self._supervise(name, run), name=name)
+        for name, companion in self.companions.items():
+            self._tasks[name] = asyncio.get_running_loop().create_task(self._supervise(name, companion), name=name)
 
     async def stop(self) -> None:
         """Answer what is queued, write snapshots, end the tasks; bounded by the grace period."""

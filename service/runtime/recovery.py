@@ -89,6 +89,8 @@ class Recovery:
         replica.log_bytes, replica.snapshot_bytes = loaded.log_bytes, loaded.snapshot_bytes
         replica.snapshot_version = loaded.snapshot_version
         replica.measure()
+        replica.published = (0, 0)  # the log may have lost its tail, and so the alarms in it
+        replica.ring()
 
     async def _recovered(self, meta: ModelMeta) -> Replica:
         """Snapshot plus log; begun again where another replica's snapshot has meanwhile taken away what was read."""
