@@ -92,7 +92,7 @@ TEXT = {
         "before; the first row of a class has no probability to score."
     ),
     "GET /models/{name}/drift": (
-        "Oldest first. Every alarm up to the answer's `version` is among them: who was just answered at this replica, or "
+        "Oldest first. Every alarm up to the answer's `version` is among them: who was just answered here, or "
         "sends `min_version`, sees what his rows have raised. The newest are kept (`ONEPASS_DRIFT_EVENTS_MAX`)."
     ),
     "GET /drift": (
@@ -103,7 +103,7 @@ TEXT = {
         "Server-sent events: `start` where the stream begins, `drift` with an event as GET /drift shows it, `gap` "
         '(`{"after", "first", "missed"}`) where events that should follow are no longer kept. The `id` of each is a '
         "position; sent as `Last-Event-ID` (browsers do by themselves) it resumes behind it, at any replica, and so "
-        "does the id inside an event. A comment comes where nothing else does for 15 s. A client that does not keep up is "
+        "does the id inside an event. A comment comes where nothing else does for 15 s. One that does not keep up is "
         "dropped and may come back. *Try it out* waits for the end of the stream: use `curl -N` instead."
     ),
     "GET /models/{name}/weights": (
