@@ -19,6 +19,7 @@
         ├── IdsFull          the model remembers as many ids as it may
         ├── PendingFull      the model has as many tracked predictions waiting as it may
         ├── StreamsFull      as many streams of events are open as may be
+        ├── Recreated        the model was deleted and its name given to another one meanwhile
         ├── Busy             one at a time of what it asks for, and others wait
         └── StoreDown        the store did not answer, or answered that it cannot
 
@@ -134,6 +135,10 @@ class PendingFull(Unavailable):
 
 class StreamsFull(Unavailable):
     """As many streams of events are open as may be, or the service stops."""
+
+
+class Recreated(Unavailable):
+    """The model was deleted and its name given to another one; sent again, a request is checked against that."""
 
 
 class Busy(Unavailable):
