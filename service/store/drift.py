@@ -210,6 +210,7 @@ def _place(text: bytes) -> Place:
 def known_from(item: Any) -> Known:
     """An entry of one of the streams, as the server tells it."""
     entry_id, flat = item
-    fields = dict(zip(flat[::2], flat[1::2], strict=True))
+    # Scripts answer with names and values in turn; of plain commands the client library has made a dict.
+    fields = flat if isinstance(flat, dict) else dict(zip(flat[::2], flat[1::2], strict=True))
     model, identity = (fields.get(name, b"").decode() for name in (b"m", b"i"))
     return Known(Position(*_place(entry_id)), model, identity, int(fields[b"t"]), fields[b"e"])
