@@ -67,8 +67,10 @@ class Publisher:
             StoreDown: the store did not answer; nothing is lost.
             ModelDown: the model is out of service.
         """
+        ask = replica.published == NOWHERE  # just loaded: most of its alarms may be published
         while replica.unpublished:
-            batch = await self._batch(replica)
+            batch = await self._batch(replica, ask)
+            ask = False
             async with self._slots:
                 last = await self._streams.to_model(batch)
                 self._failpoint("half-published")
@@ -81,12 +83,13 @@ class Publisher:
                 return
             replica.published = last
 
-    async def _batch(self, replica: Replica) -> Batch:
+    async def _batch(self, replica: Replica, ask: bool) -> Batch:
+        """What to send; nothing where there is much and it is only asked how much of it the streams have."""
         async with replica.held():
             after = Place(*replica.published)
             drifts = replica.machine.outbox.after(after)
-        if after == NOWHERE and len(drifts) > FEW:
-            drifts = []  # of a model that was just loaded: the answer says which of them are new
+        if ask and len(drifts) > FEW:
+            drifts = []
         events = tuple(event(replica.name, replica.incarnation, drift) for drift in drifts)
         return Batch(replica.name, replica.incarnation, after, events)
 
