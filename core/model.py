@@ -17,7 +17,7 @@ below is a rule that the conformance suite (tests/core/test_conformance.py) trie
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +76,32 @@ class Spec:
     seed: int = 0
 
 
+class Alarm(NamedTuple):
+    """One firing of a drift test.
+
+    Attributes:
+        kind: "class_mean" or "error_rate".
+        row: the row that completed the window, as an index within the block just learned.
+        cls: class index; 0 for regression, which has one class.
+        columns: encoded columns whose means differ, largest difference first, at most 10; () for error_rate.
+        before: their means in the past window; for error_rate the one error rate.
+        after: the same in the recent window.
+        epsilon: the difference at which the test fires (class_mean: in ranges of the column).
+        n_before: rows in the past window.
+        n_after: rows in the recent window.
+    """
+
+    kind: str
+    row: int
+    cls: int
+    columns: tuple[int, ...]
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+    epsilon: float
+    n_before: int
+    n_after: int
+
+
 class Learner(Protocol):
     """One model's learning state. Classes are known by index, in the order in which they first appeared."""
 
@@ -116,6 +142,22 @@ class Learner(Protocol):
     @property
     def nbytes(self) -> int:
         """Bytes of memory the state holds."""
+
+
+@runtime_checkable
+class Forgetful(Protocol):
+    """A learner whose algorithm says ``forgets``."""
+
+    def forget(self) -> None:
+        """The past has become doubtful: keep what is known, but let the next rows outweigh it."""
+
+
+@runtime_checkable
+class Watchful(Protocol):
+    """A learner that makes drift tests itself (``Algorithm.own_tests``)."""
+
+    def take_alarms(self) -> list[Alarm]:
+        """The alarms of the last ``learn``, in the order of their rows; asked again, there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +244,11 @@ def _float(value: float, name: str) -> float:
         raise Invalid.of(name, "is too large for a floating-point number") from None
 
 
+def no_tests(_params: Mapping[str, Any]) -> tuple[str, ...]:
+    """The drift tests of a learner that makes none itself."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Algorithm:
     """One entry of the catalogue.
@@ -219,6 +266,8 @@ class Algorithm:
         row_discounts: whether a feedback row may carry its own ``discount``.
         class_bound: the largest number of classes it learns.
         sparse: whether its rows are named and sparse: no features, but ``compressed_dim`` columns of a projection.
+        forgets: whether its learner is ``Forgetful``.
+        own_tests: the kinds of drift tests that its learner makes itself (``Watchful``), from its parameters.
     """
 
     id: str
@@ -233,6 +282,8 @@ class Algorithm:
     row_discounts: bool = False
     class_bound: int = field(default=100)
     sparse: bool = False
+    forgets: bool = False
+    own_tests: Callable[[Mapping[str, Any]], tuple[str, ...]] = no_tests
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Check parameters and fill in the defaults, in the order of the catalogue.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from core.config import Config
 from core.features import Encoder, Space
-from core.model import Floats, Header, Prediction, Weights
+from core.model import Floats, Forgetful, Header, Prediction, Weights
 from core.scaling import Scaler
 
 WEIGHT_MAX = 1e300
@@ -33,6 +33,7 @@ class Pipeline:
     """
 
     def __init__(self, config: Config, schema: Space) -> None:
+        self._config = config
         self.schema = schema
         self.encoder = Encoder(schema, config.missing)
         scaling = config.params.get("scaling", "none")
@@ -66,6 +67,17 @@ class Pipeline:
         self.learner.add_class()
         self.learner.learn(Z, truth, discounts)
         return told
+
+    def reset_learner(self, classes: int) -> None:
+        """The learner back in its first state, with so many classes; encoder and scaling go on."""
+        self.learner = self._config.entry.build(self._config.spec(self.schema.width))
+        for _ in range(classes):
+            self.learner.add_class()
+
+    def forget(self) -> None:
+        """The learner trusts its past less, where it can."""
+        if isinstance(self.learner, Forgetful):
+            self.learner.forget()
 
     def weights(self) -> Weights | None:
         """The linear model in use over the encoded columns, or None."""

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from core.arrays import pack, unpack
 from core.catalog import ALGORITHMS, find
-from core.model import Spec
+from core.model import Forgetful, Spec
 from core.problems import Invalid
 
 D = 4
@@ -332,6 +332,29 @@ def test_info_is_json(entry, task, classes):
     pack({}, learner.info())
     feed(learner, stream(entry, task, classes))
     pack({}, learner.info())
+
+
+@every_case
+def test_a_learner_that_forgets_learns_anew(entry, task, classes):
+    """After ``forget`` the classes are kept, the state is one that loads, and what has changed is learned sooner."""
+    learner = build(entry, task)
+    assert entry.forgets == isinstance(learner, Forgetful)
+    if not entry.forgets or classes == 1:
+        return
+    rows = stream(entry, task, classes, rows=2000, drift=False)
+    kept, mistakes = build(entry, task), []
+    for fed in (learner, kept):
+        feed(fed, rows)
+    learner.forget()
+    restored = build(entry, task)
+    restored.load_arrays(*unpack(state(learner)))
+    later = Stream(-rows.X[:100], rows.y[:100], None)
+    for fed in (learner, kept, restored):
+        told = fed.learn(later.X, later.y).value
+        mistakes.append(float(((told - later.y) ** 2).mean() if task == "regression" else (told != later.y).mean()))
+    assert mistakes[0] < mistakes[1]
+    assert mistakes[0] == mistakes[2]
+    assert state(learner) == state(restored)
 
 
 @every_entry
