@@ -69,7 +69,7 @@ async def stream(ctx: Context, request: Request) -> Response:
         ctx.keys.allow(request.headers, "read", model)
     resume = await _resume(ctx, request.headers.get("last-event-id"))
     allowed = _wanted(ctx, request)
-    listener = ctx.broadcast.listen(allowed if model is None else lambda name: name == model)
+    listener = await ctx.broadcast.listen(allowed if model is None else lambda name: name == model)
     return EventStream(ctx.broadcast, listener, frames(ctx.drift, listener, resume))
 
 

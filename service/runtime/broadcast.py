@@ -20,6 +20,8 @@ QUEUE_MAX = 1000
 """Events that may wait for one listener."""
 READ_MAX = 200
 """Events read in one round trip."""
+BEGIN_S = 1.0
+"""How long a listener waits for the reader to begin."""
 BACKOFF_S, BACKOFF_S_MAX = 0.1, 2.0
 """Pause after a failure; it doubles up to the second."""
 
@@ -98,6 +100,7 @@ class Broadcast:
         self._streams, self._listeners_max = streams, listeners_max
         self._listeners: set[Listener] = set()
         self._position: Position | None = None
+        self._begun = asyncio.Event()
         self._stopping = False
         self.waiters: set[asyncio.Event] = set()
 
@@ -106,13 +109,14 @@ class Broadcast:
         """Listeners of the moment."""
         return len(self._listeners)
 
-    def listen(self, wanted: Callable[[str], bool]) -> Listener:
+    async def listen(self, wanted: Callable[[str], bool]) -> Listener:
         """A new listener; ``leave`` ends it.
 
         Raises:
             StreamsFull: there are as many as there may be, or the service stops.
             StoreDown: the stream could not be read yet.
         """
+        await self._begin()
         if self._stopping or len(self._listeners) >= self._listeners_max:
             raise StreamsFull("the service stops" if self._stopping else "as many streams are open as may be")
         if self._position is None:
@@ -120,6 +124,14 @@ class Broadcast:
         listener = Listener(wanted, self._position)
         self._listeners.add(listener)
         return listener
+
+    async def _begin(self) -> None:
+        """Wait for the reader of a service that has only just started."""
+        try:
+            async with asyncio.timeout(BEGIN_S):
+                await self._begun.wait()
+        except TimeoutError:
+            return
 
     def leave(self, listener: Listener) -> None:
         """A listener's client has gone."""
@@ -139,6 +151,7 @@ class Broadcast:
             try:
                 if self._position is None:
                     self._position = await self._streams.newest()
+                    self._begun.set()
                 self._tell(self._position, await self._streams.news(self._position, READ_MAX))
                 pause_s = BACKOFF_S
             except StoreDown:

@@ -107,7 +107,8 @@ async def listening(api: Any, path: str = "/drift/stream", last: str | None = No
     """An open stream of a service, from now on, or behind the id ``last``."""
     given = {**headers, **({} if last is None else {"Last-Event-ID": last})}
     async with EventClient(api.app, path, given) as client:
-        if last is None and client.status == 200:
+        assert 200 == client.status, client.body
+        if last is None:
             client.start = await client.next()
             assert "start" == client.start.event
         yield client
