@@ -13,9 +13,12 @@ import logging
 from collections import Counter
 from collections.abc import Callable
 
+from core.config import Config
 from service.errors import ModelDown, OnepassError, StoreDown
 from service.runtime.engine import Engine
 from service.runtime.replica import Replica
+from service.store import codec
+from service.store.catalog import ModelMeta
 from service.store.drift import NOWHERE, Batch, DriftStreams
 from service.store.events import Place, event
 
@@ -160,5 +163,15 @@ class Publisher:
         meta = await self._engine.store.catalog.read(name)
         if meta is None or meta.incarnation != incarnation or meta.version == 0:
             return False
+        if not _watched(meta):
+            return False
         kept = await self._engine.store.snapshots.list(name, incarnation)
         return not kept or kept[0].version < meta.version
+
+
+def _watched(meta: ModelMeta) -> bool:
+    """Whether a model can raise alarms at all."""
+    try:
+        return bool(Config.parse(codec.config(meta.config)).watch)
+    except ValueError:
+        return True  # loading it says what is wrong
