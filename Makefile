@@ -24,7 +24,7 @@ IMPORT_CORE := "import core, importlib, pkgutil; \
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run setup test test-setup lint pytest bench-accuracy bench-sparse bench-service bench-models bench-speed bench-stability lock format clean
+.PHONY: help run setup test test-setup lint pytest bench-accuracy bench-sparse bench-service bench-models bench-speed bench-stability bench-drift-latency lock format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
@@ -64,6 +64,9 @@ bench-stability: test-setup ## ten million rows that would wind up a plain recur
 
 bench-models: test-setup ## ten thousand models: creating, memory, loading
 	$(PY) -m tests.benchmarks.models
+
+bench-drift-latency: test-setup ## from the answer to a drift's row to its event on /drift/stream
+	$(PY) -m tests.benchmarks.drift_latency
 
 lock: .venv/stamp-test ## rewrite both lock files from pyproject.toml
 	$(LOCK) --group dev --output-file tests/requirements.txt

@@ -95,8 +95,10 @@ _FORGET = Script("""
 local call = redis.call
 local clock = call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-call('HSET', KEYS[1], ARGV[1], 'gone')
-call('ZADD', KEYS[2], string.format('%.0f', now), ARGV[1])
+if call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
+  call('HSET', KEYS[1], ARGV[1], 'gone')
+  call('ZADD', KEYS[2], string.format('%.0f', now), ARGV[1])
+end
 local old = call('ZRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', now - tonumber(ARGV[2])), 'LIMIT', 0, 1000)
 if #old > 0 then
   call('HDEL', KEYS[1], unpack(old))

@@ -161,7 +161,7 @@ BAD_URLS = [
     "http://",
     "https:///s3cret",
     "http://ok/,javascript:s3cret",
-    "file:///s3cret",
+    "gopher://h/s3cret",
     "http://host:99999/s3cret",
     "http://h/s3cret,http://h/s3cret",
     ",".join(f"http://h{number}/s3cret" for number in range(17)),
