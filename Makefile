@@ -24,7 +24,7 @@ IMPORT_CORE := "import core, importlib, pkgutil; \
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run setup test test-setup lint pytest bench-accuracy bench-sparse bench-service bench-models bench-speed bench-stability bench-drift-latency lock format clean
+.PHONY: help run setup test test-setup lint pytest bench-accuracy bench-drift bench-drift-latency bench-sparse bench-service bench-models bench-speed bench-stability bench-vigo lock format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
@@ -50,6 +50,9 @@ pytest: test-setup ## the tests alone
 bench-accuracy: test-setup ## predictions against the papers' and simple baselines
 	$(PY) -m tests.benchmarks.accuracy
 
+bench-drift: test-setup ## what the drift watch sees, how late, how often in vain, and what it costs
+	$(PY) -m tests.benchmarks.detection
+
 bench-sparse: test-setup ## Sparse-DFOP: the paper's figures, RECOVER, the cost of the projection
 	$(PY) -m tests.benchmarks.sparse
 
@@ -67,6 +70,10 @@ bench-models: test-setup ## ten thousand models: creating, memory, loading
 
 bench-drift-latency: test-setup ## from the answer to a drift's row to its event on /drift/stream
 	$(PY) -m tests.benchmarks.drift_latency
+
+bench-vigo: test-setup ## VIGO, VIGOd, VIGOw: the paper's tables, and rows per second beside other libraries'
+	$(PY) -m tests.benchmarks.vigo
+	$(PY) -m tests.benchmarks.vigo_speed
 
 lock: .venv/stamp-test ## rewrite both lock files from pyproject.toml
 	$(LOCK) --group dev --output-file tests/requirements.txt

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from core.config import Config
 from core.drift import Watch
 from core.features import Space
-from core.model import Alarm, Floats, Header, Ints, Watchful
+from core.model import Alarm, Floats, Header, Ints
 from core.pipeline import Pipeline
 from core.scored import squared
 
@@ -83,8 +83,7 @@ class Lookout:
             row: rows the model had learned before them.
         """
         alarms = [] if self._idle else self._shown(X, truth, told)
-        if isinstance(pipeline.learner, Watchful):
-            own = pipeline.learner.take_alarms()
+        if own := pipeline.take_alarms():
             alarms = sorted([alarm for alarm in own if alarm.kind in self._kinds] + alarms, key=lambda alarm: alarm.row)
         if alarms:
             self._seen += [Seen(row + alarm.row + 1, alarm) for alarm in alarms]
