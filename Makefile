@@ -78,6 +78,9 @@ bench-stability: test-setup ## ten million rows that would wind up a plain recur
 bench-models: test-setup ## ten thousand models: creating, memory, loading
 	$(PY) -m tests.benchmarks.models
 
+bench-drift-latency: test-setup ## from the answer to a drift's row to its event on /drift/stream
+	$(PY) -m tests.benchmarks.drift_latency
+
 bench-vigo: test-setup ## VIGO, VIGOd, VIGOw: the paper's tables, and rows per second beside other libraries'
 	$(PY) -m tests.benchmarks.vigo
 	$(PY) -m tests.benchmarks.vigo_speed

@@ -42,6 +42,25 @@ _METRICS = {
     "version": 40,
     "incarnation": "5f3a9c0d1e2b4a68",
 }
+_DRIFT = {
+    "id": "5f3a9c0d1e2b4a68-1204-0",
+    "model": "demo",
+    "time": "2026-01-31T12:00:00.000Z",
+    "kind": "class_mean",
+    "class": "UP",
+    "version": 1204,
+    "row": 1204,
+    "features": [{"name": "price", "before": 0.056, "after": 0.081}],
+    "before": None,
+    "after": None,
+    "epsilon_cut": 0.018,
+    "windows": {"before": 900, "after": 300},
+    "action": "report",
+}
+_STREAM = (
+    'event: start\nid: 1769860800000-16\ndata: {"position":"1769860800000-16"}\n\n'
+    'event: drift\nid: 1769860801234-17\ndata: {"id":"5f3a9c0d1e2b4a68-1204-0","model":"demo",...}\n\n'
+)
 _STAND = {"version": 18, "incarnation": "5f3a9c0d1e2b4a68"}
 ANSWER: dict[str, tuple[int, str | None, Any]] = {
     "GET /healthz": (200, None, {"alive": True}),
@@ -117,6 +136,9 @@ ANSWER: dict[str, tuple[int, str | None, Any]] = {
         },
     ),
     "GET /models/{name}/metrics": (200, None, _METRICS),
+    "GET /models/{name}/drift": (200, "ModelDriftList", {"events": [_DRIFT], "next": None, **_STAND, "version": 1204}),
+    "GET /drift": (200, "DriftList", {"events": [_DRIFT], "next": None}),
+    "GET /drift/stream": (200, None, _STREAM),
     "GET /models/{name}/weights": (
         200,
         "WeightsAnswer",

@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from service.api.drift_schemas import DriftList, ModelDriftList
+
 Label = str | int | bool
 Value = str | int | float | bool | None
 Identity = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -340,6 +342,8 @@ ANSWERS = (
     SnapshotEntry,
     Replaced,
     PendingList,
+    DriftList,
+    ModelDriftList,
     WeightsAnswer,
     AlgorithmList,
     ProblemDocument,

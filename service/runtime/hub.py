@@ -10,6 +10,7 @@ from core.config import Config
 from core.features import Space
 from core.problems import Invalid
 from service.errors import Clash, ModelDown, no_model
+from service.runtime.alarms import Alarms
 from service.runtime.recovery import Recovery, Store
 from service.runtime.replica import Ledger, Replica
 from service.runtime.stats import Stats
@@ -30,6 +31,10 @@ class Hub:
         stats: counters.
         budget_bytes: memory for all loaded models together.
         model_bytes_max: memory one model's state may take.
+
+    Attributes:
+        ledger: the memory in use.
+        alarms: where the loaded models ring when they have alarms to publish.
     """
 
     def __init__(
@@ -39,6 +44,7 @@ class Hub:
         self._budget_bytes, self._model_bytes_max = budget_bytes, model_bytes_max
         self._loaded: OrderedDict[str, Replica] = OrderedDict()
         self.ledger = Ledger()
+        self.alarms = Alarms()
         self._down: dict[str, tuple[ModelDown, float]] = {}
         self._loading: dict[str, asyncio.Task[Replica]] = {}
         self._came: Callable[[str], None] = lambda _: None
@@ -98,6 +104,7 @@ class Hub:
             replica.ledger = self.ledger
             self._came(name)
             self.ledger.used += replica.nbytes
+            self.alarms.attach(replica)
             self.shrink()
         return held
 

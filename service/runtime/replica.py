@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -110,6 +110,7 @@ class Replica:
         answers: id -> (version, answer) of applied entries, until the store has them.
         fresh: ids of own entries whose answers go with the next tick.
         log_bytes: bytes of entries since the last snapshot; snapshot_bytes, snapshot_version: the last snapshot.
+        published: the place up to which its alarms are known to be published; bell: told where there are later ones.
         nbytes: memory held, and the ledger that sums it up while the model is loaded.
         lock: held while a thread works on the machine; saving: held while a snapshot is written.
     """
@@ -139,6 +140,8 @@ class Replica:
     log_bytes: int = 0
     snapshot_bytes: int = 0
     snapshot_version: int = -1
+    published: tuple[int, int] = (0, 0)
+    bell: "Callable[[Replica], None] | None" = None
     nbytes: int = OBJECT_BYTES
     ledger: Ledger | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -149,7 +152,17 @@ class Replica:
         """Whether the replica may leave memory."""
         waiting = self.queue or self.syncs or self.fresh or self.awaited
         at_work = self.flying or self.busy or self.lock.locked() or self.saving.locked()
-        return not (waiting or at_work or self.unsettled)
+        return not (waiting or at_work or self.unsettled or (self.bell is not None and self.unpublished))
+
+    @property
+    def unpublished(self) -> bool:
+        """Whether the outbox holds alarms that are not known to be published."""
+        return self.machine.outbox.last > self.published
+
+    def ring(self) -> None:
+        """Tell that there are alarms to publish, where there are any and somebody listens."""
+        if self.bell is not None and self.unpublished:
+            self.bell(self)
 
     def flops(self, rows: int) -> float:
         """Work of learning some rows, as the catalogue estimates it."""
@@ -210,6 +223,7 @@ class Replica:
                 self.stats.refused += 1
         if entry.version & 31 == 1 or before == 0:
             self.measure()
+        self.ring()
         if self.awaited:
             self._arrived()
         if self.since and not self.behind:

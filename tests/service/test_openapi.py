@@ -24,6 +24,9 @@ STORY = [
     "POST /models/{name}/predict/batch",
     "POST /models/{name}/feedback/batch",
     "GET /models/{name}/metrics",
+    "GET /models/{name}/drift",
+    "GET /drift",
+    "GET /drift/stream",
     "GET /models/{name}/weights",
     "GET /models/{name}/pending",
     "GET /models/{name}/snapshots",
@@ -168,6 +171,8 @@ async def test_every_example_works_from_an_empty_service(start, document):
         method, path = route.split()
         operation = found[route]
         path = path.replace("{name}", example_of(operation, "name"))
+        if route == "GET /drift/stream":
+            continue  # it has no end; tests/service/test_drift_stream.py
         for how in requests(operation, state):
             answer = await fresh.ask(method, path, **how)
             assert answer.status_code < 300, (route, how, answer.text)
