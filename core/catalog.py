@@ -3,11 +3,11 @@
 An entry lives beside its learner, which knows its own parameters and costs; this file only collects them.
 """
 
-from core import dfop_entries
+from core import dfop_entries, fesl_entries
 from core.model import Algorithm
 from core.problems import Invalid
 
-ALGORITHMS: dict[str, Algorithm] = {entry.id: entry for entry in dfop_entries.ENTRIES}
+ALGORITHMS: dict[str, Algorithm] = {entry.id: entry for entry in (*dfop_entries.ENTRIES, *fesl_entries.ENTRIES)}
 
 
 def find(algorithm: str) -> Algorithm:
