@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from service.errors import Clash, NotReached, StoreDown
+from service.errors import Clash, NotReached, OnepassError, StoreDown
 from service.runtime.hub import Hub
 from service.runtime.pump import Limits, Pump
 from service.runtime.recovery import Recovery, Store
@@ -206,6 +206,18 @@ class Engine:
         if fresh.min_version > replica.version:
             await self._reach(replica, fresh.min_version)
         return replica
+
+    async def caught_up(self, replica: Replica) -> bool:
+        """Read the log's head for a request that is about to be refused; whether the replica stood behind it.
+
+        Another replica may have committed what makes the request right: its features changed, say.
+        """
+        before = replica.version
+        try:
+            await self.pump.sync(replica)
+        except OnepassError:
+            return False
+        return replica.version != before
 
     async def _reach(self, replica: Replica, version: int) -> None:
         deadline = asyncio.get_running_loop().time() + self.bounds.wait_timeout_s

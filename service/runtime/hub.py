@@ -6,9 +6,10 @@ import secrets
 from collections import OrderedDict
 
 from core.config import Config
-from core.features import Space
+from core.features import Schema, Space
 from core.problems import Invalid
 from service.errors import Clash, ModelDown, no_model
+from service.runtime.change import mapping_bytes
 from service.runtime.recovery import Recovery, Store
 from service.runtime.replica import Ledger, Replica
 from service.runtime.stats import Stats
@@ -124,6 +125,22 @@ class Hub:
             raise Invalid.of(
                 "params.compressed_dim" if config.entry.sparse else "features",
                 f"make {schema.width} input columns; the state of {config.algorithm} would take {need / 2**20:.0f} MiB",
+                f"<= {self._model_bytes_max / 2**20:.0f} MiB of state",
+            )
+
+    def admit_switch(self, config: Config, old: Schema, following: Schema, mapping: str) -> None:
+        """Refuse a change of features during which the state would not fit: the old model, two new ones, the mapping.
+
+        Raises:
+            Invalid: naming ``features`` and the limit.
+        """
+        need = config.state_bytes(old.width) + 2 * config.state_bytes(following.width)
+        need += mapping_bytes(old, following, mapping)
+        if need > self._model_bytes_max:
+            raise Invalid.of(
+                "features",
+                f"make {following.width} input columns; during the change the old model, two new ones and the mapping "
+                f"would take {need / 2**20:.0f} MiB",
                 f"<= {self._model_bytes_max / 2**20:.0f} MiB of state",
             )
 

@@ -8,9 +8,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.entry import Entry, Learned, Outcome, Refused, Rows, Segment
+from core.entry import Entry, Learned, Outcome, Overlap, Refused, Rows, Segment, Switch, Switched
 from core.machine import Machine
 from service.errors import ModelDown
+from service.runtime import change
 from service.runtime.stats import Stats
 from service.store import codec
 from service.store.codec import Answer
@@ -20,6 +21,8 @@ logger = logging.getLogger(__name__)
 
 THREAD_FLOPS = 2e7
 """Work above this many floating-point operations (some milliseconds) leaves the event loop."""
+EXPERTS = 3
+"""Models that learn side by side after a change of features."""
 OBJECT_BYTES = 9_000
 """Python objects around a model's arrays, measured with tests.benchmarks.models."""
 
@@ -44,6 +47,9 @@ class Reply:
         p_true: probability given to each true label, NaN where there was none; empty for regression.
         duplicates: how many rows had been sent before.
         whole: True when nothing was learned because all of it had been sent before.
+        overlap_rows: rows that have taught the mapping by then, where the request taught it or was a switch.
+        warning: what the client of a switch should know, or None.
+        standing: where the model stood after a switch (JSON).
     """
 
     version: int
@@ -54,6 +60,9 @@ class Reply:
     p_true: Sequence[float] = ()
     duplicates: int = 0
     whole: bool = False
+    overlap_rows: int = 0
+    warning: str | None = None
+    standing: bytes = b""
 
 
 @dataclass(slots=True, eq=False)
@@ -141,11 +150,31 @@ class Replica:
         return not (waiting or at_work or self.unsettled)
 
     def flops(self, rows: int) -> float:
-        """Work of learning some rows, as the catalogue estimates it."""
+        """Work of learning some rows, as the catalogue estimates it, with what a change of features adds."""
         machine = self.machine
         width = 1 if machine.schema is None else machine.schema.width
         classes = max(2, len(machine.labels.labels))
-        return rows * machine.config.entry.row_cost(machine.config.spec(width), classes)
+        row = machine.config.entry.row_cost(machine.config.spec(width), classes)
+        if machine.phase == "steady":
+            return rows * row
+        return rows * (EXPERTS * row + self._mapping_flops())
+
+    def _mapping_flops(self) -> float:
+        """Work of one row at the mapping: d2 (d2 + d1) to learn it, and as much again for the solutions."""
+        spaces = [space.width for space in self.machine.spaces.values()]
+        return 4.0 * max(spaces, default=1) ** 2
+
+    def work(self, segments: Sequence[Segment]) -> float:
+        """Work of applying some segments, in floating-point operations."""
+        total = 0.0
+        for segment in segments:
+            if isinstance(segment, Rows):
+                total += self.flops(len(segment.X))
+            elif isinstance(segment, Overlap):
+                total += len(segment.X) * self._mapping_flops()
+            elif isinstance(segment, Switch):
+                total += max((space.width for space in self.machine.spaces.values()), default=1) ** 3.0
+        return total
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator[None]:
@@ -172,10 +201,9 @@ class Replica:
         """
         if entry.version != self.version + 1:
             raise RuntimeError(f"entry {entry.version} does not follow version {self.version}")
-        rows = sum(len(segment.X) for segment in entry.segments if isinstance(segment, Rows))
         try:
             async with self.lock:
-                if self.flops(rows) > THREAD_FLOPS:
+                if self.work(entry.segments) > THREAD_FLOPS:
                     outcomes = await asyncio.to_thread(self.machine.apply, entry)
                 else:
                     outcomes = self.machine.apply(entry)
@@ -190,7 +218,8 @@ class Replica:
         self.log_bytes += size
         for segment, outcome in zip(entry.segments, outcomes, strict=True):
             if segment.ids:
-                for identity, answer in codec.answers(entry.version, segment, outcome):
+                standing = change.record(self.machine) if isinstance(outcome, Switched) else b""
+                for identity, answer in codec.answers(entry.version, segment, outcome, standing):
                     self.answers[identity] = (entry.version, answer)
             if isinstance(outcome, Learned):
                 self.stats.rows += len(outcome.losses)

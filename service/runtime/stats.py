@@ -1,6 +1,7 @@
 """Plain counters of the runtime; the monitor turns them into Prometheus metrics when it is asked."""
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
@@ -21,6 +22,7 @@ class Stats:
         corrupt_snapshots: snapshots found corrupt and passed over.
         lost_tails: times a replica found itself ahead of its log or on a rewritten one.
         models_down: models taken out of service.
+        switches: steps in changes of features this process committed, by action.
     """
 
     ticks: int = 0
@@ -36,3 +38,4 @@ class Stats:
     corrupt_snapshots: int = 0
     lost_tails: int = 0
     models_down: int = 0
+    switches: Counter[str] = field(default_factory=Counter)
