@@ -85,5 +85,6 @@ ENTRIES = (
         state_bytes=state_bytes,
         row_cost=row_cost,
         class_bound=CLASS_BOUND,
+        selects=True,
     ),
 )

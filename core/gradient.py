@@ -8,8 +8,8 @@ Per row, with scores s_k = w_k'x (a bias column stands last in x), and t_k = 1 f
     w <- w - r Y g / sqrt(G)                    scalar AdaGrad; r: the learning rate; Y = 1 for classes, for numbers
                                                 the root mean square of the labels so far, this row's included
 
-Two classes have one column w = w_1 - w_0, which makes softmax the paper's logistic loss ln(1 + exp(-y w'x)), y = +-1; at
-the third class it becomes [-w/2, w/2, 0], the same probabilities. With Y a regression whose labels are multiplied
+Two classes have one column w = w_1 - w_0, which makes softmax the paper's logistic loss ln(1 + exp(-y w'x)), y = +-1;
+at the third class it becomes [-w/2, w/2, 0], the same probabilities. With Y a regression whose labels are multiplied
 by c learns weights that are multiplied by c; AdaGrad alone moves a weight by at most r per row, whatever the units.
 A step never depends on the scale of the inputs as a whole, but on their scales relative to each other it does: inputs
 should be standardised (parameter ``scaling``; raw .65, standardised .78 mean accuracy on the paper's protocol).
@@ -19,8 +19,8 @@ Reported probabilities are p (1 - K e) + e with e = 1e-6, so that no class is ev
 **Any finite input.** Rows larger than 1e50 are scaled down as a whole; residuals are held within 1e90, weights within
 1e100, predictions within 1e300.
 
-Source: Hou, Zhang, Zhou: Learning With Feature Evolvable Streams, IEEE TKDE 33(6), 2021: (1), Algorithm 1, line 5. AdaGrad:
-Duchi, Hazan, Singer, JMLR 12, 2011, in its scalar form.
+Source: Hou, Zhang, Zhou: Learning With Feature Evolvable Streams, IEEE TKDE 33(6), 2021: (1), Algorithm 1, line 5;
+AdaGrad: Duchi, Hazan, Singer, JMLR 12, 2011, in its scalar form.
 
 Deviations from the paper
 - Scalar AdaGrad instead of the step 1/(c sqrt t), whose c the paper picks per data set from {1, 10, 50, 100, 150}; that

@@ -9,8 +9,9 @@ over the kept rows,
 
 It is solved and its held-out error told as that of core.mapping. Far from all kept rows it recovers the mean.
 
-``variant: "paper"`` is the stochastic gradient (3): e_t = x1_t - sum_{i<t} e_i k(x_i, x_t), recovered x1 = sum_i e_i k(x_i, x),
-with k = exp(-|x - x'|^2 / 20) and step 1 (Section 6.4), on the columns as they are; of the newest 500 rows as well.
+``variant: "paper"`` is the stochastic gradient (3): e_t = x1_t - sum_{i<t} e_i k(x_i, x_t), recovered
+x1 = sum_i e_i k(x_i, x), with k = exp(-|x - x'|^2 / 20) and step 1 (Section 6.4), on the columns as they are; of the
+newest 500 rows as well.
 
 On maps that are linear it does not beat core.mapping; on others it does from some 50 rows on. A recovered row costs
 B (d2 + d1) operations and B exponentials.

@@ -4,24 +4,38 @@ A class is cut out where it appears for the first time: its own row is tested wi
 """
 
 from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from core.entry import Told
 from core.labels import Label, LabelSet
-from core.model import Floats
-from core.pipeline import Pipeline
+from core.model import Floats, Prediction
 from core.scored import Scored, joined, of_classes
 
 
-def learn_numbers(pipeline: Pipeline, raw: Floats, truth: Floats, discounts: Floats | None) -> Scored:
+class Taught(Protocol):
+    """What reads and learns rows of one space: ``core.switch.Course``, a pipeline."""
+
+    def absorb(self, raw: Floats) -> Floats:
+        """Encode raw rows (n, F) that are about to be learned: X (n, D)."""
+
+    def learn(self, X: Floats, truth: NDArray[Any], discounts: Floats | None) -> Prediction:
+        """Test then train on rows as ``absorb`` gave them."""
+
+    def learn_new_class(self, X: Floats, truth: NDArray[Any], discounts: Floats | None) -> Prediction:
+        """Test then train on one row of a class that nobody has seen."""
+
+
+def learn_numbers(pipeline: Taught, raw: Floats, truth: Floats, discounts: Floats | None) -> Scored:
     """Regression rows (n, F) and their numbers (n,), in order."""
     X = pipeline.absorb(raw)
     return Scored(pipeline.learn(X, truth, discounts).value, truth, np.empty(0))
 
 
 def learn_classes(
-    pipeline: Pipeline, seen: LabelSet, raw: Floats, labels: Sequence[Label], discounts: Floats | None
+    pipeline: Taught, seen: LabelSet, raw: Floats, labels: Sequence[Label], discounts: Floats | None
 ) -> Scored:
     """Classification rows (n, F) and their labels, in order; labels not seen before join ``seen``."""
     parts: list[Scored] = []
@@ -45,6 +59,13 @@ def learn_classes(
             parts.append(of_classes(pipeline.learn(X, truth[chunk], given), truth[chunk]))
         start = stop
     return parts[0] if len(parts) == 1 else joined(parts)
+
+
+def only_told(truth: NDArray[Any]) -> Scored:
+    """Rows that nothing can be said of any more, with their numbers or class indices (n,): for ``as_told``."""
+    if truth.dtype == np.float64:
+        return Scored(np.zeros(len(truth)), truth, np.empty(0))
+    return Scored(np.full(len(truth), -1, dtype=np.int64), truth, np.full(len(truth), np.nan))
 
 
 def as_told(scored: Scored, told: Sequence[Told | None], seen: LabelSet | None) -> Scored:

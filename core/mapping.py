@@ -12,8 +12,8 @@ deviations of x2 over the B rows so far, ridge regression on z = (x2 - m2) / s:
 As a model of the new space old weights w1 become M w1, and w1'(m1 - M'm2) joins the bias.
 
 **When it is solved.** After rows 2 to 8, then each time the rows have grown by an eighth, and when asked. In
-between recovers the mapping of a moment ago; so a row costs d2 (d2 + d1) operations, and the solutions, O(d2^2 (d2 + d1)),
-as much again.
+between recovers the mapping of a moment ago; so a row costs some d2 (d2 + d1) operations, and its share of the
+solutions, each O(d2^2 (d2 + d1)), is as much again.
 
 **Held-out error.** From row 3 on each row is first recovered by the mapping of a moment ago. Per old column the
 squared errors and the squared distances from the mean of the rows before are summed, the past fading by .98 per row;
@@ -52,7 +52,7 @@ _READ = "Array(f8, 2, 'C', readonly=True)"
 
 @njit(f"void({_READ}, f8[::1], f8[::1], f8[:,::1], f8[:,::1])", cache=True, nogil=True)
 def _recover(X2: Floats, m2: Floats, m1: Floats, M: Floats, out: Floats) -> None:
-    """m1 + M'(x2 - m2) for rows X2 (n, d2) into out (n, d1), row by row and in one order: the same bits in any block."""
+    """m1 + M'(x2 - m2) for rows X2 (n, d2) into out (n, d1), row by row in one order: the same bits in any block."""
     for i in range(X2.shape[0]):
         out[i] = m1
         for k in range(M.shape[0]):
@@ -175,7 +175,8 @@ class LinearMapping:
             inverse = _inverse_deviations((X2**2).sum(axis=0), self.count)
         Z = X2 * inverse
         K = Z @ Z.T
-        return inverse[:, None] * (Z.T @ (spd_inverse(self._ridged(K, float(np.trace(K)))) @ X1))
+        M: Floats = inverse[:, None] * (Z.T @ (spd_inverse(self._ridged(K, float(np.trace(K)))) @ X1))
+        return M
 
     def _primal(self) -> Floats:
         assert self.S is not None
@@ -188,7 +189,8 @@ class LinearMapping:
         else:
             inverse = _inverse_deviations(S22.diagonal(), self.count)
         C = S22 * np.outer(inverse, inverse)
-        return inverse[:, None] * (spd_inverse(self._ridged(C, float(np.trace(C)))) @ (S21 * inverse[:, None]))
+        M: Floats = inverse[:, None] * (spd_inverse(self._ridged(C, float(np.trace(C)))) @ (S21 * inverse[:, None]))
+        return M
 
     def _ridged(self, A: Floats, trace: float) -> Floats:
         """A + l I, positive definite also where nothing varies."""

@@ -17,7 +17,7 @@ below is a rule that the conformance suite (tests/core/test_conformance.py) trie
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,6 +116,17 @@ class Learner(Protocol):
     @property
     def nbytes(self) -> int:
         """Bytes of memory the state holds."""
+
+
+@runtime_checkable
+class Transferable(Protocol):
+    """A linear learner whose model can be moved to another feature space and averaged with others (core.switch)."""
+
+    def start_at(self, weights: Weights) -> None:
+        """Take over a model in the terms of ``weights``: one row per class seen, or one for regression."""
+
+    def restart(self) -> None:
+        """A switch is complete: learn as fast as at the start; the model stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +229,7 @@ class Algorithm:
         row_cost: floating-point operations of learning one row, from a spec and the number of classes (coarse).
         row_discounts: whether a feedback row may carry its own ``discount``.
         class_bound: the largest number of classes it learns.
+        selects: whether after a switch one expert speaks for each row, instead of all together (core.mixture).
         sparse: whether its rows are named and sparse: no features, but ``compressed_dim`` columns of a projection.
     """
 
@@ -232,6 +244,7 @@ class Algorithm:
     row_cost: Callable[[Spec, int], float]
     row_discounts: bool = False
     class_bound: int = field(default=100)
+    selects: bool = False
     sparse: bool = False
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
