@@ -99,8 +99,8 @@ TEXT = {
     "POST /models/{name}/features/switch": (
         "`begin` declares the whole new space. From then on feedback carries the features of both spaces, predictions "
         "need the old ones (new ones are passed over), and the mapping between them is learned. `complete`: from then "
-        "on only the new features are sent; the old model goes on, on recovered features, beside new ones, weighed by "
-        "how well each does. `abort` goes back. Names in both spaces are kept. Any number of changes, one at a time. `id` "
+        "on only the new features are sent; the old model goes on, on recovered features, beside new ones, each weighed "
+        "by how well it does. `abort` goes back. Names in both spaces are kept. Any number of changes, one at a time. `id` "
         "or Idempotency-Key make a retry safe."
     ),
     "POST /models/{name}/features/overlap": (

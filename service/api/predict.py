@@ -18,6 +18,7 @@ from core.problems import Invalid
 from service.api import bodies, tables
 from service.api.context import Context, freshness
 from service.api.schemas import PredictColumns, Predicted, PredictedBatch, PredictRow, PredictSparse
+from service.api.weights import no_weights
 from service.errors import Clash, PendingFull, no_model
 from service.runtime.engine import Bounds
 from service.runtime.intake import Intake
@@ -199,7 +200,7 @@ async def _explain(
     """
     weights = machine.weights()
     if weights is None or machine.pipeline is None or machine.schema is None:
-        raise Invalid.of("explain", f"{machine.config.algorithm} has no weights to explain with")
+        raise Invalid.of("explain", f"is not possible: {no_weights(machine)}")
     output = 0 if machine.config.task == "regression" else int(prediction.value[0])
     if output < 0:
         return {"bias": 0.0, "contributions": {}}

@@ -16,8 +16,8 @@ from service.store.log import Seen
 
 NO_IDENTITY = "is not 1 to 200 printable characters"
 ID, PREDICTION, REQUEST, OVERLAP, SWITCH = "i:", "p:", "k:", "o:", "s:"
-"""Prefixes that keep apart a client's ids of labelled rows, prediction ids, Idempotency-Keys, its ids of overlap rows and
-those of switches: a row may teach a mapping before its label comes, under one id."""
+"""Prefixes that keep apart ids of labelled rows, prediction ids, Idempotency-Keys, ids of overlap rows and of switches:
+a row may teach a mapping before its label comes, under one id."""
 
 
 def printable(identity: str, field: str) -> str:

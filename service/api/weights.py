@@ -41,8 +41,15 @@ async def weights(ctx: Context, request: Request) -> Response:
 def _linear(machine: Machine) -> Weights:
     found = machine.weights()
     if found is None:
-        raise Clash(f"{machine.config.algorithm} is not a linear model: it has no weights")
+        raise Clash(f"there are no weights: {no_weights(machine)}")
     return found
+
+
+def no_weights(machine: Machine) -> str:
+    """Why a model has no weights to show."""
+    if machine.phase == "ensemble":
+        return "after the change of features several experts speak together, and not all of them are linear"
+    return f"{machine.config.algorithm} is not a linear model"
 
 
 def _outputs(machine: Machine) -> list[str]:

@@ -73,7 +73,10 @@ def test_a_killed_service_goes_on_in_the_same_phase(serve, phase):
     service = serve(SNAPSHOT_MIN_KB=10**6).start()
     fed = lead_to(service, phase)
     if phase == "overlap":
-        body = {"columns": NAMES[phase], "data": [[*row.features.values()] for row in cut(whole(9, 3, "o"), NAMES[phase])]}
+        body = {
+            "columns": NAMES[phase],
+            "data": [[*row.features.values()] for row in cut(whole(9, 3, "o"), NAMES[phase])],
+        }
         assert 49 == service.request("POST", "/models/m/features/overlap", body).json["overlap_rows"]
     before = service.get("/models/m/features")
     table = cut(whole(300, 4, "load"), NAMES[phase])
@@ -83,7 +86,9 @@ def test_a_killed_service_goes_on_in_the_same_phase(serve, phase):
     service.start()
     load.finish()
     after = service.get("/models/m/features")
-    assert [before[name] for name in ("phase", "current", "next")] == [after[name] for name in ("phase", "current", "next")]
+    assert [before[name] for name in ("phase", "current", "next")] == [
+        after[name] for name in ("phase", "current", "next")
+    ]
     assert phase == after["phase"] == service.get("/models/m")["phase"]
     judge(service, whole_log(service.store_url), [*fed, *table], load)
 
@@ -125,7 +130,9 @@ def test_a_crash_in_the_middle_of_a_switch(serve, undisturbed, point, action):
     found = _story(service, action, crash)
     strange = {"incarnation", "duplicate", "durability"}
     for told, twin in zip(found, expected, strict=True):
-        assert {n: v for n, v in twin.items() if n not in strange} == {n: v for n, v in told.items() if n not in strange}
+        assert {n: v for n, v in twin.items() if n not in strange} == {
+            n: v for n, v in told.items() if n not in strange
+        }
 
 
 def _story(service, action, disturbed):
@@ -189,7 +196,9 @@ def test_one_service_switches_while_the_other_learns(serve, store):
     assert first.state() == second.state()
     judge(first, whole_log(store.url), table, load)
     assert [0, 0] == [service.metric("lost_tails") + service.metric("models_down") for service in (first, second)]
-    assert [["z"], ["z"]] == [service.get("/models/m/features?consistency=strong")["current"] for service in (first, second)]
+    assert [["z"], ["z"]] == [
+        service.get("/models/m/features?consistency=strong")["current"] for service in (first, second)
+    ]
 
 
 def _six_steps(service, load):

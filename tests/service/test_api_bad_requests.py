@@ -17,6 +17,8 @@ BODIES = {
     ("POST", "/models/{name}/predict/batch"): {"columns": ["a", "b"], "data": [[1, 2]]},
     ("POST", "/models/{name}/feedback/batch"): {"columns": ["a", "b"], "data": [[1, 2]], "labels": ["UP"]},
     ("POST", "/models/{name}/restore"): {"version": 0},
+    ("POST", "/models/{name}/features/switch"): {"action": "begin", "features": ["c"]},
+    ("POST", "/models/{name}/features/overlap"): ROW,
 }
 """Every route that reads JSON, with a body that it would take."""
 EMPTY = {("POST", "/models/{name}/reset"), ("POST", "/models/{name}/snapshots")}

@@ -15,6 +15,7 @@ from tests.service.test_api_switch import (
     labelled,
     overlapping,
     row,
+    spaces,
     steady,
     switch,
     switched,
@@ -89,7 +90,8 @@ async def test_overlap_rows_sent_again_teach_once(api):
     assert (11, 1, False) == (second["overlap_rows"], second["duplicates"], second["duplicate"])
     lines = "name,a,b,c,d\ny,1,2,3,4\nq,1,2,3,4\n"
     csv = {"content": lines, "headers": CSV, "params": {"id": "name"}}
-    assert (12, 1) == tuple((await api.post(f"{path}/features/overlap", **csv))[n] for n in ("overlap_rows", "duplicates"))
+    third = await api.post(f"{path}/features/overlap", **csv)
+    assert (12, 1) == (third["overlap_rows"], third["duplicates"])
     key = {"content": npy(table(range(4))["data"]), "headers": {**NPY, "Idempotency-Key": "k"}}
     fourth = await api.post(f"{path}/features/overlap", **key)
     assert (16, False, 0) == (fourth["overlap_rows"], fourth["duplicate"], fourth["duplicates"])
@@ -201,7 +203,14 @@ async def test_rows_under_way_while_a_change_begins_and_completes(api):
         return found["current"], found["next"]
 
     async def changes():
-        for action in (BEGIN, "complete", {"action": "begin", "features": OLD}, "abort", BEGIN | {"features": OLD}, "complete"):
+        for action in (
+            BEGIN,
+            "complete",
+            {"action": "begin", "features": OLD},
+            "abort",
+            BEGIN | {"features": OLD},
+            "complete",
+        ):
             target = len(sent) + 20
             while len(sent) < target:
                 await asyncio.sleep(0.001)
@@ -210,7 +219,7 @@ async def test_rows_under_way_while_a_change_begins_and_completes(api):
     await asyncio.gather(changes(), *(client(number) for number in range(6)))
     assert 180 == len(sent)
     assert 180 == (await api.get(path))["rows"]
-    assert ("ensemble", OLD) == tuple((await api.get(f"{path}/features"))[name] for name in ("phase", "current"))
+    assert ("ensemble", OLD, None) == await spaces(api, path)
 
 
 async def test_another_replica_learns_of_a_change_from_the_rows_it_would_refuse(start, api):
@@ -234,7 +243,8 @@ async def test_another_replica_learns_of_a_change_from_the_rows_it_would_refuse(
     assert 2 == len((await other.post(f"{path}/predict/batch", batch))["predictions"])
     assert (await other.post(f"{path}/feedback/batch", {**batch, "labels": ["UP", "UP"]}))["learned"]
     for service in (api, other):
-        assert ("ensemble", ["x"]) == tuple((await service.get(f"{path}/features", params={"consistency": "strong"}))[n] for n in ("phase", "current"))
+        found = await service.get(f"{path}/features", params={"consistency": "strong"})
+        assert ("ensemble", ["x"]) == (found["phase"], found["current"])
 
 
 async def test_a_reset_and_a_restore_end_a_change(api):
@@ -248,15 +258,13 @@ async def test_a_reset_and_a_restore_end_a_change(api):
     assert ("overlap", OLD, NEW, 8) == tuple(found[name] for name in ("phase", "current", "next", "overlap_rows"))
     await feed(api, path, range(3), UNION)
     await api.post(f"{path}/reset")
-    assert ("steady", OLD) == tuple((await api.get(f"{path}/features"))[name] for name in ("phase", "current"))
+    assert ("steady", OLD, None) == await spaces(api, path)
     await feed(api, path, range(3), OLD)
-    answer = await api.ask("PUT", f"{path}/state", content=exported, headers={"Content-Type": "application/octet-stream"})
+    answer = await api.ask(
+        "PUT", f"{path}/state", content=exported, headers={"Content-Type": "application/octet-stream"}
+    )
     assert 200 == answer.status_code
-    assert "overlap" == (await switch_state(api, path))
-
-
-async def switch_state(api, path):
-    return (await api.get(f"{path}/features"))["phase"]
+    assert ("overlap", OLD, NEW) == await spaces(api, path)
 
 
 async def test_who_may_switch(start):
@@ -266,10 +274,14 @@ async def test_who_may_switch(start):
     assert 201 == (await keys.ask("PUT", "/models/kept", json=DFOP, headers=heads["admin"])).status_code
     for scope in ("learn", "read"):
         problem(await keys.ask("POST", "/models/kept/features/switch", json=BEGIN, headers=heads[scope]), 403)
-    assert 200 == (await keys.ask("POST", "/models/kept/features/switch", json=BEGIN, headers=heads["admin"])).status_code
+    assert (
+        200 == (await keys.ask("POST", "/models/kept/features/switch", json=BEGIN, headers=heads["admin"])).status_code
+    )
     body = {"features": row(1)}
     problem(await keys.ask("POST", "/models/kept/features/overlap", json=body, headers=heads["read"]), 403)
-    assert 200 == (await keys.ask("POST", "/models/kept/features/overlap", json=body, headers=heads["learn"])).status_code
+    assert (
+        200 == (await keys.ask("POST", "/models/kept/features/overlap", json=body, headers=heads["learn"])).status_code
+    )
     assert 200 == (await keys.ask("GET", "/models/kept/features", headers=heads["read"])).status_code
     problem(await keys.ask("GET", "/models/kept/features"), 401)
 
