@@ -6,6 +6,7 @@ leaves behind speaks (core.experts): combined, or one expert drawn per row.
 
 from core.gradient import CLASS_BOUND, OBJECT_BYTES, GradientDescent
 from core.model import Algorithm, Param, Spec
+from core.scaling import SCALING
 
 
 def columns(spec: Spec, classes: int) -> int:
@@ -58,6 +59,7 @@ _PARAMS = (
         minimum=2,
         maximum=2**53,
     ),
+    SCALING,
     Param("bias", "boolean", True, "Whether a constant column is added to the features."),
 )
 

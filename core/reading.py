@@ -1,4 +1,4 @@
-"""What can be read of a model without changing it: predictions, weights, and where it stands in a change of features."""
+"""What can be read of a model and changes nothing: predictions, weights, where it stands in a change of features."""
 
 from typing import Any
 
