@@ -98,10 +98,10 @@ TEXT = {
     ),
     "POST /models/{name}/features/switch": (
         "`begin` declares the whole new space. From then on feedback carries the features of both spaces, predictions "
-        "need the old ones (new ones are passed over), and the mapping between them is learned. `complete`: from then "
-        "on only the new features are sent; the old model goes on, on recovered features, beside new ones, each weighed "
-        "by how well it does. `abort` goes back. Names in both spaces are kept. Any number of changes, one at a time. `id` "
-        "or Idempotency-Key make a retry safe."
+        "need the old ones (new ones are passed over), and the mapping between them is learned. After `complete` only "
+        "the new features are sent: the old model goes on, on recovered features, beside new ones, and each is weighed "
+        "by how well it does. `abort` goes back. Names in both spaces are kept. Any number of changes, one at a time. "
+        "`id` or Idempotency-Key make a retry safe."
     ),
     "POST /models/{name}/features/overlap": (
         "Teaches how old features are recovered from new ones, and nothing else. One row by name, or several by "

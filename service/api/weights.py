@@ -34,7 +34,8 @@ async def weights(ctx: Context, request: Request) -> Response:
     elif isinstance(schema, SparseSchema):
         found = await _recovered(ctx, request, replica, schema)
     else:
-        found = _read_off(request, replica, schema)
+        async with replica.held():
+            found = _read_off(request, replica)
     return Response(_encode(found), media_type=bodies.JSON)
 
 
@@ -56,8 +57,10 @@ def _outputs(machine: Machine) -> list[str]:
     return ["value"] if machine.config.task == "regression" else [key(label) for label in machine.labels.labels]
 
 
-def _read_off(request: Request, replica: Replica, schema: Schema) -> WeightsAnswer:
-    """Weights of the encoded columns."""
+def _read_off(request: Request, replica: Replica) -> WeightsAnswer:
+    """Weights of the encoded columns of the space in force."""
+    schema = replica.machine.schema
+    assert isinstance(schema, Schema)
     found = _linear(replica.machine)
     columns = _columns(request.query_params.get("names"), schema.columns)
     most = len(columns)

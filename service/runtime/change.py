@@ -9,10 +9,12 @@ from typing import Any, Literal
 import msgspec
 
 from core.config import Config
+from core.ensemble import Ensemble
 from core.entry import Switch
 from core.features import Schema, SparseSchema
 from core.kernel_mapping import STORED_MAX
 from core.machine import Machine
+from core.overlap import OverlapPeriod
 from core.problems import Invalid, Problem
 from service.errors import Clash
 
@@ -115,3 +117,25 @@ def mapping_bytes(old: Schema, following: Schema, mapping: str) -> int:
     sources = following.width
     rows = STORED_MAX if mapping == "kernel" else sources
     return 8 * (rows * (sources + targets) * 2 + 4 * (sources + targets))
+
+
+def mapping_flops(machine: Machine, rows: int) -> float:
+    """Operations of learning some rows with the mapping of an overlap, and of solving it once; 0 in other phases."""
+    if not isinstance(machine.pipeline, OverlapPeriod):
+        return 0.0
+    mapping = machine.pipeline.recovery.mapping
+    sources, width = mapping.sources, mapping.sources + mapping.targets
+    if mapping.kind == "kernel":
+        stored = min(STORED_MAX, mapping.count + rows)
+        return (8.0 * rows + stored) * stored * (stored + width)
+    return (4.0 * rows + sources) * sources * width
+
+
+def recovery_flops(machine: Machine) -> float:
+    """Operations of recovering the old features of one row after a change; 0 in other phases."""
+    if not isinstance(machine.pipeline, Ensemble):
+        return 0.0
+    mapping = machine.pipeline.front.mapping
+    if mapping.kind == "kernel":
+        return 4.0 * STORED_MAX * (mapping.sources + mapping.targets)
+    return 2.0 * mapping.sources * mapping.targets

@@ -150,31 +150,22 @@ class Replica:
         return not (waiting or at_work or self.unsettled)
 
     def flops(self, rows: int) -> float:
-        """Work of learning some rows, as the catalogue estimates it, with what a change of features adds."""
+        """Work of predicting or learning some rows with the models in use, as the catalogue estimates it."""
         machine = self.machine
         width = 1 if machine.schema is None else machine.schema.width
-        classes = max(2, len(machine.labels.labels))
-        row = machine.config.entry.row_cost(machine.config.spec(width), classes)
-        if machine.phase == "steady":
-            return rows * row
-        return rows * (EXPERTS * row + self._mapping_flops())
-
-    def _mapping_flops(self) -> float:
-        """Work of one row at the mapping: d2 (d2 + d1) to learn it, and as much again for the solutions."""
-        spaces = [space.width for space in self.machine.spaces.values()]
-        return 4.0 * max(spaces, default=1) ** 2
+        steady = machine.phase == "steady"
+        if not steady:
+            width = max(space.width for space in machine.spaces.values())
+        row = machine.config.entry.row_cost(machine.config.spec(width), max(2, len(machine.labels.labels)))
+        return rows * row if steady else rows * (EXPERTS * row + change.recovery_flops(machine))
 
     def work(self, segments: Sequence[Segment]) -> float:
         """Work of applying some segments, in floating-point operations."""
-        total = 0.0
-        for segment in segments:
-            if isinstance(segment, Rows):
-                total += self.flops(len(segment.X))
-            elif isinstance(segment, Overlap):
-                total += len(segment.X) * self._mapping_flops()
-            elif isinstance(segment, Switch):
-                total += max((space.width for space in self.machine.spaces.values()), default=1) ** 3.0
-        return total
+        learned = sum(len(segment.X) for segment in segments if isinstance(segment, Rows))
+        mapped = learned + sum(len(segment.X) for segment in segments if isinstance(segment, Overlap))
+        steps = any(isinstance(segment, Switch) for segment in segments)
+        taught = change.mapping_flops(self.machine, mapped) if mapped or steps else 0.0
+        return self.flops(learned) + taught
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator[None]:

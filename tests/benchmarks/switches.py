@@ -105,7 +105,9 @@ class Life:
         losses = []
         space = self.machine.teaching
         assert space is not None
-        held = {name: X[:, j] for s in (self.space, self.space + 1) if s < len(self.stream.X) for j, name, X in self._of(s)}
+        held = {
+            name: X[:, j] for s in (self.space, self.space + 1) if s < len(self.stream.X) for j, name, X in self._of(s)
+        }
         for begin in range(start, stop, block):
             part = slice(begin, min(begin + block, stop))
             raw = np.ascontiguousarray(np.stack([held[name][part] for name in space.names], axis=1))
