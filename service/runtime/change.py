@@ -19,6 +19,8 @@ from core.problems import Invalid, Problem
 from service.errors import Clash
 
 ACTIONS = ("begin", "complete", "abort")
+ROW_FLOPS = 5e4
+"""What some ten microseconds of interpreted work per row of a mapping are worth in operations."""
 Mapping = Literal["linear", "kernel"]
 Admit = Callable[[Config, Schema, Schema, str], None]
 """Asked whether a model's state would fit with a new space (configuration, old, new, mapping); raises Invalid."""
@@ -127,8 +129,8 @@ def mapping_flops(machine: Machine, rows: int) -> float:
     sources, width = mapping.sources, mapping.sources + mapping.targets
     if mapping.kind == "kernel":
         stored = min(STORED_MAX, mapping.count + rows)
-        return (8.0 * rows + stored) * stored * (stored + width)
-    return (4.0 * rows + sources) * sources * width
+        return rows * ROW_FLOPS + (8.0 * rows + stored) * stored * (stored + width)
+    return rows * ROW_FLOPS + (4.0 * rows + sources) * sources * width
 
 
 def recovery_flops(machine: Machine) -> float:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import secrets
 from collections import OrderedDict
+from collections.abc import Callable
 
 from core.config import Config
 from core.features import Schema, Space
@@ -127,6 +128,19 @@ class Hub:
                 f"make {schema.width} input columns; the state of {config.algorithm} would take {need / 2**20:.0f} MiB",
                 f"<= {self._model_bytes_max / 2**20:.0f} MiB of state",
             )
+
+    def admission(self) -> Callable[[Config, Space], None]:
+        """``admit`` for the spaces of one state, one after the other: a second one is that of a change of features."""
+        before: list[Schema] = []
+
+        def admit(config: Config, space: Space) -> None:
+            self.admit(config, space)
+            if isinstance(space, Schema):
+                for old in before:
+                    self.admit_switch(config, old, space, "linear")
+                before.append(space)
+
+        return admit
 
     def admit_switch(self, config: Config, old: Schema, following: Schema, mapping: str) -> None:
         """Refuse a change of features during which the state would not fit: the old model, two new ones, the mapping.

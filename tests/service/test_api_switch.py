@@ -204,6 +204,19 @@ async def test_a_new_space_that_does_not_fit(start):
     assert "overlap" == (await switch(small, path, {**wide, "features": wide["features"][:50]}))["phase"]
 
 
+async def test_an_imported_state_that_does_not_fit(start, api):
+    """What is in the middle of a change counts both models and the mapping, though each alone would fit."""
+    small, config = await start(model_limit_mb=1), {"algorithm": "rls", "task": "regression"}
+    path = await api.new(config, features=[f"x{n}" for n in range(120)])
+    states = [await api.state(path)]
+    await switch(api, path, {"action": "begin", "features": [f"y{n}" for n in range(120)]})
+    states.append(await api.state(path))
+    await api.ask("DELETE", path)
+    head = {"Content-Type": "application/octet-stream"}
+    assert 201 == (await small.ask("PUT", f"{path}/state", content=states[0], headers=head)).status_code
+    problem(await small.ask("PUT", f"{path}/state", content=states[1], headers=head), 422, "features")
+
+
 async def test_complete_with_too_few_overlap_rows(api):
     """It is done, with a warning: the new model is relied on."""
     path = await steady(api)
@@ -382,8 +395,31 @@ async def test_overlap_rows_that_are_none(api, body, field):
     await api.refuses(f"{path}/features/overlap", 422, field, json=body)
 
 
+async def test_overlap_rows_beyond_the_bounds(start):
+    """More rows, or more with ids, than a batch may hold: 413."""
+    small = await start(batch_rows_max=5, batch_ids_max=2)
+    path = await overlapping(small)
+    await small.refuses(f"{path}/features/overlap", 413, "data", json=table(range(6)))
+    named = {**table(range(3)), "ids": ["x", "y", "z"]}
+    await small.refuses(f"{path}/features/overlap", 413, "data", json=named)
+    assert 13 == (await small.post(f"{path}/features/overlap", table(range(5))))["overlap_rows"]
+
+
+async def test_weights_of_experts_that_are_not_linear(api):
+    """Behind a kernel mapping the old model is not linear in the new features: 409, and 422 for an explanation."""
+    path = await steady(api)
+    await switch(api, path, {**BEGIN, "mapping": "kernel"})
+    await feed(api, path, range(20), UNION)
+    await switch(api, path, "complete")
+    found = problem(await api.ask("GET", f"{path}/weights"), 409)
+    assert "experts" in found["detail"]
+    body = {"features": row(1, NEW), "explain": True}
+    found = await api.refuses(f"{path}/predict", 422, "explain", json=body)
+    assert "experts" in found["detail"]
+
+
 async def test_weights_and_explanations_in_each_phase(api):
-    """In an overlap those of the old space; after it those of the new one, or a reason why there are none."""
+    """In an overlap those of the old space; after it those of the new one."""
     path = await steady(api)
     body = {"features": row(1, OLD), "explain": True}
     for begin in (False, True):
@@ -394,11 +430,7 @@ async def test_weights_and_explanations_in_each_phase(api):
     await feed(api, path, range(20), UNION)
     await switch(api, path, "complete")
     await feed(api, path, range(5), NEW)
-    found = await api.ask("GET", f"{path}/weights")
-    told = await api.ask("POST", f"{path}/predict", json={"features": row(1, NEW), "explain": True})
-    if found.status_code == 200:
-        assert {"b", "c", "d"} == set(found.json()["weights"]["UP"])
-        assert {"b", "c", "d"} == set(told.json()["explanation"]["contributions"])
-    else:
-        assert "experts" in problem(found, 409)["detail"]
-        assert "experts" in problem(told, 422, "explain")["detail"]
+    found = await api.get(f"{path}/weights")
+    told = await api.post(f"{path}/predict", {"features": row(1, NEW), "explain": True})
+    assert {"b", "c", "d"} == set(found["weights"]["UP"])
+    assert {"b", "c", "d"} == set(told["explanation"]["contributions"])
