@@ -24,7 +24,7 @@ IMPORT_CORE := "import core, importlib, pkgutil; \
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run setup test test-setup lint pytest bench-accuracy bench-sparse bench-service bench-models bench-speed bench-stability lock format clean
+.PHONY: help run setup test test-setup lint pytest bench-accuracy bench-sparse bench-service bench-switch bench-models bench-speed bench-stability lock format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
@@ -61,6 +61,9 @@ bench-speed: test-setup ## rows per second of the learners beside other librarie
 
 bench-stability: test-setup ## ten million rows that would wind up a plain recursion
 	$(PY) -m tests.benchmarks.stability
+
+bench-switch: test-setup ## a change of features through the HTTP API, beside a model from scratch
+	$(PY) -m tests.benchmarks.switch_http
 
 bench-models: test-setup ## ten thousand models: creating, memory, loading
 	$(PY) -m tests.benchmarks.models

@@ -23,8 +23,8 @@ Deviations from the paper
 - Probabilities are mixed, not margins: Theorem 2 (a constant regret) is false for averaged margins of logistic loss
   with eta = 1, where the regret grows linearly, and true for mixed probabilities.
 - The share 1/t in both forms instead of none and 1/(T - 1).
-- Squared losses are measured in the mixture's own mean squared error; the theory's eta = 1/(2 (b - a)^2), for labels
-  within [a, b], is some ten times slower to tell experts apart.
+- Squared losses are measured in the mixture's own mean squared error. The theory's eta = 1/(2 (b - a)^2), for labels
+  within [a, b], is slower to tell experts apart: up to 40 % more squared error on a linear stream, 2 % less on SRU.
 """
 
 import math

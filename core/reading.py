@@ -1,5 +1,6 @@
 """What can be read of a model and changes nothing: predictions, weights, where it stands in a change of features."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from numpy.typing import NDArray
@@ -9,6 +10,7 @@ from core.entry import Told
 from core.features import Feature, Schema, Space
 from core.labels import LabelSet
 from core.model import Floats, Header, Prediction, Weights
+from core.recovery import Kind
 from core.switch import Phase, Switching
 
 
@@ -78,6 +80,10 @@ class Readable:
             Invalid: naming the field.
         """
         return self.switching.parse_next(raw, field)
+
+    def bytes_to_begin(self, features: Sequence[Feature], mapping: Kind | None) -> int:
+        """Bytes of memory that a change to these features will take at most beside what is held now."""
+        return self.switching.bytes_to_begin(features, mapping)
 
     def predict(self, raw: Floats) -> Prediction:
         """Predict raw rows (n, F) of the current space; changes nothing.

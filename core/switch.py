@@ -28,6 +28,7 @@ from core.ensemble import ROWS_ENOUGH, Ensemble
 from core.entry import Overlap, Switch
 from core.expert import Expert
 from core.features import Space
+from core.kernel_mapping import STORED_MAX
 from core.model import Floats, Header, Ints, Prediction
 from core.overlap import OverlapPeriod
 from core.pipeline import Pipeline
@@ -194,6 +195,13 @@ class Switching:
         assert self.now is not None
         assert isinstance(self.now.schema, Schema)
         return parse_next(raw, self.now.schema, field)
+
+    def bytes_to_begin(self, features: Sequence[Feature], mapping: Kind | None) -> int:
+        """Bytes of memory that a change to these features will take at most beside what is held now."""
+        assert self.now is not None
+        d2, d1 = sum(feature.width for feature in features), self.now.schema.width
+        kept = 8 * (d2 + d1) * (d2 if self._kind(mapping) == "linear" else 2 * STORED_MAX)
+        return 2 * self.config.state_bytes(d2) + kept + 8 * d2 * d1
 
     def step(self, segment: Switch, rows: int, classes: int) -> str | None:
         """Make a step that ``refusal`` has let pass; a warning, or None.

@@ -75,8 +75,41 @@ def attach(app: FastAPI, engine: Engine, keys: Keys) -> None:
     app.state.context = Context(engine, keys, Telemetry(engine))
 
 
-def build(settings: Settings, failpoint: Callable[[str], None] = lambda _: None) -> FastAPI:
+class Grace:
+    """What is left of the time a stop may take; requests, snapshots and the rest share it.
+
+    Args:
+        seconds: the whole of it.
+        clock: in seconds.
+    """
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = monotonic) -> None:
+        self._seconds, self._clock = seconds, clock
+        self._begun: float | None = None
+
+    def begin(self) -> None:
+        """The stop has been asked for; asked again, it is not begun anew."""
+        if self._begun is None:
+            self._begun = self._clock()
+
+    @property
+    def left_s(self) -> float:
+        """Seconds left."""
+        return self._seconds if self._begun is None else max(0.0, self._begun + self._seconds - self._clock())
+
+    @property
+    def for_requests_s(self) -> float:
+        """The share of requests under way; they are answered in milliseconds, unless the store is away."""
+        return self._seconds / 2
+
+
+def build(settings: Settings, failpoint: Callable[[str], None] = lambda _: None, grace: Grace | None = None) -> FastAPI:
     """The service as the settings describe it.
+
+    Args:
+        settings: the settings.
+        failpoint: called at named points; fault tests crash there.
+        grace: of the stop, begun by whoever is asked to stop.
 
     Raises:
         ValueError: settings that cannot be used (found before anything starts).
@@ -110,7 +143,7 @@ def build(settings: Settings, failpoint: Callable[[str], None] = lambda _: None)
         finally:
             if keeper is not None:
                 keeper.cancel()
-            await engine.stop()
+            await engine.stop(None if grace is None else grace.left_s)
             if private is not None:
                 await asyncio.to_thread(private.stop)
 

@@ -11,6 +11,7 @@ import textwrap
 import threading
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
+from types import FrameType
 
 from pydantic import SecretStr, ValidationError
 
@@ -75,6 +76,7 @@ def _serve_options(parser: argparse.ArgumentParser) -> None:
     parser.description = "Run the service until it is told to stop. ONEPASS_* variables apply: see onepass settings."
     parser.add_argument("--host", help="address to listen on; default: ONEPASS_HOST")
     parser.add_argument("--port", type=int, help="port to listen on, 0 takes a free one; default: ONEPASS_PORT")
+    parser.add_argument("--workers", type=int, metavar="N", help="processes that serve; default: ONEPASS_WORKERS")
     parser.add_argument("--fd", type=int, metavar="N", help="listen on this inherited socket instead")
     parser.add_argument(
         "--until-eof", action="store_true", help="stop when standard input ends, with the program at its other end"
@@ -96,23 +98,53 @@ class _NoTraceback(logging.Filter):
 
 
 def _serve(settings: Settings, options: argparse.Namespace) -> int:
-    import uvicorn  # noqa: PLC0415  the other commands start without it
-
-    from service.app import build, crasher  # noqa: PLC0415  likewise
-
     logging.basicConfig(
         level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
     )
     logging.getLogger("uvicorn.error").addFilter(_NoTraceback())
     for name in _unknown_settings(os.environ):
         logging.getLogger(__name__).warning("%s is not a setting; see onepass settings", name)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn raises it again after it has stopped in good order
+    workers = settings.workers if options.workers is None else options.workers
+    if options.until_eof:
+        threading.Thread(target=_stop_at_eof, daemon=True).start()
+    if workers > 1 and options.fd is None:
+        return _serve_with_workers(settings, options, workers)
+    return _serve_alone(settings, options)
+
+
+def _serve_with_workers(settings: Settings, options: argparse.Namespace, count: int) -> int:
+    from service import workers  # noqa: PLC0415  the other commands start without it
+    from service.embedded import CannotStart, EmbeddedStore  # noqa: PLC0415  likewise
+
+    private = None if settings.redis_url else lambda: EmbeddedStore(settings.data_dir, settings.durability)
+    port = settings.port if options.port is None else options.port
+    try:
+        return workers.serve(count, options.host or settings.host, port, private, settings.grace_s)
+    except (CannotStart, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+def _serve_alone(settings: Settings, options: argparse.Namespace) -> int:
+    import uvicorn  # noqa: PLC0415  the other commands start without it
+
+    from service.app import Grace, build, crasher  # noqa: PLC0415  likewise
+
+    grace = Grace(settings.grace_s)
+
+    class Server(uvicorn.Server):
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            grace.begin()
+            super().handle_exit(sig, frame)
+
     try:
         sockets = None if options.fd is None else [socket.socket(fileno=options.fd)]
-        app = build(settings, crasher(os.environ.get("ONEPASS_FAILPOINT", "")))
+        app = build(settings, crasher(os.environ.get("ONEPASS_FAILPOINT", "")), grace)
     except (ValueError, OSError) as error:
         print(error if isinstance(error, ValueError) else f"--fd {options.fd}: {error.strerror}", file=sys.stderr)
         return 2
-    server = uvicorn.Server(
+    server = Server(
         uvicorn.Config(
             app,
             host=options.host or settings.host,
@@ -120,13 +152,10 @@ def _serve(settings: Settings, options: argparse.Namespace) -> int:
             log_config=None,
             access_log=False,
             server_header=False,
-            timeout_graceful_shutdown=max(1, int(settings.grace_s)),
+            timeout_graceful_shutdown=grace.for_requests_s,  # type: ignore[arg-type]  # handed to asyncio, which takes parts of seconds
             backlog=2048,
         )
     )
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn raises it again after it has stopped in good order
-    if options.until_eof:
-        threading.Thread(target=_stop_at_eof, daemon=True).start()
     try:
         server.run(sockets)
     except KeyboardInterrupt:  # uvicorn raises it after it has stopped in good order

@@ -18,6 +18,7 @@
         ├── QueueFull        the model's queue is at its bound
         ├── IdsFull          the model remembers as many ids as it may
         ├── PendingFull      the model has as many tracked predictions waiting as it may
+        ├── Recreated        the model was deleted and its name given to another one meanwhile
         ├── Busy             one at a time of what it asks for, and others wait
         └── StoreDown        the store did not answer, or answered that it cannot
 
@@ -129,6 +130,10 @@ class IdsFull(Unavailable):
 
 class PendingFull(Unavailable):
     """The model has as many tracked predictions waiting as it may."""
+
+
+class Recreated(Unavailable):
+    """The model was deleted and its name given to another one; sent again, a request is checked against that."""
 
 
 class Busy(Unavailable):

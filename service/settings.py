@@ -21,6 +21,9 @@ class Settings(BaseSettings):
     data_dir: Path = Field(Path("onepass-data"), description="Directory of the private store; one service at a time.")
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    workers: int = Field(
+        1, ge=1, le=64, description="Processes that serve; they share address and store, and each has the limits below."
+    )
     api_keys: SecretStr = Field(
         SecretStr(""),
         description="Comma-separated NAME:SECRET:SCOPES[:MODELS]; scopes read, learn, admin joined by +; models are "

@@ -20,6 +20,7 @@ from service.api.context import Context, freshness, known_queries
 from service.api.schemas import FeatureSpaces, OverlapBody, SwitchBody, SwitchedSpaces, Taught
 from service.errors import Clash
 from service.runtime import change
+from service.runtime.engine import Freshness
 from service.runtime.intake import Intake, digest_of_bytes, matrix, same_count
 from service.runtime.replica import Replica, Reply
 
@@ -61,8 +62,7 @@ async def switch(ctx: Context, request: Request) -> Response:
     ask = bodies.decode(body, _switch)
     bodies.refuse_repeated(body, -1)
     ids, digests = _switch_id(ask, request.headers.get("idempotency-key"), body)
-    replica = await engine.replica(request.path_params["name"])
-    await engine.pump.sync(replica)  # which phase it is, the log says
+    replica = await engine.replica(request.path_params["name"], Freshness(strong=True))  # the log says which phase it is
     try:
         segment = change.step(replica.machine, engine.hub.admit_switch, ask.action, ask.features, ask.mapping)
     except (Invalid, Conflict, Clash) as error:

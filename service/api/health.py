@@ -18,7 +18,8 @@ async def ready(ctx: Context, request: Request) -> Response:
     """Whether the service takes traffic."""
     engine = ctx.engine
     fine, checks = engine.ready()
-    body = Ready(fine, "up" if checks["store"] else "down", engine.durability, engine.lag, checks)
+    lags = engine.lags
+    body = Ready(fine, "up" if checks["store"] else "down", engine.durability, lags[0][0] if lags else 0, checks)
     return Response(msgspec.json.encode(body), 200 if fine else 503, media_type=bodies.JSON)
 
 

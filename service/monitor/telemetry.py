@@ -12,6 +12,8 @@ from service.runtime.change import ACTIONS
 from service.runtime.engine import Engine
 
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+LAGS_SHOWN = 20
+"""Models that have a lag of their own among the metrics: their number must not grow with that of the models."""
 HELP = {
     "ticks": "Pipelines sent to the store",
     "entries": "Log entries this process made",
@@ -25,6 +27,7 @@ HELP = {
     "snapshots": "Snapshots written",
     "corrupt_snapshots": "Snapshots found corrupt and passed over",
     "lost_tails": "Times a replica found the tail of its log gone or rewritten",
+    "lost_entries": "Entries applied here that were lost so, at least",
     "models_down": "Models taken out of service",
     "switches": "Steps in changes of features that this process committed, by action",
 }
@@ -83,13 +86,20 @@ class _Runtime(Collector):
         for action in ACTIONS:
             switches.add_metric((action,), engine.stats.switches[action])
         yield switches
-        loaded = engine.hub.loaded
+        loaded, lags = engine.hub.loaded, engine.lags
         gauges = {
             "models_loaded": ("Models in memory", len(loaded)),
             "models_bytes": ("Memory of the models, estimated", engine.hub.ledger.used),
             "queued": ("Requests waiting to be committed", sum(len(replica.queue) for replica in loaded)),
             "store_up": ("Whether the store answers", int(engine.store_ok is True and not engine.pump.store_down)),
+            "models_lagging": ("Models that are known to be behind their logs", len(lags)),
+            "lag_entries": ("Entries that the one furthest behind has not applied yet", lags[0][0] if lags else 0),
+            "hints": ("Whether hints of appends are heard", int(engine.hints.hearing)),
             "ready": ("Whether the service takes traffic", int(engine.ready()[0])),
         }
         for name, (text, value) in gauges.items():
             yield GaugeMetricFamily(f"onepass_{name}", text, value)
+        by_model = GaugeMetricFamily("onepass_model_lag_entries", "Of each of those furthest behind", labels=["model"])
+        for entries, model in lags[:LAGS_SHOWN]:
+            by_model.add_metric([model], entries)
+        yield by_model

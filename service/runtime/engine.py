@@ -2,17 +2,20 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from service.errors import Clash, NotReached, OnepassError, StoreDown
+from service.errors import Clash, NotReached, Recreated, StoreDown
+from service.runtime.follower import Follower
 from service.runtime.hub import Hub
 from service.runtime.pump import Limits, Pump
 from service.runtime.recovery import Recovery, Store
 from service.runtime.replica import Replica
-from service.runtime.settle import Settler
+from service.runtime.settle import LostTail, Settler
 from service.runtime.snapshots import Snapshotter
 from service.runtime.stats import Stats
+from service.store.hints import Hints
 from service.store.pending import Pending
 
 logger = logging.getLogger(__name__)
@@ -21,6 +24,10 @@ READ_BYTES_MAX = 16 * 2**20
 """Most bytes of log read in one round trip (one entry at least, however large)."""
 RESTART_S = 0.1
 """Pause before a task that died is started again."""
+LAG_S_MAX = 10.0
+"""A model whose replica has not read for so long what it knows to be on the log is late."""
+LOST_SHOWN_S = 3600.0
+"""How long readiness shows that a log has lost its tail."""
 WATCH_S = 0.5
 """How often the store is asked whether it is well."""
 
@@ -104,6 +111,8 @@ class Engine:
             keep=bounds.snapshots_kept,
             least_bytes=bounds.snapshot_min_bytes,
         )
+        self.hints = Hints(store.connection)
+        self.follower = Follower(self.hub, self.pump, self.hints, store.log)
         self.durability = "unknown"
         self.eviction_ok: bool | None = None
         self.store_ok: bool | None = None
@@ -118,13 +127,23 @@ class Engine:
             await self._look()
         except StoreDown as error:
             self._missed(error)
-        for name, run in (("pump", self.pump.run), ("snapshots", self.snapshotter.run), ("store watch", self._watch)):
+        runs = {
+            "pump": self.pump.run,
+            "follower": self.follower.run,
+            "snapshots": self.snapshotter.run,
+            "store watch": self._watch,
+        }
+        for name, run in runs.items():
             self._tasks[name] = asyncio.get_running_loop().create_task(self._supervise(name, run), name=name)
 
-    async def stop(self) -> None:
-        """Answer what is queued, write snapshots, end the tasks; bounded by the grace period."""
+    async def stop(self, grace_s: float | None = None) -> None:
+        """Answer what is queued, write snapshots, end the tasks.
+
+        Args:
+            grace_s: bound of it; the setting where nothing has used any of that yet.
+        """
         try:
-            async with asyncio.timeout(self.bounds.grace_s):
+            async with asyncio.timeout(self.bounds.grace_s if grace_s is None else grace_s):
                 if not self.pump.store_down:
                     await self.pump.drain()
                     await self.snapshotter.flush()
@@ -173,18 +192,36 @@ class Engine:
         self.durability, self.eviction_ok, self.store_ok = durability, eviction_ok, True
 
     @property
-    def lag(self) -> int:
-        """Entries that replicas of this process know to be on a log and have not applied yet."""
-        return sum(1 for replica in self.hub.loaded if replica.unsettled is not None)
+    def lags(self) -> list[tuple[int, str]]:
+        """How many entries each loaded model that is behind has still to apply, and its name; most first."""
+        found = [(replica.lag, replica.name) for replica in self.hub.loaded if replica.lag and replica.down is None]
+        return sorted(found, reverse=True)
+
+    @property
+    def lost_tails(self) -> list[LostTail]:
+        """The last times that a log was found to have lost its tail."""
+        return [*self.settler.lost_tails]
+
+    def _keeping_up(self) -> bool:
+        """Whether half of the loaded models or more have what their logs had a while ago.
+
+        One model that lags is that model's trouble, and its readers can say ``min_version``; many are this process's.
+        """
+        loaded = [replica for replica in self.hub.loaded if replica.down is None]
+        late = asyncio.get_running_loop().time() - LAG_S_MAX
+        return 2 * sum(0 < replica.since < late for replica in loaded) <= len(loaded)
 
     def ready(self) -> tuple[bool, dict[str, bool | None]]:
         """Whether the service takes traffic, and the checks behind it (None: cannot be known)."""
         checks: dict[str, bool | None] = {
             "store": self.store_ok is True and not self.pump.store_down,
             "tasks": bool(self._tasks) and not self._dead and not any(task.done() for task in self._tasks.values()),
+            "lag": self._keeping_up(),
+            "hints": self.hints.hearing,
             "eviction": self.eviction_ok,
+            "log": not any(lost.time_s > time.time() - LOST_SHOWN_S for lost in self.settler.lost_tails),
         }
-        return all(checks[name] for name in ("store", "tasks")), checks
+        return all(checks[name] for name in ("store", "tasks", "lag")), checks
 
     # ---------------------------------------------------------------- reads
 
@@ -199,10 +236,10 @@ class Engine:
         replica = await self.hub.get(name)
         if fresh is None:
             return replica
+        if fresh.strong:
+            replica = await self._at_head(replica)
         if fresh.incarnation is not None and fresh.incarnation != replica.incarnation:
             raise Clash(f"model {name} was created again: its incarnation is {replica.incarnation}")
-        if fresh.strong:
-            await self.pump.sync(replica)
         if fresh.min_version > replica.version:
             await self._reach(replica, fresh.min_version)
         return replica
@@ -215,18 +252,22 @@ class Engine:
         before = replica.version
         try:
             await self.pump.sync(replica)
-        except OnepassError:
+        except StoreDown:
             return False
         return replica.version != before
 
-    async def _reach(self, replica: Replica, version: int) -> None:
-        deadline = asyncio.get_running_loop().time() + self.bounds.wait_timeout_s
-        pause = 0.005
-        while True:
+    async def _at_head(self, replica: Replica) -> Replica:
+        try:
             await self.pump.sync(replica)
-            if replica.version >= version:
-                return
-            if asyncio.get_running_loop().time() + pause > deadline:
-                raise NotReached(f"model {replica.name} is at version {replica.version}", replica.version)
-            await asyncio.sleep(pause)
-            pause = min(0.25, 2 * pause)
+        except Recreated:
+            replica = await self.hub.get(replica.name)  # loaded anew, it is at the head
+        return replica
+
+    async def _reach(self, replica: Replica, version: int) -> None:
+        """Read what is on the log now, then wait for the follower; each of them is bounded."""
+        await self.pump.sync(replica)
+        try:
+            async with asyncio.timeout(self.bounds.wait_timeout_s):
+                await replica.reach(version)
+        except TimeoutError:
+            raise NotReached(f"model {replica.name} is at version {replica.version}", replica.version) from None

@@ -42,11 +42,26 @@ class Hub:
         self.ledger = Ledger()
         self._down: dict[str, tuple[ModelDown, float]] = {}
         self._loading: dict[str, asyncio.Task[Replica]] = {}
+        self._came: Callable[[str], None] = lambda _: None
+        self._left: Callable[[str], None] = lambda _: None
+
+    def watch(self, came: Callable[[str], None], left: Callable[[str], None]) -> None:
+        """Have two functions called with the name of each model that is loaded, and of each that leaves."""
+        self._came, self._left = came, left
 
     @property
     def loaded(self) -> list[Replica]:
         """The models in memory, least recently used first."""
         return [*self._loaded.values()]
+
+    @property
+    def names_loaded(self) -> list[str]:
+        """Their names, in an order that use does not change."""
+        return sorted(self._loaded)
+
+    def held(self, name: str) -> Replica | None:
+        """A model, if it is in memory; does not count as use."""
+        return self._loaded.get(name)
 
     async def get(self, name: str) -> Replica:
         """A model, loaded if need be.
@@ -82,6 +97,7 @@ class Hub:
         self._loaded.move_to_end(name)
         if held is replica and replica.ledger is None:
             replica.ledger = self.ledger
+            self._came(name)
             self.ledger.used += replica.nbytes
             self.shrink()
         return held
@@ -178,7 +194,7 @@ class Hub:
 
     def forget(self, replica: Replica) -> None:
         """Drop a replica from memory."""
-        replica.gone = True
+        replica.end(no_model(replica.name))
         if self._loaded.get(replica.name) is replica:
             self._drop(replica.name)
 
@@ -186,6 +202,7 @@ class Hub:
         replica = self._loaded.pop(name, None)
         if replica is not None:
             replica.ledger = None
+            self._left(name)
             self.ledger.used -= replica.nbytes
 
     def shrink(self) -> None:

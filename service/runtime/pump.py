@@ -17,9 +17,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from core.entry import Overlap, Rows, Segment
-from service.errors import NotFound, OnepassError, QueueFull, StoreDown
+from service.errors import OnepassError, QueueFull, StoreDown
 from service.runtime.replica import THREAD_FLOPS, Job, Replica, Reply, Work
-from service.runtime.settle import DOWN, Settler, fail, reject, resolve
+from service.runtime.settle import DOWN, Settler, fail, gone, reject, resolve
 from service.runtime.stats import Stats
 from service.store import codec
 from service.store.log import Append, Appended, Log, SegmentIn
@@ -63,6 +63,7 @@ class Pump:
     Attributes:
         store_down: whether the store is known not to answer; requests are refused at once then.
         touched: models whose log has grown since the snapshotter last looked.
+        writer: what the uids of this process begin with.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Pump:
     ) -> None:
         self._log, self._stats, self._limits = log, stats, limits
         self._ping, self.settler, self._forget, self._failpoint = ping, settler, forget, failpoint
-        self._writer = secrets.token_hex(8)
+        self.writer = secrets.token_hex(8)
         self._sequence = itertools.count(1)
         self._ready: dict[Replica, None] = {}
         self._unrecorded: dict[Replica, None] = {}
@@ -259,9 +260,9 @@ class Pump:
             incarnation=replica.incarnation,
             version=replica.version,
             uid=replica.uid,
-            writer=self._writer,
+            writer=self.writer,
             sequence=number,
-            new_uid=f"{self._writer}.{number}",
+            new_uid=f"{self.writer}.{number}",
             segments=tuple(job.sent for job in jobs),
             id_ttl_ms=self._limits.id_ttl_ms,
             id_cap=self._limits.ids_max,
@@ -317,7 +318,7 @@ class Pump:
                 self._note(replica)
         elif appended.code == "gone":
             self._forget(replica)
-            error = NotFound(f"model {replica.name} was deleted")
+            error = gone(replica.name, appended.head)
             fail(work, error)
             self._fail(replica, error)
         elif appended.code == "foreign":

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from core.config import Config
 from core.machine import Machine
-from service.errors import ModelDown, NotFound, OnepassError, StoreDown, no_model
+from service.errors import ModelDown, OnepassError, Recreated, StoreDown, no_model
 from service.runtime.replica import Replica
 from service.runtime.stats import Stats
 from service.store import codec
@@ -78,16 +78,18 @@ class Recovery:
         """Bring a replica back to snapshot plus log, in place.
 
         Raises:
-            NotFound: the model is gone.
+            NotFound, Recreated: the model is gone.
             ModelDown, StoreDown: as for ``load``.
         """
         loaded = await self.load(replica.name)
         if loaded.incarnation != replica.incarnation:
-            raise NotFound(f"model {replica.name} was deleted and created again")
+            raise Recreated(f"model {replica.name} was created again: send the request again")
         replica.machine, replica.version, replica.uid = loaded.machine, loaded.version, loaded.uid
         replica.time_ms, replica.answers, replica.fresh = loaded.time_ms, loaded.answers, []
         replica.log_bytes, replica.snapshot_bytes = loaded.log_bytes, loaded.snapshot_bytes
         replica.snapshot_version = loaded.snapshot_version
+        replica.path = loaded.path
+        replica.at_head()
         replica.measure()
 
     async def _recovered(self, meta: ModelMeta) -> Replica:

@@ -10,7 +10,7 @@ from typing import Any
 
 from core.entry import Entry, Learned, Outcome, Overlap, Refused, Rows, Segment, Switch, Switched
 from core.machine import Machine
-from service.errors import ModelDown
+from service.errors import ModelDown, OnepassError
 from service.runtime import change
 from service.runtime.stats import Stats
 from service.store import codec
@@ -23,6 +23,8 @@ THREAD_FLOPS = 2e7
 """Work above this many floating-point operations (some milliseconds) leaves the event loop."""
 EXPERTS = 3
 """Models that learn side by side after a change of features."""
+PATH_MAX = 256
+"""Applied entries whose uids are kept; a log that parts from ours further back is told by its version alone."""
 OBJECT_BYTES = 9_000
 """Python objects around a model's arrays, measured with tests.benchmarks.models."""
 
@@ -109,7 +111,11 @@ class Replica:
         unsettled: an append whose fate is not known yet.
         flying: an append is on its way to the store and back.
         busy: an apply or a reload is under way in a thread or a task.
-        down: why the model is out of service, or None.
+        down: why the model is out of service, or None; gone: it was deleted.
+        head: the highest version the log is known to have reached; since: when it passed ours, by the loop's clock.
+        suspect: the log may have lost its tail, whatever its version.
+        awaited: readers who wait for a version, by version.
+        path: the last entries applied, as (version, uid): where a rewritten log parts from ours.
         answers: id -> (version, answer) of applied entries, until the store has them.
         fresh: ids of own entries whose answers go with the next tick.
         log_bytes: bytes of entries since the last snapshot; snapshot_bytes, snapshot_version: the last snapshot.
@@ -132,6 +138,11 @@ class Replica:
     busy: bool = False
     down: ModelDown | None = None
     gone: bool = False
+    head: int = 0
+    since: float = 0.0
+    suspect: bool = False
+    awaited: "dict[asyncio.Future[None], int]" = field(default_factory=dict)
+    path: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=PATH_MAX))
     answers: dict[str, tuple[int, bytes]] = field(default_factory=dict)
     fresh: list[str] = field(default_factory=list)
     log_bytes: int = 0
@@ -145,7 +156,7 @@ class Replica:
     @property
     def idle(self) -> bool:
         """Whether the replica may leave memory."""
-        waiting = self.queue or self.syncs or self.fresh
+        waiting = self.queue or self.syncs or self.fresh or self.awaited
         at_work = self.flying or self.busy or self.lock.locked() or self.saving.locked()
         return not (waiting or at_work or self.unsettled)
 
@@ -205,6 +216,7 @@ class Replica:
 
     def _moved(self, entry: Entry, uid: str, size: int, outcomes: Sequence[Outcome]) -> None:
         before = self.machine.rows
+        self.path.append((self.version, self.uid))
         self.version, self.uid, self.time_ms = entry.version, uid, entry.time_ms
         self.log_bytes += size
         for segment, outcome in zip(entry.segments, outcomes, strict=True):
@@ -218,6 +230,10 @@ class Replica:
                 self.stats.refused += 1
         if entry.version & 31 == 1 or before == 0:
             self.measure()
+        if self.awaited:
+            self._arrived()
+        if self.since and not self.behind:
+            self.since = 0.0
 
     def measure(self) -> None:
         """Take stock of the memory the model holds."""
@@ -231,7 +247,60 @@ class Replica:
             self.stats.models_down += 1
             logger.error("model %s is out of service: %s", self.name, why)
         self.down = ModelDown(f"model {self.name} is out of service: {why}")
+        self._refuse(self.down)
         return self.down
+
+    # ---------------------------------------------------------------- following
+
+    @property
+    def behind(self) -> bool:
+        """Whether the log is known, or suspected, to be other than what was applied."""
+        return self.head > self.version or self.suspect
+
+    @property
+    def lag(self) -> int:
+        """Entries known to be on the log and not applied yet."""
+        return max(0, self.head - self.version)
+
+    def hinted(self, version: int) -> None:
+        """Note how far the log has come."""
+        self.head = max(self.head, version)
+        if not self.since:
+            self.since = asyncio.get_running_loop().time()
+
+    def at_head(self) -> None:
+        """Note that everything on the log has been applied."""
+        self.head, self.since, self.suspect = self.version, 0.0, False
+
+    async def reach(self, version: int) -> None:
+        """Wait until a version is applied; the caller sets the bound.
+
+        Raises:
+            NotFound, ModelDown: it never will be.
+        """
+        if self.version >= version:
+            return
+        arrived: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.awaited[arrived] = version
+        try:
+            await arrived
+        finally:
+            self.awaited.pop(arrived, None)
+
+    def end(self, error: OnepassError) -> None:
+        """The model is gone: whoever waits for a version of it is told so."""
+        self.gone = True
+        self._refuse(error)
+
+    def _arrived(self) -> None:
+        for future, version in [*self.awaited.items()]:
+            if version <= self.version and not future.done():
+                future.set_result(None)
+
+    def _refuse(self, error: OnepassError) -> None:
+        for future in self.awaited:
+            if not future.done():
+                future.set_exception(error)
 
     def answer(self, identity: str, recorded: bytes | None) -> Answer | None:
         """The first answer given to an id: as the store remembers it, or from memory."""

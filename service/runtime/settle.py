@@ -6,13 +6,15 @@ not known, the answer says so (503) and the client's id makes its retry safe.
 
 import asyncio
 import logging
+import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from core.entry import Entry, Outcome, Overlap, Rows, Segment, Switch, Switched
-from service.errors import IdsFull, ModelDown, NotFound, OnepassError, StoreDown
+from service.errors import IdsFull, ModelDown, OnepassError, Recreated, StoreDown, no_model
 from service.runtime import change, replies
-from service.runtime.replica import Job, Replica, Reply, Work
+from service.runtime.replica import PATH_MAX, Job, Replica, Reply, Work
 from service.runtime.stats import Stats
 from service.store import codec
 from service.store.codec import Answer
@@ -22,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 ATTEMPTS_MAX = 5
 """How often a request is put back because its replica had to reload."""
+NOTICES_MAX = 100
+"""Lost tails that are remembered, the last ones."""
 ENTRIES_MAX = 1000
 """Most entries read on in one round trip."""
 DOWN = "the store does not answer; nothing is known to be learned: send the request again with the same id"
@@ -38,6 +42,9 @@ class Settler:
         reload: brings a replica back to snapshot plus log, in place.
         forget: drops a replica whose model is gone.
         failpoint: called with the name of a point that fault tests crash at.
+
+    Attributes:
+        lost_tails: the last ones that were found out.
     """
 
     def __init__(
@@ -52,6 +59,7 @@ class Settler:
         failpoint: Callable[[str], None],
     ) -> None:
         self._log, self._stats, self._read_bytes_max = log, stats, read_bytes_max
+        self.lost_tails: deque[LostTail] = deque(maxlen=NOTICES_MAX)
         self._load, self._reload, self._forget, self._failpoint = load, reload, forget, failpoint
 
     async def finish(self, work: Work, appended: Appended) -> None:
@@ -99,11 +107,11 @@ class Settler:
                 more = await self._more(replica)
             if more.code == "gone":
                 self._forget(replica)
-                raise NotFound(f"model {replica.name} was deleted")
+                raise gone(replica.name, more.head)
             if more.code != "ok":
-                self._lost_tail(replica, more.code, more.head)
-                await self._reload(replica)
+                await self._back(replica, more.code, more.head)
                 _sift(replica)
+            replica.suspect = False
         except OnepassError as error:
             resolve(syncs, error)
         except Exception as error:
@@ -189,9 +197,8 @@ class Settler:
     async def start_over(self, work: Work, appended: Appended) -> None:
         """The replica does not join its log: back to snapshot plus log, then try again."""
         replica = work.replica
-        self._lost_tail(replica, appended.code, appended.head)
         try:
-            await self._reload(replica)
+            await self._back(replica, appended.code, appended.head)
         except OnepassError as error:
             fail(work, error)
             return
@@ -208,9 +215,12 @@ class Settler:
         _sift(replica)
         replica.syncs.extend(work.syncs)
 
-    def _lost_tail(self, replica: Replica, code: str, head: int) -> None:
+    async def _back(self, replica: Replica, code: str, head: int) -> None:
+        """Back to snapshot plus log; where that is because the log lost its tail, say so and reckon what it was."""
         if code not in ("ahead", "fork"):
+            await self._reload(replica)
             return
+        replica.suspect = True
         self._stats.lost_tails += 1
         logger.error(
             "model %s: the log lost its tail (%s): replica at version %d, log at %d; what came after their last common "
@@ -220,6 +230,51 @@ class Settler:
             replica.version,
             head,
         )
+        was, path = replica.version, {*replica.path, (replica.version, replica.uid)}
+        await self._reload(replica)
+        common = [version for version, uid in (*replica.path, (replica.version, replica.uid)) if (version, uid) in path]
+        kept = max(common, default=None)
+        lost = LostTail(replica.name, replica.incarnation, time.time(), code, was, head, kept)
+        self._stats.lost_entries += lost.entries
+        self.lost_tails.append(lost)
+        logger.error("model %s: %s", replica.name, lost)
+
+
+@dataclass(frozen=True, slots=True)
+class LostTail:
+    """What is known of entries that were applied here and are not on the log any more.
+
+    Attributes:
+        model, incarnation: whose.
+        time_s: when it was found out, seconds since the epoch.
+        code: "ahead" or "fork".
+        version: what the replica had come to.
+        head: what the log had come to.
+        kept: the last version both have; None where it is further back than the replica remembers.
+    """
+
+    model: str
+    incarnation: str
+    time_s: float
+    code: str
+    version: int
+    head: int
+    kept: int | None
+
+    @property
+    def entries(self) -> int:
+        """How many entries are lost, at least."""
+        return self.version - self.kept if self.kept is not None else max(PATH_MAX, self.version - self.head)
+
+    def __str__(self) -> str:
+        if self.kept is None:
+            return f"{self.entries} entries or more are lost, up to version {self.version}"
+        return f"the entries of versions {self.kept + 1} to {self.version} are lost, {self.entries} in all"
+
+
+def gone(name: str, others: int) -> OnepassError:
+    """The error for a model that was deleted; ``others``: the name belongs to another one now."""
+    return Recreated(f"model {name} was created again: send the request again") if others else no_model(name)
 
 
 def resolve(syncs: "Sequence[asyncio.Future[None]]", error: OnepassError | None) -> None:

@@ -21,6 +21,7 @@ class Stats:
         snapshots: snapshots written.
         corrupt_snapshots: snapshots found corrupt and passed over.
         lost_tails: times a replica found itself ahead of its log or on a rewritten one.
+        lost_entries: entries applied here that were lost so, at least.
         models_down: models taken out of service.
         switches: steps in changes of features this process committed, by action.
     """
@@ -37,5 +38,6 @@ class Stats:
     snapshots: int = 0
     corrupt_snapshots: int = 0
     lost_tails: int = 0
+    lost_entries: int = 0
     models_down: int = 0
     switches: Counter[str] = field(default_factory=Counter)

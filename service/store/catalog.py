@@ -24,12 +24,16 @@ return false
 
 # KEYS meta, snapshots, then everything else of the incarnation; ARGV incarnation, what the chunk keys begin with.
 # Chunks of a snapshot that was never published are not found here; they expire by themselves.
-_DELETE = Script("""
+_DELETE = Script(
+    BASICS
+    + """
 if redis.call('HGET', KEYS[1], 'incarnation') ~= ARGV[1] then return 0 end
 for _, version in ipairs(redis.call('HKEYS', KEYS[2])) do redis.call('UNLINK', ARGV[2] .. version) end
 redis.call('UNLINK', unpack(KEYS))
+hint(ARGV[1])
 return 1
-""")
+"""
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from redis import exceptions
 from redis.asyncio import BlockingConnectionPool, Redis
-from redis.asyncio.connection import parse_url
+from redis.asyncio.connection import AbstractConnection, parse_url
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
@@ -204,6 +204,16 @@ class Connection:
         """Whether the store keeps what it is given; None where it does not tell."""
         settings = await self._settings("maxmemory", "maxmemory-policy")
         return None if settings is None else settings[0] == "0" or settings[1] == "noeviction"
+
+    async def subscriber(self) -> AbstractConnection:
+        """A connection of its own for what the store says unasked; the caller reads it and disconnects it.
+
+        Raises:
+            RedisError, OSError: it cannot be made.
+        """
+        made: AbstractConnection = self._pool.make_connection()  # type: ignore[no-untyped-call]
+        await made.connect()  # type: ignore[no-untyped-call]
+        return made
 
     async def close(self) -> None:
         """Give up what is under way and close every connection."""

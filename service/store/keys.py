@@ -12,6 +12,8 @@
     onepass:{NAME}:INC:snapshots        HASH  version -> JSON of SnapshotInfo; published ones only
     onepass:{NAME}:INC:chunks:VERSION   HASH  "DIGEST:NUMBER" -> 4 MiB of the snapshot
 
+    onepass:{NAME}:hints                CHANNEL  "INC VERSION UID" for every entry; "INC" when the model is deleted
+
 The hash tag {NAME} puts all keys of one model in one slot, so that one script can change them together. Everything but
 meta carries the incarnation: what a deleted model's writers still send can never reach its successor.
 """
@@ -33,6 +35,11 @@ class ModelKeys:
     def meta(self) -> str:
         """The one key without the incarnation: it says which one lives."""
         return f"onepass:{{{self.name}}}:meta"
+
+    @property
+    def hints(self) -> str:
+        """Channel that says when the log has grown; scripts make it of ``meta``."""
+        return f"onepass:{{{self.name}}}:hints"
 
     @property
     def log(self) -> str:

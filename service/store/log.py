@@ -21,7 +21,7 @@ continued from the one a replica knows. scripts.py is the Lua of it.
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from service.errors import StoreDown
 from service.store.connection import Call, Connection
@@ -141,7 +141,8 @@ class RawEntry:
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """Answer to an append; unless ``code`` is "ok" nothing was written and only the head is told.
+    """Answer to an append; unless ``code`` is "ok" nothing was written and only the head is told ("gone": 1
+    where another incarnation has the name now, else 0).
 
     Attributes:
         code: "gone", "ahead", "fork", "trimmed" and "fenced" are DESIGN.md's; "foreign": the log holds an entry that is
@@ -174,6 +175,14 @@ class ReadOn:
     head_uid: str
     entries: tuple[RawEntry, ...] = ()
     complete: bool = True
+
+
+class Head(NamedTuple):
+    """Who has a name now, and the last entry of its log."""
+
+    incarnation: str
+    version: int
+    uid: str
 
 
 class Log:
@@ -237,15 +246,15 @@ class Log:
         records = await self._connection.one(Call(LOOKUP, (keys.seen, keys.seen_due), [raw(i) for i in ids]))
         return [None if record is None else seen_from(record) for record in records]
 
-    async def head(self, name: str, incarnation: str) -> tuple[int, str] | None:
-        """Version and uid the model is at, or None where this incarnation does not live.
+    async def heads(self, names: Sequence[str]) -> list[Head | None]:
+        """Where each model is, or None where there is none, in one round trip.
 
         Raises:
             StoreDown: the store did not answer, or answered that it cannot.
         """
-        meta = ModelKeys(name, incarnation).meta
-        ((living, version, uid),) = await self._connection.ask(("HMGET", meta, "incarnation", "version", "uid"))
-        return (int(version), uid.decode()) if living == incarnation.encode() else None
+        asked = [("HMGET", ModelKeys(name, "").meta, "incarnation", "version", "uid") for name in names]
+        answers = await self._connection.ask(*asked) if asked else []
+        return [None if i is None else Head(i.decode(), int(v), u.decode()) for i, v, u in answers]
 
 
 def seen_from(record: bytes) -> Seen:

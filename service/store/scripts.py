@@ -15,6 +15,9 @@ local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
 local function entry_id(version) return string.format('%.0f-0', version) end
 
+-- Tells whoever follows the model. Nobody need listen, and a user who may not publish must not fail the script for it.
+local function hint(text) redis.pcall('PUBLISH', (string.gsub(KEYS[1], 'meta$', 'hints')), text) end
+
 local function in_parts(list, send)
   for from = 1, #list, most do send(from, math.min(from + most - 1, #list)) end
 end
@@ -39,7 +42,7 @@ end
 # KEYS 1 meta, 2 log; ARGV 1 incarnation, 2 version, 3 uid of that version.
 _JOIN = """
 local meta = call('HMGET', KEYS[1], 'incarnation', 'version', 'uid')
-if meta[1] ~= ARGV[1] then return {'gone', 0, ''} end
+if meta[1] ~= ARGV[1] then return {'gone', meta[1] and 1 or 0, ''} end
 local head, v0 = tonumber(meta[2]), tonumber(ARGV[2])
 if v0 > head then return {'ahead', head, meta[3]} end
 local first = nil
@@ -215,6 +218,7 @@ if #done > 0 then
 end
 sweep(seen, seen_due, 100 + #remember)
 count_expired(KEYS[1], sweep(KEYS[5], KEYS[6], 100))
+hint(ARGV[1] .. string.format(' %.0f ', made) .. ARGV[6])
 return {'ok', made, ARGV[6], made, now, complete, segments, entries}
 """
 

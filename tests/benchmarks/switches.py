@@ -58,7 +58,7 @@ def _encoded(column: list[str], nominal: bool) -> Floats:
 
 
 def mapped(X: Floats, y: Any, widths: list[int], rng: np.random.Generator, kept: float = 0.0) -> Spaces:
-    """Shuffled rows in the original space and in Gaussian images of it, of which a share of columns is kept from before.
+    """Shuffled rows in the original space and in Gaussian images of it; a share of the original columns may be kept.
 
     Args:
         X: (n, d) rows.
@@ -105,9 +105,7 @@ class Life:
         losses = []
         space = self.machine.teaching
         assert space is not None
-        held = {
-            name: X[:, j] for s in (self.space, self.space + 1) if s < len(self.stream.X) for j, name, X in self._of(s)
-        }
+        held = self._columns()
         for begin in range(start, stop, block):
             part = slice(begin, min(begin + block, stop))
             raw = np.ascontiguousarray(np.stack([held[name][part] for name in space.names], axis=1))
@@ -117,8 +115,10 @@ class Life:
             losses.append(outcome.losses)
         return np.concatenate(losses) if losses else np.empty(0)
 
-    def _of(self, space: int) -> list[tuple[int, str, Floats]]:
-        return [(j, name, self.stream.X[space]) for j, name in enumerate(self.stream.names[space])]
+    def _columns(self) -> dict[str, Floats]:
+        """The columns of this space and of the next one, by name."""
+        both = list(zip(self.stream.X, self.stream.names, strict=True))[self.space : self.space + 2]
+        return {name: X[:, j] for X, names in both for j, name in enumerate(names)}
 
     def begin(self, mapping: Any = None) -> None:
         """Start the overlap with the next space."""
@@ -135,7 +135,7 @@ class Life:
         """Unlabelled rows of both spaces."""
         space = self.machine.teaching
         assert space is not None
-        held = {name: X[:, j] for s in (self.space, self.space + 1) for j, name, X in self._of(s)}
+        held = self._columns()
         raw = np.ascontiguousarray(np.stack([held[name][start:stop] for name in space.names], axis=1))
         self._apply(Overlap(space.id, raw))
 

@@ -128,6 +128,14 @@ class Service:
         assert not self.running
         return int(self._process.exitcode)
 
+    def freeze(self) -> None:
+        """Stop it in the middle of whatever it does."""
+        os.kill(self._process.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        os.kill(self._process.pid, signal.SIGCONT)
+
     def stop(self) -> int:
         """Ask it to stop and wait; its exit status."""
         self._process.terminate()
@@ -157,6 +165,12 @@ class Service:
         children = psutil.Process(self._process.pid).children()
         (server,) = (child for child in children if child.name() in {"redis-server", "valkey-server"})
         return server
+
+    def worker_processes(self) -> list[psutil.Process]:
+        """The workers it has started, oldest first."""
+        children = psutil.Process(self._process.pid).children()
+        workers = [child for child in children if not _gone(child) and "service.cli" in child.cmdline()]
+        return sorted(workers, key=lambda child: child.create_time())
 
     # ------------------------------------------------------------ what it says
 

@@ -90,7 +90,7 @@ async def test_a_store_that_is_down_is_found_out_at_once():
             connection.ping(),
             connection.durability(),
             connection.eviction_ok(),
-            Log(connection).head("m", INCARNATION),
+            Log(connection).heads(["m"]),
             Log(connection).read_after("m", INCARNATION, 0, INCARNATION, 1, 1),
             Catalog(connection).create("m", INCARNATION, b""),
             Catalog(connection).names(1),
@@ -282,7 +282,7 @@ async def test_a_user_and_a_database_are_those_of_the_url(server):
         await Catalog(mine).create("m", INCARNATION, b"{}")
         (answer,) = await Log(mine).append_many([Model(mine).asks()])
         assert ("ok", 1) == (answer.code, answer.made)
-        assert (1, answer.head_uid) == await Log(mine).head("m", INCARNATION)
+        assert [(INCARNATION, 1, answer.head_uid)] == await Log(mine).heads(["m"])
         assert [0] == await admin.ask(("EXISTS", ModelKeys("m", INCARNATION).log))
         stranger = Connection(f"unix://app:wrong@{server.socket}?db=1", 5)
         (refused,) = await Log(stranger).append_many([Model(stranger).asks()])

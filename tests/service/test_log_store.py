@@ -55,12 +55,12 @@ async def test_answers_are_added_once_and_to_their_version_only(model):
     assert [] == [key for key in await model.contents() if b"inc0" in key]
 
 
-async def test_the_head_is_told_for_the_living_incarnation_only(model):
-    """Strong reads ask it."""
-    assert (0, INCARNATION) == await model.log.head("m", INCARNATION)
+async def test_the_heads_of_many_models_are_told_at_once(model):
+    """With whom the name belongs to, or that there is none."""
+    assert [(INCARNATION, 0, INCARNATION)] == await model.log.heads(["m"])
     await model.append()
-    assert (1, "w1-1") == await model.log.head("m", INCARNATION)
-    assert (None, None) == (await model.log.head("m", "inc2"), await model.log.head("nobody", INCARNATION))
+    assert [None, (INCARNATION, 1, "w1-1")] == await model.log.heads(["nobody", "m"])
+    assert [] == await model.log.heads([])
 
 
 async def test_many_writers_at_once_leave_one_chain(model):

@@ -1,0 +1,164 @@
+"""Replicas that are sent nothing: they know what the others learn."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from redis import Redis
+
+from tests.faults.load import Client, Load, rows
+from tests.faults.processes import eventually
+from tests.faults.replay import judge, repeat, whole_log
+
+pytestmark = pytest.mark.faults
+TABLE = rows(120, 60)
+WHOLE_LOG = {"SNAPSHOT_MIN_KB": 10**6}
+
+
+def _rows(service, name="m"):
+    answer = service.request("GET", f"/models/{name}")
+    return answer.json["rows"] if answer.status == 200 else answer.status
+
+
+@pytest.fixture
+def pair(serve, store):
+    """Two services that both hold the model m."""
+    made = [serve(REDIS_URL=store.url, WAIT_TIMEOUT_S=20, **WHOLE_LOG).start() for _ in range(2)]
+    made[0].create()
+    assert [0, 0] == [_rows(service) for service in made]
+    return made
+
+
+def test_what_one_learns_the_other_knows(pair, store):
+    """Nobody asks it for freshness, and no feedback comes to it; then both are the same, bit by bit."""
+    learning, following = pair
+    load = Load([learning], TABLE).run()
+    assert 120 == eventually(120, lambda: _rows(following))
+    assert 1 == following.metric("hints")
+    assert (0, 0) == (following.metric("models_lagging"), following.get("/readyz")["lag"])
+    judge(following, whole_log(store.url), TABLE, load)
+    assert (0, 1) == (following.metric("entries"), following.metric("loads"))
+
+
+def test_a_read_waits_for_the_version_it_asks_for(pair):
+    """The version that another service has not made yet: the read is answered when it has, by a prediction as well."""
+    learning, following = pair
+    client = Client(learning)
+    client.learn(TABLE[0])
+    paths = [f"/models/m?min_version={version}" for version in (1, 2, 5, 9)]
+    with ThreadPoolExecutor(5) as pool:
+        reads = [pool.submit(following.get, path) for path in paths]
+        body = {"features": TABLE[0].features}
+        told = pool.submit(following.request, "POST", "/models/m/predict?min_version=9", body)
+        for row in TABLE[1:9]:
+            client.learn(row)
+        for asked, read in zip((1, 2, 5, 9), reads, strict=True):
+            assert asked <= read.result(60)["version"]
+        assert (200, 9) == (told.result(60).status, told.result(60).json["version"])
+
+
+def test_a_version_that_nobody_makes_is_504_with_the_version_reached(serve, store):
+    """The wait is bounded."""
+    service = serve(REDIS_URL=store.url, WAIT_TIMEOUT_S=0.2).start()
+    service.create()
+    Client(service).learn(TABLE[0])
+    answer = service.request("GET", "/models/m?min_version=2")
+    assert (504, "not-reached", 1) == (answer.status, answer.problem, answer.json["version"])
+
+
+def test_a_read_that_waits_is_told_when_the_model_goes(pair):
+    """Deleted at the other service: 404 at once, not 504 after the wait."""
+    one, other = pair
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(other.request, "GET", "/models/m?min_version=1000")
+        assert 204 == one.request("DELETE", "/models/m").status
+        assert 404 == waiting.result(15).status
+
+
+def test_a_name_that_was_deleted_and_given_away_is_noticed(pair, store):
+    """A replica that is asked for nothing drops the old model; reads, predictions and feedback reach the new one."""
+    one, other = pair
+    Load([one], TABLE[:30]).run()
+    assert 30 == eventually(30, lambda: _rows(other))
+    before = other.get("/models/m")["incarnation"]
+    assert 204 == one.request("DELETE", "/models/m").status
+    assert 404 == eventually(404, lambda: _rows(other))
+    one.create()
+    load = Load([one], TABLE[:50]).run()
+    assert 50 == eventually(50, lambda: _rows(other))
+    assert before != other.get("/models/m")["incarnation"]
+    second = Load([other], TABLE[50:]).run()
+    judge(other, whole_log(store.url), TABLE, load, second)
+    assert one.state() == other.state()
+
+
+def test_feedback_to_a_name_that_was_given_away_unnoticed_is_503(pair):
+    """Who held the old model could not notice: the row is refused, not learned unchecked, and sent again it is in."""
+    one, other = pair
+    Client(one).learn(TABLE[0])
+    other.freeze()
+    assert 204 == one.request("DELETE", "/models/m").status
+    one.create()
+    with ThreadPoolExecutor(1) as pool:
+        sent = pool.submit(Load([other], TABLE[:1]).run)
+        other.thaw()
+        assert set(sent.result(60).refused) <= {"recreated"}
+    assert 1 == other.get("/models/m?consistency=strong")["rows"]
+
+
+def test_hints_that_are_lost_are_made_up_for(pair, store):
+    """The connections that hear hints are cut again and again while one learns: the other one still gets there."""
+    learning, following = pair
+    load = Load([learning], TABLE).start()
+    with store.client() as client:
+        for count in (20, 60, 100):
+            load.acknowledged(count)
+            client.client_kill_filter(_type="pubsub")
+    load.finish()
+    assert 120 == eventually(120, lambda: _rows(following))
+    judge(following, whole_log(store.url), TABLE, load)
+
+
+def test_a_user_who_may_not_publish_or_listen_is_served(serve, store):
+    """Without hints appends work as ever, and the sweep alone keeps the replicas current."""
+    with store.client() as client:
+        client.execute_command("ACL", "SETUSER", "app", "on", ">secret", "~*", "+@all", "resetchannels")
+    url = f"unix://app:secret@{store.socket}"
+    pair = [serve(REDIS_URL=url, **WHOLE_LOG).start() for _ in range(2)]
+    pair[0].create()
+    assert [0, 0] == [_rows(service) for service in pair]
+    load = Load(pair[:1], TABLE).run()
+    assert 120 == eventually(120, lambda: _rows(pair[1]))
+    assert ({}, 0) == (dict(load.refused), load.broken)
+    assert [(200, False)] * 2 == [
+        ((ready := service.request("GET", "/readyz")).status, ready.json["checks"]["hints"]) for service in pair
+    ]
+    repeat(pair[1], TABLE, load)
+
+
+def test_a_follower_that_meets_a_gap_reloads(pair):
+    """It was frozen while the log was trimmed beyond what it has."""
+    learning, following = pair
+    following.freeze()
+    for part in (TABLE[:40], TABLE[40:80]):
+        Load([learning], part).run()
+        assert 201 == learning.request("POST", "/models/m/snapshots").status
+    Load([learning], TABLE[80:]).run()
+    following.thaw()
+    assert 120 == eventually(120, lambda: _rows(following))
+    assert (2, 0) == (following.metric("loads"), following.metric("lost_tails"))
+    assert learning.state() == following.state()
+
+
+def test_models_that_left_memory_are_not_listened_to(serve, store):
+    """Channels are those of the loaded models, however many there were."""
+    service = serve(REDIS_URL=store.url, MEMORY_BUDGET_MB=16).start()
+    table = rows(1, 61, columns=350)
+    for number in range(12):
+        service.create(f"m{number}")
+        Load([service], table, model=f"m{number}").run()
+
+    def heard() -> bool:
+        with Redis(unix_socket_path=str(store.socket)) as client:
+            return len(client.pubsub_channels("onepass:*")) == service.metric("models_loaded") < 12
+
+    assert eventually(True, heard)
