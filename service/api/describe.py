@@ -7,8 +7,8 @@ send labels, look at the metrics.
 from http import HTTPStatus
 from typing import Any
 
+from service.api.components import components
 from service.api.examples import ANSWER, BODY, PROBLEM, SPARSE, SVMLIGHT, TABLES
-from service.api.schemas import components
 
 TITLE = "Onepass"
 INTRO = """

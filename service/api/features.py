@@ -17,7 +17,7 @@ from core.features import Schema
 from core.problems import Conflict, Invalid, Problem
 from service.api import bodies, repeats, tables
 from service.api.context import Context, freshness, known_queries
-from service.api.schemas import FeatureSpaces, OverlapBody, SwitchBody, SwitchedSpaces, Taught
+from service.api.feature_schemas import FeatureSpaces, OverlapBody, SwitchBody, SwitchedSpaces, Taught
 from service.errors import Clash
 from service.runtime import change
 from service.runtime.engine import Freshness
@@ -62,7 +62,8 @@ async def switch(ctx: Context, request: Request) -> Response:
     ask = bodies.decode(body, _switch)
     bodies.refuse_repeated(body, -1)
     ids, digests = _switch_id(ask, request.headers.get("idempotency-key"), body)
-    replica = await engine.replica(request.path_params["name"], Freshness(strong=True))  # the log says which phase it is
+    # strong: which phase the model is in, the log says
+    replica = await engine.replica(request.path_params["name"], Freshness(strong=True))
     try:
         segment = change.step(replica.machine, engine.hub.admit_switch, ask.action, ask.features, ask.mapping)
     except (Invalid, Conflict, Clash) as error:

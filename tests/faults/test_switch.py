@@ -212,6 +212,19 @@ def _six_steps(service, load):
         switch(service, {"action": end})
 
 
+def test_a_wrong_row_is_refused_as_such_without_a_store(serve, store):
+    """Before a refusal the log is read on; where it cannot be, predictions are answered and refused all the same."""
+    service = serve(REDIS_URL=store.url).start()
+    service.create(features=OLD)
+    Load([service], cut(whole(10, 15, "a"), OLD)).run()
+    store.kill()
+    row = cut(whole(1, 16, "p"), OLD)[0].features
+    for features, status in ((row, 200), ({**row, "y0": 1}, 422), ({"x0": 1}, 422)):
+        assert status == service.request("POST", "/models/m/predict", {"features": features}).status
+    assert 503 == service.request("POST", "/models/m/features/switch", BEGIN).status
+    store.start()
+
+
 def test_a_second_service_dies_and_the_first_completes(serve, store):
     """What one began the other completes, with the rows both have learned."""
     first, second = (serve(REDIS_URL=store.url).start() for _ in range(2))

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.service.api_fixtures import CSV, DFOP, NPY, npy, problem
-from tests.service.test_api_switch import (
+from tests.service.switches import (
     BEGIN,
     NEW,
     OLD,
@@ -245,6 +245,25 @@ async def test_another_replica_learns_of_a_change_from_the_rows_it_would_refuse(
     for service in (api, other):
         found = await service.get(f"{path}/features", params={"consistency": "strong"})
         assert ("ensemble", ["x"]) == (found["phase"], found["current"])
+
+
+@pytest.mark.parametrize("route", ["predict", "predict/batch"])
+async def test_a_prediction_that_waits_while_the_features_change(api, route):
+    """Its row was read in the old features, and the model has others when its turn comes: it is read again."""
+    path = await overlapping(api)
+    replica = await api.app.state.context.engine.replica(path.rpartition("/")[2])
+    bodies = [{"features": row(1, names)} if route == "predict" else table(range(3), names) for names in (OLD, UNION)]
+    async with replica.lock:
+        done = asyncio.create_task(switch(api, path, "complete"))
+        while not replica.lock._waiters:
+            await asyncio.sleep(0.001)
+        late = [asyncio.create_task(api.ask("POST", f"{path}/{route}", json=body)) for body in bodies]
+        while len(replica.lock._waiters) < 3:
+            await asyncio.sleep(0.001)
+    assert "ensemble" == (await done)["phase"]
+    for answer in await asyncio.gather(*late):
+        problem(answer, 422, "features.a" if route == "predict" else "columns[0]")
+    assert await api.post(f"{path}/{route}", {"features": row(1, NEW)} if route == "predict" else table(range(3), NEW))
 
 
 async def test_a_reset_and_a_restore_end_a_change(api):

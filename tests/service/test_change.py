@@ -48,7 +48,7 @@ def anything(*_):
 
 @pytest.mark.parametrize("mapping", ["linear", "kernel"])
 def test_many_rows_of_an_overlap_are_much_work(mapping):
-    """A row or ten are done at once; a thousand are not, labelled or not, though the model alone learns them at once."""
+    """A row or ten are done at once; a thousand are not, labelled or not, though the model alone learns them so."""
     machine = model()
     own = replica(machine)
     assert THREAD_FLOPS > own.work([rows(machine, 1000)])
