@@ -103,7 +103,8 @@ async def test_labelled_batches_in_an_overlap(api):
     assert 1 == len({each["mapping_error"] for each in found})
     states = [(await api.get(f"{path}/weights"))["weights"] for path in paths]
     assert [states[0]] * 4 == states
-    await api.refuses(f"{paths[0]}/feedback/batch", 422, "body", content=npy(np.ones((2, 3))), headers=NPY)
+    found = await api.refuses(f"{paths[0]}/feedback/batch", 422, "body", content=npy(np.ones((2, 3))), headers=NPY)
+    assert "n x 5, float64" == found["errors"][0]["allowed"]
 
 
 async def steady_numbers(api, config):

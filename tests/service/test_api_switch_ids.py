@@ -238,7 +238,7 @@ async def test_another_replica_learns_of_a_change_from_the_rows_it_would_refuse(
     await switch(api, path, "complete")
     assert (await other.post(f"{path}/predict", {"features": row(1, NEW)}))["prediction"]
     await switch(api, path, {"action": "begin", "features": ["x"]})
-    await switch(api, path, "complete")
+    assert "ensemble" == (await switch(other, path, "complete"))["phase"]
     batch = {"columns": ["x"], "data": [[1], [2]]}
     assert 2 == len((await other.post(f"{path}/predict/batch", batch))["predictions"])
     assert (await other.post(f"{path}/feedback/batch", {**batch, "labels": ["UP", "UP"]}))["learned"]
