@@ -24,7 +24,7 @@ IMPORT_CORE := "import core, importlib, pkgutil; \
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run setup test test-setup lint pytest bench-accuracy bench-sparse bench-service bench-switch bench-models bench-speed bench-stability lock format clean
+.PHONY: help run setup test test-setup lint pytest bench-accuracy bench-sparse bench-service bench-switch bench-models bench-speed bench-stability bench-vigo lock format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
@@ -67,6 +67,10 @@ bench-switch: test-setup ## a change of features through the HTTP API, beside a 
 
 bench-models: test-setup ## ten thousand models: creating, memory, loading
 	$(PY) -m tests.benchmarks.models
+
+bench-vigo: test-setup ## VIGO, VIGOd, VIGOw: the paper's tables, and rows per second beside other libraries'
+	$(PY) -m tests.benchmarks.vigo
+	$(PY) -m tests.benchmarks.vigo_speed
 
 lock: .venv/stamp-test ## rewrite both lock files from pyproject.toml
 	$(LOCK) --group dev --output-file tests/requirements.txt

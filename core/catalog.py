@@ -3,11 +3,15 @@
 An entry lives beside its learner, which knows its own parameters and costs; this file only collects them.
 """
 
-from core import dfop_entries, fesl_entries
+from core import dfop_entries, dynamic_odm_entries, fesl_entries, vigo_entries
 from core.model import Algorithm
 from core.problems import Invalid
 
-ALGORITHMS: dict[str, Algorithm] = {entry.id: entry for entry in (*dfop_entries.ENTRIES, *fesl_entries.ENTRIES)}
+ALGORITHMS: dict[str, Algorithm] = {
+    entry.id: entry
+    for entries in (dfop_entries, dynamic_odm_entries, fesl_entries, vigo_entries)
+    for entry in entries.ENTRIES
+}
 
 
 def find(algorithm: str) -> Algorithm:

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from core.config import Config
 from core.encoder import Encoder
-from core.expert import Expert
+from core.expert import Expert, declared
 from core.mixture import Mixture
-from core.model import Floats, Header, Prediction, Transferable, Weights
+from core.model import Alarm, Floats, Header, Prediction, Transferable, Weights
 from core.overlap import OverlapPeriod
 from core.parts import gather, scatter
 from core.pipeline import Pipeline
@@ -71,8 +71,12 @@ class Ensemble:
         assert isinstance(new.schema, Schema)
         self.config, self.old, self.new, self.front, self.union = config, old, new, front, union
         self.schema: Schema = new.schema
-        made = {"recovered": lambda: old.expert.behind(front), "carried": lambda: Expert(config, new.schema.columns)}
-        self.experts = {name: new.expert if name == "new" else made[name]() for name in names}
+        made = {"new": new.expert}
+        if "recovered" in names:
+            made["recovered"] = old.expert.behind(front)
+        if "carried" in names:
+            made["carried"] = Expert(config, new.schema.columns, declared(new.schema))
+        self.experts = {name: made[name] for name in names}
         weights = np.full(len(names), 1.0 / len(names))
         if front.rows < ROWS_ENOUGH and len(names) > 1:
             weights[:] = UNTRIED / (len(names) - 1)
@@ -166,6 +170,29 @@ class Ensemble:
         for name, expert in self.experts.items():
             if name != "recovered":
                 expert.learner.add_class()
+
+    def reset_learner(self, classes: int) -> None:
+        """Every learner in its first state."""
+        for expert in self.experts.values():
+            expert.reset_learner(classes)
+        if "recovered" in self.experts:
+            self.old.expert.learner = self.experts["recovered"].learner
+        else:
+            self.old.reset_learner(classes)
+
+    def forget(self) -> None:
+        """Every learner trusts its past less."""
+        for expert in self.experts.values():
+            expert.forget()
+
+    def take_alarms(self) -> list[Alarm]:
+        """The likeliest expert's."""
+        found = [expert.take_alarms() for expert in self.experts.values()]
+        return found[int(self.mixture.weights.argmax())]
+
+    def watched(self, X: Floats) -> Floats:
+        """The columns of the new space."""
+        return X
 
     def weights(self) -> Weights | None:
         """The experts' linear models, averaged by their weights, where all are linear; what is told mixes further."""

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.config import Config
-from core.model import Floats, Header, Learner, Prediction, Transferable, Weights
+from core.features import Space
+from core.model import Alarm, Floats, Forgetful, Header, Learner, Prediction, Ranges, Transferable, Watchful, Weights
 from core.parts import gather, scatter
 from core.recovery import Recovery
 from core.scaling import Scaler
@@ -28,20 +29,24 @@ class Expert:
     Args:
         config: the model's configuration.
         columns: names of the d columns that the learner is built for.
+        ranges: their declared ranges, as in ``core.model.Spec``.
 
     Attributes:
-        columns, width, learner: as given, their number d, as built.
+        columns, ranges: as given.
+        width: d.
+        learner: as built.
         scaler: None for algorithms that have no scaling.
         front: what recovers the columns from rows of another space; None where rows have them.
     """
 
-    def __init__(self, config: Config, columns: Sequence[str]) -> None:
+    def __init__(self, config: Config, columns: Sequence[str], ranges: Ranges = ()) -> None:
+        self._config = config
         scaling = config.params.get("scaling", "none")
         width = config.params["compressed_dim"] if config.entry.sparse else len(columns)
-        self.columns, self.width = tuple(columns), width
+        self.columns, self.ranges, self.width = tuple(columns), ranges, width
         self.front: Recovery | None = None
         self.scaler = None if scaling == "none" else Scaler(scaling, width)
-        self.learner: Learner = config.entry.build(config.spec(width))
+        self.learner: Learner = config.entry.build(config.spec(width, ranges))
 
     def behind(self, front: Recovery) -> "Expert":
         """The same scaler and learner, not copies of them, seen through another front."""
@@ -103,6 +108,24 @@ class Expert:
         self.learner.start_at(weights)
         return True
 
+    def reset_learner(self, classes: int) -> None:
+        """The learner back in its first state, with so many classes; front and scaling go on."""
+        self.learner = self._config.entry.build(self._config.spec(self.width, self.ranges))
+        for _ in range(classes):
+            self.learner.add_class()
+
+    def forget(self) -> None:
+        """The learner trusts its past less, where it can."""
+        if isinstance(self.learner, Forgetful):
+            self.learner.forget()
+
+    def take_alarms(self) -> list[Alarm]:
+        """The alarms of the learner's own tests; behind a front their columns are none of the rows' columns."""
+        alarms = self.learner.take_alarms() if isinstance(self.learner, Watchful) else []
+        if self.front is None:
+            return alarms
+        return [alarm._replace(columns=(), before=(), after=()) for alarm in alarms]
+
     def restart(self) -> None:
         """A switch is complete: a learner whose steps have become short takes long ones again."""
         if isinstance(self.learner, Transferable):
@@ -134,6 +157,12 @@ class Expert:
             ValueError: not a state of these columns and this configuration.
         """
         scatter(self.parts(), arrays, header)
+
+
+def declared(schema: Space) -> Ranges:
+    """The ranges of a space's encoded columns where both ends are declared; () where no column has any."""
+    ends = [None if np.isnan(pair).any() else (float(pair[0]), float(pair[1])) for pair in schema.ranges.T]
+    return tuple(ends) if any(ends) else ()
 
 
 def _told(values: Floats) -> Floats:

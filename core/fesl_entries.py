@@ -75,6 +75,7 @@ ENTRIES = (
         state_bytes=state_bytes,
         row_cost=row_cost,
         class_bound=CLASS_BOUND,
+        evolves=True,
     ),
     Algorithm(
         id="fesl_s",
@@ -87,6 +88,7 @@ ENTRIES = (
         state_bytes=state_bytes,
         row_cost=row_cost,
         class_bound=CLASS_BOUND,
+        evolves=True,
         selects=True,
     ),
 )

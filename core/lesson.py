@@ -1,63 +1,93 @@
-"""Test, then train: rows with labels as values go through a pipeline; what comes out is scored.
+"""Test, then train: rows with labels as values go through a pipeline; what comes out is watched, then scored.
 
-A class is cut out where it appears for the first time: its own row is tested without it.
+A class is cut out where it appears for the first time: its own row is tested without it. Where the model acts on
+drift, rows are also cut where a drift can be found.
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.entry import Told
 from core.labels import Label, LabelSet
-from core.model import Floats, Prediction
+from core.lookout import Lookout
+from core.model import Floats, Ints, Prediction
 from core.scored import Scored, joined, of_classes
+from core.switch import Course
 
 
-class Taught(Protocol):
-    """What reads and learns rows of one space: ``core.switch.Course``, a pipeline."""
+class Lesson(NamedTuple):
+    """Rows to learn, in order, of one space under one watch.
 
-    def absorb(self, raw: Floats) -> Floats:
-        """Encode raw rows (n, F) that are about to be learned: X (n, D)."""
+    Attributes:
+        course: how rows of the space are read, and whom they teach.
+        lookout: the watch.
+        raw: (n, F) rows.
+        discounts: (n,) or None.
+        row: rows the model had learned before them.
+    """
 
-    def learn(self, X: Floats, truth: NDArray[Any], discounts: Floats | None) -> Prediction:
-        """Test then train on rows as ``absorb`` gave them."""
+    course: Course
+    lookout: Lookout
+    raw: Floats
+    discounts: Floats | None
+    row: int
 
-    def learn_new_class(self, X: Floats, truth: NDArray[Any], discounts: Floats | None) -> Prediction:
-        """Test then train on one row of a class that nobody has seen."""
+    def learn(self, part: slice, truth: NDArray[Any], new: bool) -> Prediction:
+        """Test then train on a part of the rows; what the model says of them is shown to the watch."""
+        given = None if self.discounts is None else self.discounts[part]
+        course, X = self.course, self.course.absorb(self.raw[part])
+        told = (course.learn_new_class if new else course.learn)(X, truth, given)
+        if course.watched:
+            shown = course.teaches.watched(X)
+            self.lookout.after(course.teaches, shown, truth, told.value, self.row + part.start)
+        else:
+            course.teaches.take_alarms()
+        return told
+
+    def reach(self, classes: Ints) -> int:
+        """How many of the next rows, of these classes (n,), may be learned at once."""
+        return self.lookout.reach(classes) if self.course.watched else len(classes)
 
 
-def learn_numbers(pipeline: Taught, raw: Floats, truth: Floats, discounts: Floats | None) -> Scored:
-    """Regression rows (n, F) and their numbers (n,), in order."""
-    X = pipeline.absorb(raw)
-    return Scored(pipeline.learn(X, truth, discounts).value, truth, np.empty(0))
+def learn_numbers(lesson: Lesson, truth: Floats) -> Scored:
+    """Regression rows and their numbers (n,), in order."""
+    parts: list[Scored] = []
+    start, classes = 0, np.zeros(len(truth), dtype=np.int64)
+    while start < len(truth) or not parts:
+        stop = start + lesson.reach(classes[start:])
+        part = slice(start, stop)
+        told = lesson.learn(part, truth[part], new=False)
+        parts.append(Scored(told.value, truth[part], np.empty(0)))
+        start = stop
+    return parts[0] if len(parts) == 1 else joined(parts)
 
 
-def learn_classes(
-    pipeline: Taught, seen: LabelSet, raw: Floats, labels: Sequence[Label], discounts: Floats | None
-) -> Scored:
-    """Classification rows (n, F) and their labels, in order; labels not seen before join ``seen``."""
+def learn_classes(lesson: Lesson, seen: LabelSet, labels: Sequence[Label]) -> Scored:
+    """Classification rows and their labels, in order; labels not seen before join ``seen``."""
     parts: list[Scored] = []
     truth = seen.indices(labels)
     start = 0
-    while start < len(raw):
+    while start < len(truth):
         unseen = np.flatnonzero(truth[start:] < 0)
-        stop = start + int(unseen[0]) if len(unseen) else len(raw)
+        stop = start + int(unseen[0]) if len(unseen) else len(truth)
         new = stop == start
         if new:
             stop += 1
             truth[start] = seen.add(labels[start])
             truth[stop:] = seen.indices(labels[stop:])
-        chunk = slice(start, stop)
-        given = None if discounts is None else discounts[chunk]
-        X = pipeline.absorb(raw[chunk])
-        if new:
-            told = pipeline.learn_new_class(X, truth[chunk], given)
-            parts.append(Scored(told.value, truth[chunk], np.array([np.nan])))
+            lesson.lookout.add_class()
         else:
-            parts.append(of_classes(pipeline.learn(X, truth[chunk], given), truth[chunk]))
+            stop = start + lesson.reach(truth[start:stop])
+        part = slice(start, stop)
+        told = lesson.learn(part, truth[part], new)
+        scored = Scored(told.value, truth[part], np.array([np.nan])) if new else of_classes(told, truth[part])
+        parts.append(scored)
         start = stop
+    if not parts:  # every row of a request may have been learned before
+        return only_told(truth)
     return parts[0] if len(parts) == 1 else joined(parts)
 
 

@@ -1,4 +1,4 @@
-"""One model as one deterministic state machine: features + labels + learner + metrics.
+"""One model as one deterministic state machine: features + labels + learner + drift watch + metrics.
 
     state(v+1) = apply(state(v), entry v+1)
 
@@ -32,19 +32,17 @@ from core.entry import (
 )
 from core.features import Space
 from core.labels import LabelSet
-from core.lesson import as_told, learn_classes, learn_numbers, only_told
+from core.lesson import Lesson, as_told, learn_classes, learn_numbers, only_told
+from core.lookout import Lookout
 from core.model import Floats, Header
-from core.outbox import Outbox
+from core.outbox import Outbox, of_alarm
 from core.overlap import OverlapPeriod
 from core.parts import gather, scatter
 from core.prequential import ClassificationMetrics, RegressionMetrics
 from core.reading import Readable
-from core.scored import Scored
+from core.scored import Scored, squared
 from core.seal import seal, unseal
 from core.switch import Switching, spaces_of
-
-LOSS_MAX = 1e300
-"""Squared errors are reported up to here, so that every number in an answer is finite."""
 
 
 class Machine(Readable):
@@ -72,6 +70,12 @@ class Machine(Readable):
         self.metrics: ClassificationMetrics | RegressionMetrics = (
             ClassificationMetrics() if classify else RegressionMetrics()
         )
+        self.lookout: Lookout | None = None
+        self._watch()
+
+    def _watch(self) -> None:
+        """A watch for the space in force, which has seen nothing."""
+        self.lookout = None if self.schema is None else Lookout(self.config, self.schema)
 
     def info(self) -> Header:
         """What a person wants to see of the state."""
@@ -87,6 +91,7 @@ class Machine(Readable):
             first = run[0]
             if isinstance(first, Rows):
                 outcomes.extend(self._apply_rows([rows for rows in run if isinstance(rows, Rows)]))
+                self._report(entry)
             elif isinstance(first, Reset):
                 outcomes.append(self._reset())
             elif isinstance(first, Restore):
@@ -130,6 +135,7 @@ class Machine(Readable):
             if (refused := labels_of(rows, self.labels, self.config)) is not None:
                 return refused
             self.switching = Switching(self.config, space)
+            self._watch()
             return None
         return labels_of(rows, self.labels, self.config)
 
@@ -137,19 +143,32 @@ class Machine(Readable):
         self, space: str, raw: Floats, labels: Any, discounts: Floats | None, told: list[Told | None] | None
     ) -> Scored:
         course = self.switching.course(space)
-        if course is None:
+        if course is None or self.lookout is None:
             scored = self._only_scored(labels)
         elif raw.shape != (len(labels), course.schema.raw_width):
             raise ValueError(f"rows of shape {raw.shape} with {len(labels)} labels are not of this feature space")
         elif self.config.task == "regression":
-            scored = learn_numbers(course, raw, np.asarray(labels, dtype=np.float64), discounts)
+            lesson = Lesson(course, self.lookout, raw, discounts, self.rows)
+            scored = learn_numbers(lesson, np.asarray(labels, dtype=np.float64))
         else:
-            scored = learn_classes(course, self.labels, raw, labels, discounts)
+            lesson = Lesson(course, self.lookout, raw, discounts, self.rows)
+            scored = learn_classes(lesson, self.labels, labels)
         if told is not None:
             scored = as_told(scored, told, self.labels if self.config.task == "classification" else None)
         self._score(scored)
         self.rows += len(raw)
         return scored
+
+    def _report(self, entry: Entry) -> None:
+        """What the watch saw goes into the outbox, and is marked beside the metrics."""
+        for row, alarm in [] if self.lookout is None else self.lookout.take():
+            label = None if self.config.task == "regression" else self.labels.labels[alarm.cls]
+            last = self.outbox.last
+            place = entry.version, last[1] + 1 if last[0] == entry.version else 0
+            columns = [] if self.schema is None else [self.schema.columns[at] for at in alarm.columns]
+            drift = of_alarm(alarm, place, row, entry.time_ms, label, columns, self.config.on_drift)
+            self.outbox.put(drift)
+            self.metrics.mark(row, "drift", test=alarm.kind, label=label, action=drift.action)
 
     def _score(self, scored: Scored) -> None:
         if isinstance(self.metrics, RegressionMetrics):
@@ -164,8 +183,9 @@ class Machine(Readable):
         for label in labels:
             if self.labels.index(label) < 0:
                 self.labels.add(label)
-                if self.pipeline is not None:
+                if self.pipeline is not None and self.lookout is not None:
                     self.pipeline.add_class()
+                    self.lookout.add_class()
         return only_told(self.labels.indices(labels))
 
     def _outcomes(
@@ -187,8 +207,7 @@ class Machine(Readable):
     def _losses(self, scored: Scored) -> Floats:
         if self.config.task == "classification":
             return np.asarray(scored.predicted != scored.truth, dtype=np.float64)
-        with np.errstate(over="ignore"):
-            return np.asarray(np.minimum((scored.predicted - scored.truth) ** 2, LOSS_MAX), dtype=np.float64)
+        return squared(scored.predicted, scored.truth)
 
     # ---------------------------------------------------------------- change of features
 
@@ -196,6 +215,8 @@ class Machine(Readable):
         if (refusal := self.switching.refusal(segment)) is not None:
             return Refused(refusal)
         warning = self.switching.step(segment, self.rows, len(self.labels))
+        if segment.action == "complete" and self.lookout is not None and self.schema is not None:
+            self.lookout.move(self.schema)
         self.metrics.mark(self.rows, "switch", action=segment.action)
         return Switched(self.phase, self.overlap_rows, self.rows, warning)
 
@@ -210,8 +231,7 @@ class Machine(Readable):
     @property
     def nbytes(self) -> int:
         """Bytes of memory the state holds."""
-        own = self.metrics.nbytes + self.outbox.nbytes
-        return own + (0 if self.pipeline is None else self.pipeline.nbytes)
+        return sum(part.nbytes for part in self._parts().values())
 
     # ---------------------------------------------------------------- reset, save, load
 
@@ -220,6 +240,7 @@ class Machine(Readable):
         self._first_state()
         switching.reset()
         self.switching = switching
+        self._watch()
         self.metrics.mark(0, "reset")
         return Replaced(0)
 
@@ -247,7 +268,7 @@ class Machine(Readable):
         return seal(arrays, {"config": self.config.to_json(), "stamp": dict(stamp or {}), "state": state})
 
     def _parts(self) -> dict[str, Any]:
-        held = {"metrics": self.metrics, "outbox": self.outbox, "pipeline": self.pipeline}
+        held = {"metrics": self.metrics, "outbox": self.outbox, "watch": self.lookout, "pipeline": self.pipeline}
         return {name: part for name, part in held.items() if part is not None}
 
     def _features(self) -> list[Any]:
@@ -279,6 +300,7 @@ class Machine(Readable):
 
     def _load(self, arrays: Mapping[str, NDArray[Any]], state: Header) -> None:
         self.switching = Switching.rebuilt(self.config, state["switching"])
+        self._watch()
         self.labels = LabelSet.from_header(state["labels"])
         scatter(self._parts(), arrays, state)
         self.rows = state["rows"]
@@ -294,7 +316,8 @@ class Machine(Readable):
             raise ValueError("a class is not one of the declared labels")
         if self.config.task == "regression" and classes:
             raise ValueError("a regression has no classes")
-        if self.pipeline is None or not isinstance(self.metrics, ClassificationMetrics):
+        if self.pipeline is None or self.lookout is None or not isinstance(self.metrics, ClassificationMetrics):
             return
-        if self.metrics.classes != classes or self.pipeline.classes_differ(classes):
+        watched = self.lookout.watch.classes
+        if {self.metrics.classes, watched} != {classes} or self.pipeline.classes_differ(classes):
             raise ValueError("the classes of the parts differ")

@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.mixture_kernels import ANYTIME, ROWS, learn_classes, learn_numbers, say_classes, say_numbers
-from core.model import Floats, Header, Prediction
+from core.model import Floats, Header, Ints, Prediction
 from core.rng import uniform
 
 VOTE = 0.9
@@ -77,7 +77,7 @@ class Mixture:
         P = _shares(told)
         out = np.empty(P.shape[1:])
         say_classes(P, self.weights, self._geometric, chosen, out)
-        return _of_shares(out)
+        return _of_shares(told, out, np.full(len(out), chosen))
 
     def learn(self, told: Sequence[Prediction], truth: NDArray[Any]) -> Prediction:
         """What is said of n rows before each one's label moves the weights.
@@ -96,8 +96,9 @@ class Mixture:
             return Prediction(out, None, std if S.shape[1] else None)
         P = _shares(told, 1 + int(truth.max(initial=-1)))
         out = np.empty(P.shape[1:])
-        learn_classes(P, truth, self.weights, self.losses, self.tally, eta, share, self._geometric, draws, out)
-        return _of_shares(out)
+        chosen = np.full(len(truth), -1, dtype=np.int64)
+        learn_classes(P, truth, self.weights, self.losses, self.tally, eta, share, self._geometric, draws, chosen, out)
+        return _of_shares(told, out, chosen)
 
     def _draws(self, rows: int) -> Floats:
         if not self.selects or len(self.weights) == 1:
@@ -176,8 +177,15 @@ def _voted(value: NDArray[Any], classes: int) -> Floats:
     return P
 
 
-def _of_shares(P: Floats) -> Prediction:
-    """The prediction that probabilities (n, K) make: the first most probable class."""
+def _of_shares(told: Sequence[Prediction], P: Floats, chosen: Ints) -> Prediction:
+    """The prediction that probabilities (n, K) make.
+
+    The class is that of the expert that was chosen (>= 0); where all agree, theirs, which a learner may have a better
+    reason for than its probabilities; else the first most probable one.
+    """
+    values = np.stack([one.value for one in told])
     if not P.shape[1]:
-        return Prediction(np.full(len(P), -1, dtype=np.int64), P)
-    return Prediction(P.argmax(axis=1).astype(np.int64), P)
+        return Prediction(values[0], P)
+    agreed = np.where((values == values[0]).all(axis=0), values[0], P.argmax(axis=1))
+    spoken = values[np.maximum(chosen, 0), np.arange(len(P))]
+    return Prediction(np.where(chosen >= 0, spoken, agreed).astype(np.int64), P)

@@ -72,7 +72,7 @@ def say_classes(P: Floats, weights: Floats, geometric: bool, chosen: int, out: F
 
 
 @njit(
-    f"void({_CUBE}, Array(i8, 1, 'C', readonly=True), {_ROW}, {_ROW}, {_ROW}, f8, f8, b1, {_ROW}, {_TABLE})",
+    f"void({_CUBE}, Array(i8, 1, 'C', readonly=True), {_ROW}, {_ROW}, {_ROW}, f8, f8, b1, {_ROW}, i8[::1], {_TABLE})",
     cache=True,
     nogil=True,
 )
@@ -86,6 +86,7 @@ def learn_classes(
     share: float,
     geometric: bool,
     draws: Floats,
+    chosen: Ints,
     out: Floats,
 ) -> None:
     """Say each of n rows, then weigh the experts by its label.
@@ -100,13 +101,15 @@ def learn_classes(
         share: d, or ANYTIME.
         geometric: whether logarithms are mixed.
         draws: (n,) where one expert speaks per row; else (0,).
+        chosen: (n,) where one expert speaks per row, written: which.
         out: (n, K), written.
     """
     E = P.shape[0]
     row = np.empty(E)
     for i in range(P.shape[1]):
         if draws.shape[0] > 0:
-            out[i] = P[_choose(weights, draws[i]), i]
+            chosen[i] = _choose(weights, draws[i])
+            out[i] = P[chosen[i], i]
         else:
             _mix_shares(P, i, weights, geometric, out)
         for k in range(E):

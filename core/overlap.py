@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from core.config import Config
 from core.declaration import Feature
 from core.encoder import Encoder
-from core.model import Floats, Header, Prediction, Weights
+from core.model import Alarm, Floats, Header, Prediction, Weights
 from core.parts import gather, scatter
 from core.pipeline import Pipeline
 from core.recovery import Kind, Recovery
@@ -107,6 +107,23 @@ class OverlapPeriod:
         """One more class, which no row is learned of now."""
         self.old.add_class()
         self.new.add_class()
+
+    def reset_learner(self, classes: int) -> None:
+        """The old learner in its first state."""
+        self.old.reset_learner(classes)
+
+    def forget(self) -> None:
+        """The old learner trusts its past less."""
+        self.old.forget()
+
+    def take_alarms(self) -> list[Alarm]:
+        """The old learner's; what the new one finds in its first rows is no drift."""
+        self.new.take_alarms()
+        return self.old.take_alarms()
+
+    def watched(self, X: Floats) -> Floats:
+        """The old columns."""
+        return self._columns(X)[0]
 
     def weights(self) -> Weights | None:
         """The old model's."""

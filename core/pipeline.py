@@ -12,9 +12,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from core.config import Config
-from core.expert import Expert
+from core.expert import Expert, declared
 from core.features import Encoder, Schema, Space
-from core.model import Floats, Header, Learner, Prediction, Weights
+from core.model import Alarm, Floats, Header, Learner, Prediction, Weights
 from core.parts import gather, scatter
 from core.scaling import Scaler
 
@@ -39,7 +39,7 @@ class Pipeline:
     ) -> None:
         self.schema = schema
         self.encoder = encoder or Encoder(schema, config.missing)
-        self.expert = expert or Expert(config, schema.columns)
+        self.expert = expert or Expert(config, schema.columns, declared(schema))
 
     @property
     def learner(self) -> Learner:
@@ -86,6 +86,22 @@ class Pipeline:
     def add_class(self) -> None:
         """One more class, which no row is learned of now."""
         self.expert.learner.add_class()
+
+    def reset_learner(self, classes: int) -> None:
+        """The learner back in its first state, with so many classes; encoder and scaling go on."""
+        self.expert.reset_learner(classes)
+
+    def forget(self) -> None:
+        """The learner trusts its past less, where it can."""
+        self.expert.forget()
+
+    def take_alarms(self) -> list[Alarm]:
+        """The alarms of the learner's own tests, of the rows just learned."""
+        return self.expert.take_alarms()
+
+    def watched(self, X: Floats) -> Floats:
+        """The columns of the space in force, of rows as ``absorb`` gave them."""
+        return X
 
     def weights(self) -> Weights | None:
         """The linear model in use over the encoded columns, or None."""

@@ -1,6 +1,7 @@
 """Chance as a function: a draw depends on (seed, absolute row number, purpose) and on nothing else.
 
-    u = mix(mix(mix(seed + gamma) xor row) xor purpose) / 2^64        mix: SplitMix64's finaliser, modulo 2^64
+    u = mix(mix(mix(seed + gamma) xor row) xor purpose) / 2^64        mix: SplitMix64's finaliser, modulo 2^64;
+                                                                   a purpose is the blake2b of its text, 8 bytes
 
 Integers only up to the last division, so the same on every platform; no state to keep, to save or to get out of step.
 

@@ -29,7 +29,7 @@ from core.entry import Overlap, Switch
 from core.expert import Expert
 from core.features import Space
 from core.kernel_mapping import STORED_MAX
-from core.model import Floats, Header, Ints, Prediction
+from core.model import Floats, Header, Ints, Prediction, Ranges
 from core.overlap import OverlapPeriod
 from core.pipeline import Pipeline
 from core.problems import Conflict
@@ -52,6 +52,7 @@ class Course:
         columns: raw columns that it reads, in its order; None: all.
         ensemble: whose other experts have to hear of a new class; None: ``teaches`` tells them.
         new: likewise the new model of an overlap period.
+        watched: whether the drift watch is shown the rows: not those of a space that is no longer in force.
     """
 
     schema: Space
@@ -59,6 +60,7 @@ class Course:
     columns: Ints | None = None
     ensemble: Ensemble | None = None
     new: Pipeline | None = None
+    watched: bool = True
 
     def absorb(self, raw: Floats) -> Floats:
         """Encode raw rows of the space."""
@@ -110,7 +112,7 @@ class Switching:
         if isinstance(now, OverlapPeriod) and space == now.schema.id:
             return Course(now.schema, now.old, new=now.new)
         if isinstance(now, Ensemble) and space == now.old.schema.id:
-            return Course(now.old.schema, now.old, ensemble=now)
+            return Course(now.old.schema, now.old, ensemble=now, watched=False)
         if isinstance(now, Ensemble) and space == now.union.id:
             return Course(now.union, now, places(now.schema, now.union))
         if isinstance(now, Pipeline) and self.aborted is not None and space == self.aborted.id:
@@ -232,13 +234,13 @@ class Switching:
             self.now.new.add_class()
 
     def _kind(self, mapping: Kind | None) -> Kind:
-        asked: Kind = mapping or self.config.params.get("mapping", "linear")
+        asked: Kind = mapping or (self.config.params["mapping"] if self.config.entry.evolves else "linear")
         return asked
 
     @property
     def _paper(self) -> bool:
         """Whether the paper's forms of the switch are asked for; other algorithms' variants mean other things."""
-        return "horizon" in self.config.params and self.config.params["variant"] == "paper"
+        return self.config.entry.evolves and self.config.params["variant"] == "paper"
 
     def _complete(self, first_row: int, classes: int) -> str | None:
         assert isinstance(self.now, OverlapPeriod)
@@ -341,7 +343,9 @@ def _json(schema: Space) -> list[Any]:
 
 def _model(pipeline: Pipeline) -> Header:
     front = pipeline.expert.front
-    return {"features": _json(pipeline.schema), "front": None if front is None else front.describe()}
+    if front is None:
+        return {"features": _json(pipeline.schema), "front": None}
+    return {"features": _json(pipeline.schema), "front": front.describe(), "ranges": pipeline.expert.ranges}
 
 
 def _dense(pipeline: Pipeline) -> Schema:
@@ -360,7 +364,17 @@ def _built(config: Config, described: Header, first: bool) -> Pipeline:
     if described["front"] is None:
         return Pipeline(config, space)
     front = _front(space, described["front"])
-    return Pipeline(config, space, expert=Expert(config, front.targets).behind(front))
+    expert = Expert(config, front.targets, _ranges(described["ranges"], len(front.targets)))
+    return Pipeline(config, space, expert=expert.behind(front))
+
+
+def _ranges(described: Sequence[Any], columns: int) -> Ranges:
+    if len(described) not in {0, columns}:
+        raise ValueError("no such ranges")
+    ranges = tuple(None if pair is None else (float(pair[0]), float(pair[1])) for pair in described)
+    if any(pair is not None and not pair[0] < pair[1] for pair in ranges):
+        raise ValueError("no such range")
+    return ranges
 
 
 def _front(schema: Space, described: Mapping[str, Any]) -> Recovery:

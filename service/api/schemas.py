@@ -5,7 +5,7 @@ The same structs decode requests, encode answers and describe both in /openapi.j
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 Label = str | int | bool
 Value = str | int | float | bool | None
@@ -284,6 +284,13 @@ class Ready(Struct):
     checks: dict[str, bool | None]
 
 
+class WatchTest(Struct, omit_defaults=True, forbid_unknown_fields=True):
+    """The settings of a drift test."""
+
+    delta: Annotated[float, Meta(gt=0, lt=1, description="Bound on the chance of a false alarm in one test.")] = 0.05
+    batch_size: Annotated[int, Meta(ge=2, le=10_000, description="Rows of a class in a recent window.")] = 200
+
+
 class ModelBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """A model to create. Only ``algorithm`` is needed, and ``task`` where the algorithm has several."""
 
@@ -298,5 +305,12 @@ class ModelBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
         Literal["error", "zero", "mean"], Meta(description="What a missing value becomes; error refuses it.")
     ] = "error"
     seed: Annotated[int, Meta(ge=0)] = 0
-    watch: Annotated[None, Meta(description="Models are not watched for drift yet: null.")] = None
-    on_drift: Annotated[Literal["report"], Meta(description="There is nothing to act on yet.")] = "report"
+    watch: Annotated[
+        dict[str, WatchTest | None] | None | UnsetType,
+        Meta(description="The drift tests that run, class_mean and error_rate; left out: both. null: none."),
+    ] = UNSET
+    on_drift: Annotated[
+        Literal["report", "reset", "forget"],
+        Meta(description="What an alarm does beside being told: the learner starts anew, or forgets most of its past."),
+    ] = "report"
+

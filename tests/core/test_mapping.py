@@ -125,7 +125,7 @@ def test_a_block_is_its_rows_and_a_saved_mapping_goes_on(kind, paper, count):
 @every_kind
 @every_form
 def test_a_frozen_mapping_recovers_as_before_and_is_saved(kind, paper):
-    """freeze takes the last rows in and drops what only learning needs."""
+    """Freezing takes the last rows in and drops what only learning needs."""
     X2, X1 = rows(33)
     mapping, restored = kind(D2, D1, paper), kind(D2, D1, paper)
     mapping.learn(X2, X1)
@@ -153,12 +153,13 @@ def test_carried_weights_predict_what_the_old_ones_predict_of_recovered_rows():
 def test_the_error_is_small_where_columns_can_be_recovered_and_one_where_they_cannot(kind):
     """Held out, in units of the columns' variance."""
     rng = np.random.default_rng(0)
-    X2, X1 = rows(300, d2=6, d1=2)
+    X1 = rng.normal(size=(300, 2)) * [1e-3, 1e3]
+    X2 = np.hstack([X1 / [1e-3, 1e3], rng.normal(size=(300, 4))]) @ rng.normal(size=(6, 6))
     good, bad = kind(6, 2), kind(6, 2)
     assert good.error is None
     good.learn(X2, X1)
     bad.learn(X2, rng.normal(size=(300, 2)))
-    assert good.error < 0.2
+    assert good.error < 0.3
     assert 0.8 < bad.error < 1.5
 
 
