@@ -228,7 +228,7 @@ class Replica:
                 self.stats.rows += len(outcome.losses)
             elif isinstance(outcome, Refused):
                 self.stats.refused += 1
-        if entry.version & 31 == 1 or before == 0:
+        if entry.version & 31 == 1 or before == 0 or any(isinstance(outcome, Switched) for outcome in outcomes):
             self.measure()
         if self.awaited:
             self._arrived()

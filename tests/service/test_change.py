@@ -118,6 +118,19 @@ def test_nothing_is_asked_for_before_the_fields_are_right():
     assert (machine.config, ("a", "b"), ("b", "c"), "kernel") == (config, old.names, following.names, mapping)
 
 
+async def test_the_memory_of_a_change_is_counted_at_once():
+    """Two models and a mapping take the room of several: that is known as soon as they are there, and when they go."""
+    machine = model()
+    own = replica(machine)
+    await own.apply(Entry(1, 0, (rows(machine, 3),)), "u1", 10)
+    before = own.nbytes
+    wide = Switch("begin", tuple(Feature(f"n{at}") for at in range(200)), "linear")
+    await own.apply(Entry(2, 0, (wide,)), "u2", 10)
+    assert 8 * 200**2 < own.nbytes - before
+    await own.apply(Entry(3, 0, (Switch("abort"),)), "u3", 10)
+    assert before == own.nbytes
+
+
 @pytest.mark.parametrize("mapping", ["linear", "kernel"])
 @pytest.mark.parametrize("count", [3, 40, 700])
 def test_the_bytes_of_a_mapping_are_bounded(mapping, count):
