@@ -14,6 +14,9 @@ by c learns weights that are multiplied by c; AdaGrad alone moves a weight by at
 A step never depends on the scale of the inputs as a whole, but on their scales relative to each other it does: inputs
 should be standardised (parameter ``scaling``; raw .65, standardised .78 mean accuracy on the paper's protocol).
 
+When a switch is complete, G of a classifier starts again at zero. That of a regression goes on: steps as long as at the
+start would undo what is known (first 100 rows after a switch of 50 columns: squared error .26 instead of .92 variances).
+
 Reported probabilities are p (1 - K e) + e with e = 1e-6, so that no class is ever ruled out.
 
 **Any finite input.** Rows larger than 1e50 are scaled down as a whole; residuals are held within 1e90, weights within
@@ -257,8 +260,9 @@ class GradientDescent:
             self.W = np.ascontiguousarray(np.clip(w, -_WEIGHT_MAX, _WEIGHT_MAX))
 
     def restart(self) -> None:
-        """Steps are as long again as at the start; the weights stay."""
-        self.tally = np.zeros(3)
+        """Steps of a classifier are as long again as at the start; the weights stay. With numbers they stay short."""
+        if self.paper or not self.regression:
+            self.tally = np.zeros(3)
 
     def info(self) -> Header:
         """Rows since the step was (re)started."""

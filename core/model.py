@@ -156,7 +156,7 @@ class Transferable(Protocol):
         """Take over a model in the terms of ``weights``: one row per class seen, or one for regression."""
 
     def restart(self) -> None:
-        """A switch is complete: learn as fast as at the start; the model stays."""
+        """A switch is complete: learn faster again, where that is of use; the model stays."""
 
 
 @runtime_checkable

@@ -1,5 +1,6 @@
 """Streams whose features change, and machines that live through it: what the benchmarks of the switch share."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +39,9 @@ def static(name: str) -> tuple[Floats, Any]:
     *columns, label = read_columns(f"fesl/{_FILES.get(name, name)}")
     X = np.hstack([_encoded(column, at in _NOMINAL.get(name, ())) for at, column in enumerate(columns)])
     assert X.shape[1] == DIMENSIONS[name][0], (name, X.shape)
-    return (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12), np.unique(label, return_inverse=True)[1]
+    return (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12), np.unique(label, return_inverse=True)[1].astype(
+        np.int64
+    )
 
 
 def _encoded(column: list[str], nominal: bool) -> Floats:
@@ -79,41 +82,82 @@ def mapped(X: Floats, y: Any, widths: list[int], rng: np.random.Generator, kept:
     return Spaces(spaces, names, y)
 
 
+def image(X: Floats, y: Any, rng: np.random.Generator, noise: float = 0.1) -> Spaces:
+    """Rows in their order, and a noisy Gaussian image of them with as many columns, nothing kept."""
+    n, d = X.shape
+    other = X @ rng.normal(size=(d, d)) / np.sqrt(d) + noise * rng.normal(size=(n, d))
+    names = [[f"s{at}.{j}" for j in range(d)] for at in (0, 1)]
+    return Spaces([np.ascontiguousarray(X), np.ascontiguousarray(other)], names, y)
+
+
+def drifting(rng: np.random.Generator, task: str, rows: int = 4000, d: int = 50) -> Spaces:
+    """Correlated normal columns; the hyperplane of the labels turns by 90 degrees; and a noisy image of the rows."""
+    X = rng.normal(size=(rows, d)) @ (np.eye(d) + 0.3 * rng.normal(size=(d, d)) / np.sqrt(d))
+    angle = np.arange(rows) / rows * np.pi / 2
+    w = np.cos(angle)[:, None] * rng.normal(size=d) + np.sin(angle)[:, None] * rng.normal(size=d)
+    y = (X * w).sum(axis=1) / np.sqrt(d) + 0.3 * rng.normal(size=rows)
+    return image(X, (y > 0).astype(np.int64) if task == "classification" else y, rng)
+
+
+def _separable(X: Floats, rng: np.random.Generator) -> tuple[Floats, Any]:
+    """Standardised rows with the classes of a sparse hyperplane, a fifth of the variance noise."""
+    score = X @ (rng.normal(size=X.shape[1]) * (rng.random(X.shape[1]) < 0.5))
+    y = score / score.std() + 0.5 * rng.normal(size=len(X)) > 0
+    return (X - X.mean(axis=0)) / X.std(axis=0), y.astype(np.int64)
+
+
+def _low_rank(rng: np.random.Generator, rank: int) -> tuple[Floats, Any]:
+    hidden = rng.normal(size=(2000, rank)) @ rng.normal(size=(rank, 30)) / np.sqrt(rank)
+    return _separable(hidden + 0.3 * rng.normal(size=(2000, 30)), rng)
+
+
+synthetic: dict[str, Callable[[np.random.Generator], tuple[Floats, Any]]] = {
+    "independent": lambda rng: _separable(rng.normal(size=(2000, 30)), rng),
+    "correlated": lambda rng: _separable(rng.normal(size=(2000, 30)) @ rng.normal(size=(30, 30)), rng),
+    "rank 8": lambda rng: _low_rank(rng, 8),
+    "rank 15": lambda rng: _low_rank(rng, 15),
+}
+"""Sets of 2000 rows of 30 columns, by name."""
+
+
 class Life:
     """A machine that is fed a stream through switches.
 
     Args:
         stream: the stream.
         algorithm: id in the catalogue.
+        seed: of its draws.
         params: of the algorithm.
     """
 
-    def __init__(self, stream: Spaces, algorithm: str, **params: Any) -> None:
+    def __init__(self, stream: Spaces, algorithm: str, seed: int = 0, **params: Any) -> None:
         self.stream, self.space = stream, 0
         classes = stream.y.dtype.kind == "i"
-        body = {"algorithm": algorithm, "features": stream.names[0], "params": params}
+        body = {"algorithm": algorithm, "features": stream.names[0], "params": params, "seed": seed}
         body["task"] = "classification" if classes else "regression"
         self.machine = Machine(Config.parse(body))
         self.version = 0
 
-    def _apply(self, segment: Any) -> Any:
+    def apply(self, segment: Any) -> Any:
+        """Apply one segment as an entry of the log; its outcome."""
         self.version += 1
         return self.machine.apply(Entry(self.version, self.version, (segment,)))[0]
 
-    def feed(self, start: int, stop: int, block: int = 1000) -> Floats:
-        """Learn rows of the stream in whatever space is asked for now; their losses."""
-        losses = []
-        space = self.machine.teaching
+    def rows(self, start: int, stop: int, labelled: bool = True) -> Any:
+        """A segment of rows of the stream, in whatever space is asked for now."""
+        space, held, y = self.machine.teaching, self._columns(), self.stream.y[start:stop]
         assert space is not None
-        held = self._columns()
-        for begin in range(start, stop, block):
-            part = slice(begin, min(begin + block, stop))
-            raw = np.ascontiguousarray(np.stack([held[name][part] for name in space.names], axis=1))
-            y = self.stream.y[part]
-            outcome = self._apply(Rows(space.id, None, raw, y if y.dtype.kind == "f" else y.tolist()))
-            assert isinstance(outcome, Learned), outcome
-            losses.append(outcome.losses)
-        return np.concatenate(losses) if losses else np.empty(0)
+        raw = np.ascontiguousarray(np.stack([held[name][start:stop] for name in space.names], axis=1))
+        return (
+            Rows(space.id, None, raw, y if y.dtype.kind == "f" else y.tolist()) if labelled else Overlap(space.id, raw)
+        )
+
+    def feed(self, start: int, stop: int, block: int = 1000) -> Floats:
+        """Learn rows of the stream; their losses."""
+        ends = range(start, stop, block)
+        outcomes = [self.apply(self.rows(begin, min(begin + block, stop))) for begin in ends]
+        assert all(isinstance(outcome, Learned) for outcome in outcomes), outcomes
+        return np.concatenate([outcome.losses for outcome in outcomes]) if outcomes else np.empty(0)
 
     def _columns(self) -> dict[str, Floats]:
         """The columns of this space and of the next one, by name."""
@@ -122,22 +166,14 @@ class Life:
 
     def begin(self, mapping: Any = None) -> None:
         """Start the overlap with the next space."""
-        self._apply(Switch("begin", tuple(Feature(name) for name in self.stream.names[self.space + 1]), mapping))
+        self.apply(Switch("begin", tuple(Feature(name) for name in self.stream.names[self.space + 1]), mapping))
         assert self.machine.phase == "overlap"
 
     def complete(self) -> None:
         """Go over to the next space."""
-        self._apply(Switch("complete"))
+        self.apply(Switch("complete"))
         assert self.machine.phase == "ensemble"
         self.space += 1
-
-    def map(self, start: int, stop: int) -> None:
-        """Unlabelled rows of both spaces."""
-        space = self.machine.teaching
-        assert space is not None
-        held = self._columns()
-        raw = np.ascontiguousarray(np.stack([held[name][start:stop] for name in space.names], axis=1))
-        self._apply(Overlap(space.id, raw))
 
     def fresh(self) -> Expert:
         """An empty expert of the current space."""

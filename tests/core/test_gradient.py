@@ -86,7 +86,7 @@ def test_a_third_class_changes_no_odds_of_the_first_two():
 
 @pytest.mark.parametrize("classes", [0, 1, 2, 4])
 def test_a_model_moves_with_its_weights(classes):
-    """A learner started at another one's weights predicts the same, and learns as fast as at the start."""
+    """A learner started at another one's weights predicts the same; a classifier then takes long steps again."""
     task = "classification" if classes else "regression"
     X, y = rows(max(classes, 1))
     y = y if classes else X[:, 0] * 3
@@ -97,8 +97,9 @@ def test_a_model_moves_with_its_weights(classes):
     for part in ("value", "probabilities"):
         if (expected := getattr(model.predict(X), part)) is not None:
             assert_allclose(expected, getattr(other.predict(X), part), rtol=1e-12)
+    tally = model.to_arrays()[0]["tally"]
     model.restart()
-    assert_array_equal(other.to_arrays()[0]["tally"], model.to_arrays()[0]["tally"])
+    assert_array_equal(np.zeros(3) if classes else tally, model.to_arrays()[0]["tally"])
 
 
 def test_weights_of_another_shape_are_not_taken_over():
