@@ -24,7 +24,7 @@ IMPORT_CORE := "import core, importlib, pkgutil; \
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run setup test test-setup lint pytest bench-accuracy bench-sparse bench-service bench-switch bench-models bench-speed bench-stability bench-vigo lock format clean
+.PHONY: help run setup test test-setup lint pytest bench-accuracy bench-drift bench-fesl bench-sparse bench-service bench-switch bench-models bench-speed bench-stability bench-vigo lock format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
@@ -49,6 +49,12 @@ pytest: test-setup ## the tests alone
 
 bench-accuracy: test-setup ## predictions against the papers' and simple baselines
 	$(PY) -m tests.benchmarks.accuracy
+
+bench-drift: test-setup ## what the drift watch sees, how late, how often in vain, and what it costs
+	$(PY) -m tests.benchmarks.detection
+
+bench-fesl: test-setup ## a change of features: the paper's protocol, three in a row, every algorithm, what it costs
+	$(PY) -m tests.benchmarks.fesl
 
 bench-sparse: test-setup ## Sparse-DFOP: the paper's figures, RECOVER, the cost of the projection
 	$(PY) -m tests.benchmarks.sparse

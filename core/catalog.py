@@ -7,11 +7,8 @@ from core import dfop_entries, dynamic_odm_entries, fesl_entries, vigo_entries
 from core.model import Algorithm
 from core.problems import Invalid
 
-ALGORITHMS: dict[str, Algorithm] = {
-    entry.id: entry
-    for entries in (dfop_entries, dynamic_odm_entries, fesl_entries, vigo_entries)
-    for entry in entries.ENTRIES
-}
+FAMILIES = (dfop_entries, dynamic_odm_entries, fesl_entries, vigo_entries)
+ALGORITHMS: dict[str, Algorithm] = {entry.id: entry for family in FAMILIES for entry in family.ENTRIES}
 
 
 def find(algorithm: str) -> Algorithm:

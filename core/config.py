@@ -5,6 +5,7 @@ is asked for, defaults written out or left out) give equal configurations and eq
 """
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -13,7 +14,7 @@ from core.catalog import find
 from core.drift import watch_bytes
 from core.features import Feature, Schema, Space, SparseSchema, parse_features
 from core.labels import Label, parse_declared
-from core.model import Algorithm, Ranges, Spec, Task
+from core.model import Algorithm, Floats, Spec, Task
 from core.problems import Invalid
 from core.scaling import scaler_bytes
 from core.watch import OnDrift, Tests, parse_on_drift, parse_watch
@@ -112,9 +113,16 @@ class Config:
             return SparseSchema(self.seed, self.params["compressed_dim"], self.params["projection"])
         return None if self.features is None else Schema(self.features)
 
-    def spec(self, dimension: int, ranges: Ranges = ()) -> Spec:
-        """What the learner is built from, for a number of encoded columns and what is declared of them."""
-        return Spec(task=self.task, dimension=dimension, params=self.params, seed=self.seed, ranges=ranges)
+    def spec(self, dimension: int, ranges: Floats | None = None) -> Spec:
+        """What the learner is built from.
+
+        Args:
+            dimension: D, encoded columns.
+            ranges: (2, D) declared ends of what the learner sees, NaN where there are none; None: of no column.
+        """
+        pairs = [] if ranges is None else ranges.T.tolist()
+        declared = tuple(None if math.isnan(low) or math.isnan(high) else (low, high) for low, high in pairs)
+        return Spec(self.task, dimension, self.params, self.seed, declared if any(declared) else ())
 
     def state_bytes(self, dimension: int) -> int:
         """Bytes the state of learner, scaler and watch will take, for a number of encoded columns."""

@@ -14,11 +14,12 @@ or without a declaration the range so far.
 **error_rate**. The same per true class for z = 1[the a-priori label is wrong]: with a, b the means of z in the past and
 the recent window and p of both together, it is a drift if errors have *risen*,
 
-    b - a >= sqrt(2 p (1 - p) l / n_h) + 2 l / 3 n_h,        l = ln(3 / delta)
+    b - a >= sqrt(2 p (1 - p) l / n_h) + 2 l / 3 n_h,        l = ln(4 / delta)
 
-Recent windows are the last |B|, |B|/2 and |B|/4 rows of the class, each with a third of delta; the past one is all rows
-before them, at least |B|. They are tested every |B|/8 rows (in whole eighths, rounded down; below 8 in single rows).
-The shortest window that shows a drift is the past one from then on.
+Recent windows are the last |B|/4, |B|/2, |B| and 2 |B| rows of the class, each with a quarter of delta; the past one is
+all rows before them, at least |B|. They are tested every |B|/8 rows (in whole eighths, rounded down; below 8 in single
+rows). The shortest window that shows a drift is the past one from then on. Where errors, averaged over the K classes,
+were at least .9 (1 - 1/K), the model knows no more than a guess and cannot lose it: nothing is told.
 
 **Regression** has a single class. For the error test a row is wrong if its squared innovation is above a limit: the .9
 quantile of a reference batch of |B| rows, the second batch after every start, since in the first one the model is still
@@ -37,7 +38,8 @@ Deviations from the paper
   blind to shifts of half a deviation (0 of 20); with both, 20 of 20 are seen, with no more false alarms on independent
   rows.
 - The error test. The paper's own test cannot see a boundary that moves while class means stay.
-- Windows of three lengths. A model that forgets recovers within some tens of rows, which a batch of 200 does not show.
+- Windows of four lengths. A model that forgets recovers within some tens of rows, which a batch of 200 does not show; a
+  small rise that lasts needs more rows than one.
 - The limit of a regression. Squared innovations scaled to their running range say nothing after the first row of a
   model that starts from zero weights, often a thousand times larger than any after it: new weights were seen 0 of 10
   times.
@@ -57,6 +59,7 @@ from core.drift_kernels import (
     COUNT,
     FIRST,
     HIGH,
+    KEPT,
     LOW,
     ORIGIN,
     PARTIAL,
@@ -80,8 +83,8 @@ from core.watch import Tests
 
 COLUMNS_MAX = 10
 """Columns named in one alarm."""
-RULES = 3.0
-"""Windows of different length in one error test."""
+WINDOWS = 4.0
+"""Lengths of the recent window in one error test."""
 COUNT_MAX = 2.0**53
 OBJECT_BYTES = 900
 """Memory of the objects around the arrays."""
@@ -106,7 +109,7 @@ class Watch:
         if mean:
             self._limits[:2] = mean.batch_size, math.log(4.0 * D / mean.delta)
         if error:
-            self._limits[2:] = error.batch_size, math.log(RULES / error.delta)
+            self._limits[2:] = error.batch_size, math.log(WINDOWS / error.delta)
         self._error_batch = error.batch_size if error else 0
         self._cell = self._error_batch // max(min(CELLS, self._error_batch), 1)
         self._ranges = ranges[:, :D].copy()
@@ -206,7 +209,7 @@ class Watch:
 
     def _errors_alarm(self, row: int, k: int, window: int) -> Alarm:
         count, wrong = self._tallies[k, COUNT], self._tallies[k, WRONG]
-        before = self._tallies[k, SUMS + int(count - window) // self._cell % (CELLS + 1)]
+        before = self._tallies[k, SUMS + int(count - window) // self._cell % KEPT]
         a, b, cut = error_cut(count - window, before, float(window), wrong - before, self._limits[3])
         return Alarm("error_rate", row, k, (), (a,), (b,), cut, int(count) - window, window)
 

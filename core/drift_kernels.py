@@ -5,7 +5,7 @@ All compiled code stands in this one file, because Numba's cache watches only th
     M (3 + 4 K, D)    per column: ORIGIN, the first value ever seen; LOW and HIGH, the range; then for each class the
                       past mean, the past mean square, and of the recent batch the sum and the sum of squares; all
                       but the origin are relative to the origin, so that a constant column is exactly 0
-    T (K, 14)         per class: PAST and RECENT, rows of the two windows of the mean test; for the error test COUNT
+    T (K, 23)         per class: PAST and RECENT, rows of the two windows of the mean test; for the error test COUNT
                       rows in whole cells, PARTIAL rows in the cell that has begun, WRONG rows of both; from SUMS on,
                       WRONG at the ends of the last cells
     reference         regression: COLLECTED, BATCHES and LIMIT, then a batch of squared innovations; else empty
@@ -27,11 +27,15 @@ PER_CLASS = 4
 PAST, RECENT, COUNT, PARTIAL, WRONG, SUMS = range(6)
 CELLS = 8
 """Cells in a batch of the error test, if it has so many rows: it is tested at the end of each."""
-TALLIES = SUMS + CELLS + 1
+KEPT = 2 * CELLS + 1
+"""Ends of cells that are kept: the longest recent window is two batches."""
+TALLIES = SUMS + KEPT
 COLLECTED, BATCHES, LIMIT, REFERENCE = range(4)
 MEAN_BATCH, MEAN_LOG, ERROR_BATCH, ERROR_LOG = range(4)
 EXCEEDED = 0.1
 """Share of the reference batch that lies above the limit, in regression."""
+GUESSING = 0.9
+"""Share of the errors of guessing from which on a model knows nothing that it could lose."""
 VALUE_MAX = 1e300
 
 _ROOT_MAX = 1e150
@@ -143,20 +147,31 @@ def error_cut(
 
 
 @njit(cache=True, nogil=True)
+def _guesses(T: Floats, least: float) -> bool:
+    """Whether errors, averaged over the classes with so many rows, were about as many as those of guessing."""
+    classes, wrong = 0, 0.0
+    for k in range(T.shape[0]):
+        if T[k, COUNT] >= least:
+            classes += 1
+            wrong += T[k, WRONG] / (T[k, COUNT] + T[k, PARTIAL])
+    return classes > 1 and wrong >= GUESSING * (classes - 1)
+
+
+@njit(cache=True, nogil=True)
 def _rise(T: Floats, k: int, cells: int, cell: int, logarithm: float) -> int:
     """A cell of class k has ended: cells of the shortest recent window in which errors have risen, 0 for none."""
     T[k, COUNT] += cell
     T[k, PARTIAL] = 0.0
     ended = int(T[k, COUNT]) // cell
-    T[k, SUMS + ended % (CELLS + 1)] = T[k, WRONG]
-    for part in (4, 2, 1):
-        window = cells // part
+    T[k, SUMS + ended % KEPT] = T[k, WRONG]
+    for eighths in (2, 4, 8, 16):
+        window = cells * eighths // 8
         if window and ended - window >= cells:
-            before = T[k, SUMS + (ended - window) % (CELLS + 1)]
+            before = T[k, SUMS + (ended - window) % KEPT]
             past, recent = float((ended - window) * cell), float(window * cell)
             a, b, cut = error_cut(past, before, recent, T[k, WRONG] - before, logarithm)
             if b - a >= cut:
-                return window
+                return 0 if _guesses(T, float(cells * cell)) else window
     return 0
 
 
@@ -242,12 +257,14 @@ def absorb_rows(
 
 @njit("void(f8[:,::1], i8, i8, i8)", cache=True, nogil=True)
 def close_window(T: Floats, k: int, window: int, cell: int) -> None:
-    """The recent window of class k, of ``window`` cells, is all that is left of its past."""
-    ended = int(T[k, COUNT]) // cell
-    wrong = T[k, WRONG] - T[k, SUMS + (ended - window) % (CELLS + 1)]
-    T[k, SUMS:] = 0.0  # a cell has just ended: PARTIAL is 0
-    T[k, COUNT], T[k, WRONG] = float(window * cell), wrong
-    T[k, SUMS + window] = wrong
+    """The recent window of class k, of ``window`` cells, is all that is left of its past. A cell has just ended."""
+    first = int(T[k, COUNT]) // cell - window
+    sums = np.zeros(KEPT)
+    for i in range(window + 1):
+        sums[i] = T[k, SUMS + (first + i) % KEPT]
+    T[k, COUNT], T[k, WRONG] = float(window * cell), T[k, WRONG] - sums[0]
+    for i in range(KEPT):
+        T[k, SUMS + i] = sums[i] - sums[0] if i <= window else 0.0
 
 
 @njit(f"i8({_CLASSES_IN}, f8[:,::1], f8[::1], f8[::1])", cache=True, nogil=True)

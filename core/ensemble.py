@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from core.config import Config
 from core.encoder import Encoder
-from core.expert import Expert, declared
+from core.expert import Expert
 from core.mixture import Mixture
 from core.model import Alarm, Floats, Header, Prediction, Transferable, Weights
 from core.overlap import OverlapPeriod
@@ -75,7 +75,7 @@ class Ensemble:
         if "recovered" in names:
             made["recovered"] = old.expert.behind(front)
         if "carried" in names:
-            made["carried"] = Expert(config, new.schema.columns, declared(new.schema))
+            made["carried"] = Expert(config, new.schema.columns, new.schema.ranges)
         self.experts = {name: made[name] for name in names}
         weights = np.full(len(names), 1.0 / len(names))
         if front.rows < ROWS_ENOUGH and len(names) > 1:
@@ -115,7 +115,7 @@ class Ensemble:
             kept = self.experts[max(own, key=lambda name: shares[name])]
             kept.start_at(weights)
         else:
-            kept = list(self.experts.values())[int(self.mixture.weights.argmax())]
+            kept = self._likeliest
         return Pipeline(self.config, self.schema, self.encoder, kept)
 
     def shares(self) -> dict[str, float]:
@@ -206,9 +206,17 @@ class Ensemble:
             sum(share * model.bias for share, model in zip(a, models, strict=True)),
         )
 
+    def explain(self, raw: Floats) -> Header | None:
+        """What the likeliest expert knows about one raw row (1, F)."""
+        return self._likeliest.explain(self.encoder.encode(raw))
+
     def info(self) -> Header:
         """The likeliest expert's."""
-        return list(self.experts.values())[int(self.mixture.weights.argmax())].learner.info()
+        return self._likeliest.learner.info()
+
+    @property
+    def _likeliest(self) -> Expert:
+        return list(self.experts.values())[int(self.mixture.weights.argmax())]
 
     @property
     def nbytes(self) -> int:

@@ -13,8 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.config import Config
-from core.features import Space
-from core.model import Alarm, Floats, Forgetful, Header, Learner, Prediction, Ranges, Transferable, Watchful, Weights
+from core.model import (
+    Alarm,
+    Explaining,
+    Floats,
+    Forgetful,
+    Header,
+    Learner,
+    Prediction,
+    Transferable,
+    Watchful,
+    Weights,
+)
 from core.parts import gather, scatter
 from core.recovery import Recovery
 from core.scaling import Scaler
@@ -29,7 +39,7 @@ class Expert:
     Args:
         config: the model's configuration.
         columns: names of the d columns that the learner is built for.
-        ranges: their declared ranges, as in ``core.model.Spec``.
+        ranges: (2, d) their declared ends, NaN where there are none.
 
     Attributes:
         columns, ranges: as given.
@@ -39,14 +49,18 @@ class Expert:
         front: what recovers the columns from rows of another space; None where rows have them.
     """
 
-    def __init__(self, config: Config, columns: Sequence[str], ranges: Ranges = ()) -> None:
+    def __init__(self, config: Config, columns: Sequence[str], ranges: Floats) -> None:
         self._config = config
         scaling = config.params.get("scaling", "none")
         width = config.params["compressed_dim"] if config.entry.sparse else len(columns)
         self.columns, self.ranges, self.width = tuple(columns), ranges, width
         self.front: Recovery | None = None
         self.scaler = None if scaling == "none" else Scaler(scaling, width)
-        self.learner: Learner = config.entry.build(config.spec(width, ranges))
+        self.learner = self._built()
+
+    def _built(self) -> Learner:
+        # Declared ranges are those of the columns as clients send them.
+        return self._config.entry.build(self._config.spec(self.width, self.ranges if self.scaler is None else None))
 
     def behind(self, front: Recovery) -> "Expert":
         """The same scaler and learner, not copies of them, seen through another front."""
@@ -110,7 +124,7 @@ class Expert:
 
     def reset_learner(self, classes: int) -> None:
         """The learner back in its first state, with so many classes; front and scaling go on."""
-        self.learner = self._config.entry.build(self._config.spec(self.width, self.ranges))
+        self.learner = self._built()
         for _ in range(classes):
             self.learner.add_class()
 
@@ -120,11 +134,27 @@ class Expert:
             self.learner.forget()
 
     def take_alarms(self) -> list[Alarm]:
-        """The alarms of the learner's own tests; behind a front their columns are none of the rows' columns."""
+        """The alarms of the learner's own tests over the rows learned last, their means on the rows' columns.
+
+        Behind a front a test of means names no columns: those it has seen are none of the rows'.
+        """
         alarms = self.learner.take_alarms() if isinstance(self.learner, Watchful) else []
-        if self.front is None:
+        if self.front is not None:
+            return [alarm._replace(columns=(), before=(), after=()) if alarm.columns else alarm for alarm in alarms]
+        if self.scaler is None or not alarms:
             return alarms
-        return [alarm._replace(columns=(), before=(), after=()) for alarm in alarms]
+        centre, spread = self.scaler.affine()
+        return [
+            _unscaled(alarm, centre, spread) if alarm.columns else alarm  # a rate has no unit
+            for alarm in alarms
+        ]
+
+    def explain(self, X: Floats) -> Header | None:
+        """What a learner without weights knows about one encoded row (1, D); None where it has nothing to say."""
+        if not isinstance(self.learner, Explaining):
+            return None
+        own = self.own(X)
+        return self.learner.explain(own if self.scaler is None else self.scaler.scale(own))
 
     def restart(self) -> None:
         """A switch is complete: a learner whose steps have become short takes long ones again."""
@@ -159,10 +189,11 @@ class Expert:
         scatter(self.parts(), arrays, header)
 
 
-def declared(schema: Space) -> Ranges:
-    """The ranges of a space's encoded columns where both ends are declared; () where no column has any."""
-    ends = [None if np.isnan(pair).any() else (float(pair[0]), float(pair[1])) for pair in schema.ranges.T]
-    return tuple(ends) if any(ends) else ()
+def _unscaled(alarm: Alarm, centre: Floats, spread: Floats) -> Alarm:
+    """The means of an alarm in the columns' own units."""
+    at = list(alarm.columns)
+    before, after = (_told(np.array(means) * spread[at] + centre[at]) for means in (alarm.before, alarm.after))
+    return alarm._replace(before=tuple(before.tolist()), after=tuple(after.tolist()))
 
 
 def _told(values: Floats) -> Floats:

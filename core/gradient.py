@@ -14,8 +14,8 @@ by c learns weights that are multiplied by c; AdaGrad alone moves a weight by at
 A step never depends on the scale of the inputs as a whole, but on their scales relative to each other it does: inputs
 should be standardised (parameter ``scaling``; raw .65, standardised .78 mean accuracy on the paper's protocol).
 
-When a switch is complete, G of a classifier starts again at zero. That of a regression goes on: steps as long as at the
-start would undo what is known (first 100 rows after a switch of 50 columns: squared error .26 instead of .92 variances).
+When a switch is complete, G of a classifier starts again at zero. That of a regression goes on: steps as long as at
+the start would undo what is known (first 100 rows after a switch of 50 columns: squared error .26 instead of .92).
 
 Reported probabilities are p (1 - K e) + e with e = 1e-6, so that no class is ever ruled out.
 

@@ -98,9 +98,8 @@ class Lookout:
             row: rows the model had learned before them.
         """
         alarms = [] if self._idle else self._shown(X, truth, told)
-        own = [alarm for alarm in pipeline.take_alarms() if alarm.kind in self._kinds]
-        if own:
-            alarms = sorted(own + alarms, key=lambda alarm: alarm.row)
+        if own := pipeline.take_alarms():
+            alarms = sorted([alarm for alarm in own if alarm.kind in self._kinds] + alarms, key=lambda alarm: alarm.row)
         if alarms:
             self._seen += [Seen(row + alarm.row + 1, alarm) for alarm in alarms]
             self._act(pipeline)

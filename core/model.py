@@ -27,7 +27,6 @@ from core.problems import Invalid
 Task = Literal["classification", "regression"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Ranges = tuple[tuple[float, float] | None, ...]
 Header = dict[str, Any]
 """JSON-able scalars that go with a state's arrays."""
 
@@ -77,7 +76,7 @@ class Spec:
     dimension: int
     params: Mapping[str, Any]
     seed: int = 0
-    ranges: Ranges = ()
+    ranges: tuple[tuple[float, float] | None, ...] = ()
 
 
 class Alarm(NamedTuple):

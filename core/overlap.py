@@ -129,6 +129,10 @@ class OverlapPeriod:
         """The old model's."""
         return self.old.weights()
 
+    def explain(self, raw: Floats) -> Header | None:
+        """What the old learner knows about one raw row (1, F) of its space."""
+        return self.old.explain(raw)
+
     def info(self) -> Header:
         """The old learner's."""
         return self.old.info()

@@ -12,7 +12,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from core.config import Config
-from core.expert import Expert, declared
+from core.expert import Expert
 from core.features import Encoder, Schema, Space
 from core.model import Alarm, Floats, Header, Learner, Prediction, Weights
 from core.parts import gather, scatter
@@ -39,7 +39,7 @@ class Pipeline:
     ) -> None:
         self.schema = schema
         self.encoder = encoder or Encoder(schema, config.missing)
-        self.expert = expert or Expert(config, schema.columns, declared(schema))
+        self.expert = expert or Expert(config, schema.columns, schema.ranges)
 
     @property
     def learner(self) -> Learner:
@@ -106,6 +106,10 @@ class Pipeline:
     def weights(self) -> Weights | None:
         """The linear model in use over the encoded columns, or None."""
         return self.expert.weights()
+
+    def explain(self, raw: Floats) -> Header | None:
+        """What a learner without weights knows about one raw row (1, F); None where it has nothing to say."""
+        return self.expert.explain(self.encoder.encode(raw))
 
     def info(self) -> Header:
         """What a person wants to see of the learner."""

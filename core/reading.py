@@ -116,6 +116,19 @@ class Readable:
         """The linear model in use over the encoded columns, or None."""
         return None if self.pipeline is None else self.pipeline.weights()
 
+    def explain(self, raw: Floats) -> Header | None:
+        """What a learner without weights knows about one raw row (1, F), classes as their labels.
+
+        None where it has nothing to say; weights explain a linear one.
+        """
+        found = None if self.pipeline is None else self.pipeline.explain(raw)
+        if found is None:
+            return None
+        labels, ambiguity = self.labels.labels, found["ambiguity"]
+        if ambiguity is not None:
+            ambiguity = {**ambiguity, "nearest": labels[ambiguity["nearest"]]}
+        return {**found, "classes": [labels[index] for index in found["classes"]], "ambiguity": ambiguity}
+
     def learner_info(self) -> Header:
         """What the learner says of itself."""
         return {} if self.pipeline is None else self.pipeline.info()

@@ -29,7 +29,7 @@ from core.entry import Overlap, Switch
 from core.expert import Expert
 from core.features import Space
 from core.kernel_mapping import STORED_MAX
-from core.model import Floats, Header, Ints, Prediction, Ranges
+from core.model import Floats, Header, Ints, Prediction
 from core.overlap import OverlapPeriod
 from core.pipeline import Pipeline
 from core.problems import Conflict
@@ -345,7 +345,7 @@ def _model(pipeline: Pipeline) -> Header:
     front = pipeline.expert.front
     if front is None:
         return {"features": _json(pipeline.schema), "front": None}
-    return {"features": _json(pipeline.schema), "front": front.describe(), "ranges": pipeline.expert.ranges}
+    return {"features": _json(pipeline.schema), "front": front.describe(), "ranges": _pairs(pipeline.expert.ranges)}
 
 
 def _dense(pipeline: Pipeline) -> Schema:
@@ -368,13 +368,16 @@ def _built(config: Config, described: Header, first: bool) -> Pipeline:
     return Pipeline(config, space, expert=expert.behind(front))
 
 
-def _ranges(described: Sequence[Any], columns: int) -> Ranges:
-    if len(described) not in {0, columns}:
+def _pairs(ranges: Floats) -> list[Any]:
+    """Ends (2, d) as JSON knows them: null where there is none."""
+    return [[None if np.isnan(end) else end for end in pair] for pair in ranges.T.tolist()]
+
+
+def _ranges(described: Sequence[Any], columns: int) -> Floats:
+    ends = np.array([[np.nan if end is None else end for end in pair] for pair in described], dtype=np.float64)
+    if ends.shape != (columns, 2) or np.isinf(ends).any():
         raise ValueError("no such ranges")
-    ranges = tuple(None if pair is None else (float(pair[0]), float(pair[1])) for pair in described)
-    if any(pair is not None and not pair[0] < pair[1] for pair in ranges):
-        raise ValueError("no such range")
-    return ranges
+    return np.ascontiguousarray(ends.T)
 
 
 def _front(schema: Space, described: Mapping[str, Any]) -> Recovery:

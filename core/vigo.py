@@ -190,11 +190,14 @@ class Vigo:
 
     def forget(self) -> None:
         """Forget most of the past at once: no class counts for more than |B| rows in its mean and |B| beyond D (2 |B|
-        if that is more) in its covariance, nor all classes together in the class prior. No density changes its place
-        or shape by this; the rows that follow move it sooner.
+        if that is more) in its covariance, nor all classes together in the class prior. VIGOw, which never counts more
+        than that, forgets down to a quarter of it. No density changes its place or shape by this; the rows that follow
+        move it sooner.
         """
         state, batch = self.state, float(self.state.settings[BATCH])
         stats = state.stats
+        if self._kind == "vigow":
+            batch = max(1.0, batch / 4.0)
         nu = nu_max(batch, state.A.shape[1])
         stats[:, MISTAKES] *= np.minimum(1.0, batch / np.maximum(stats[:, BETA], 1.0))
         stats[:, BETA] = np.minimum(stats[:, BETA], batch)

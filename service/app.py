@@ -165,6 +165,7 @@ def bounds(settings: Settings) -> Bounds:
         ids_max=settings.ids_max,
         read_bytes_max=READ_BYTES_MAX,
         timeout_s=settings.store_timeout_s,
+        replicas_min=settings.min_replicas,
     )
     return Bounds(
         pump=limits,

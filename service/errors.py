@@ -20,6 +20,7 @@
         ├── PendingFull      the model has as many tracked predictions waiting as it may
         ├── Recreated        the model was deleted and its name given to another one meanwhile
         ├── Busy             one at a time of what it asks for, and others wait
+        ├── Unreplicated     committed, but not yet on as many of the store's replicas as were asked for
         └── StoreDown        the store did not answer, or answered that it cannot
 
 Only api/problems.py knows which HTTP status each becomes; only store/ raises StoreDown.
@@ -138,6 +139,10 @@ class Recreated(Unavailable):
 
 class Busy(Unavailable):
     """One at a time of what it asks for, and others waited as long as they may."""
+
+
+class Unreplicated(Unavailable):
+    """Committed, but not yet on as many of the store's replicas as were asked for; the id makes a retry safe."""
 
 
 class StoreDown(Unavailable):

@@ -16,11 +16,16 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="ONEPASS_", extra="ignore")
 
     redis_url: SecretStr | None = Field(
-        None, description="Redis or Valkey to keep the models in (redis://, rediss://, unix://); empty: a private one."
+        None,
+        description="Redis or Valkey to keep the models in (redis://, rediss://, unix://, redis+sentinel://, "
+        "redis+cluster://); empty: a private one.",
     )
     data_dir: Path = Field(Path("onepass-data"), description="Directory of the private store; one service at a time.")
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    min_replicas: int = Field(
+        0, ge=0, le=16, description="Replicas of the store that have to have a feedback before it is acknowledged."
+    )
     workers: int = Field(
         1, ge=1, le=64, description="Processes that serve; they share address and store, and each has the limits below."
     )

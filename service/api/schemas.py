@@ -22,7 +22,10 @@ class PredictRow(Struct, forbid_unknown_fields=True):
     track: Annotated[
         bool, Meta(description="Keep the prediction until its label comes; the answer then carries a prediction_id.")
     ] = False
-    explain: Annotated[bool, Meta(description="Add what each feature contributed, where the model is linear.")] = False
+    explain: Annotated[
+        bool,
+        Meta(description="Add contributions of the features (linear models) or densities per class (VIGO)."),
+    ] = False
 
 
 class FeedbackRow(Struct, forbid_unknown_fields=True):
@@ -306,7 +309,7 @@ class ModelBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
     ] = "error"
     seed: Annotated[int, Meta(ge=0)] = 0
     watch: Annotated[
-        dict[str, WatchTest | None] | None | UnsetType,
+        dict[str, WatchTest | None] | UnsetType | None,
         Meta(description="The drift tests that run, class_mean and error_rate; left out: both. null: none."),
     ] = UNSET
     on_drift: Annotated[

@@ -21,6 +21,7 @@ HELP = {
     "rows": "Rows learned, whoever committed them",
     "duplicates": "Rows answered from an earlier request with the same id",
     "refused": "Segments refused in apply",
+    "unreplicated": "Requests refused because too few of the store's replicas had them in time",
     "store_errors": "Pipelines to the store that failed",
     "loads": "Models loaded from the store",
     "evictions": "Models that left memory for the budget",

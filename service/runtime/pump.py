@@ -2,7 +2,8 @@
 
 What queues up while one pipeline is under way goes with the next: low latency at low load, large commits at high
 load, no timers (only answers, which have been given by then, are gathered for some milliseconds before they are
-recorded). Per model at most one append is in flight. Append first, apply second, answer third.
+recorded). Per model at most one append is in flight. Append first, apply second, answer third. Where the store is a
+cluster every server in it has pipelines of its own, one at a time, so that a slow one holds up its own models only.
 
 A pipeline that fails leaves the fate of its appends unknown. They are sent again unchanged (same writer, sequence
 and uid, so that the script recognises them) until the store says what became of them or their time is up; then
@@ -13,21 +14,22 @@ import asyncio
 import itertools
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from core.entry import Overlap, Rows, Segment
 from service.errors import OnepassError, QueueFull, StoreDown
+from service.runtime.recorder import Answered, Recorder
 from service.runtime.replica import THREAD_FLOPS, Job, Replica, Reply, Work
 from service.runtime.settle import DOWN, Settler, fail, gone, reject, resolve
 from service.runtime.stats import Stats
 from service.store import codec
+from service.store.connection import Safety
 from service.store.log import Append, Appended, Log, SegmentIn
 
 logger = logging.getLogger(__name__)
 
-RECORD_S = 0.02
-"""How long answers are gathered before they are sent, with the next append or by themselves."""
 PROBE_S = 0.2
 """How often a store that is down is asked whether it is back."""
 BACKOFF_S = 0.02
@@ -46,6 +48,7 @@ class Limits:
     ids_max: int
     read_bytes_max: int
     timeout_s: float
+    replicas_min: int = 0
 
 
 class Pump:
@@ -82,12 +85,16 @@ class Pump:
         self.writer = secrets.token_hex(8)
         self._sequence = itertools.count(1)
         self._ready: dict[Replica, None] = {}
-        self._unrecorded: dict[Replica, None] = {}
-        self._flying: list[Work] = []
+        self._flying: dict[str, list[Work]] = {}
+        self._parked: dict[str, list[Replica]] = {}
+        self._failed: BaseException | None = None
+        wait_ms = int(1000 * limits.timeout_s / 2)
+        self._safety = Safety(limits.replicas_min, wait_ms) if limits.replicas_min else None
         self.touched: dict[Replica, None] = {}
-        self._due = False
         self._wake = asyncio.Event()
+        self.recorder = Recorder(log, self._wake.set)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._lanes: set[asyncio.Task[None]] = set()
         self.store_down = False
 
     # ---------------------------------------------------------------- what requests call
@@ -128,16 +135,6 @@ class Pump:
         self._mark(replica)
         return future
 
-    async def record(self, replica: Replica, version: int) -> None:
-        """Write to the store every answer up to a version (a snapshot may follow then)."""
-        held = [(identity, *found) for identity, found in replica.answers.items() if found[0] <= version]
-        if not held:
-            return
-        for error in await self._log.record_answers([(replica.name, replica.incarnation, held)]):
-            if error is not None:
-                raise error
-        self._recorded(replica, [identity for identity, _, _ in held])
-
     def _mark(self, replica: Replica) -> None:
         self._ready[replica] = None
         self._wake.set()
@@ -151,21 +148,27 @@ class Pump:
                 if self.store_down:
                     await self._probe()
                 elif not await self._tick():
+                    if self._failed is not None:
+                        raise self._failed
                     self._wake.clear()
-                    if not (self._ready or self._due):
+                    if not (self._ready or self.recorder.due):
                         await self._wake.wait()
         finally:
             self._abandon()
 
     async def drain(self) -> None:
         """Wait until everything queued is answered."""
-        while self._ready or self._flying or self._unrecorded or self._tasks:  # noqa: ASYNC110 - only on stop
+        while self._ready or self._flying or self._parked or self.recorder.waiting or self._tasks:  # noqa: ASYNC110 - only on stop
             await asyncio.sleep(0.005)
 
     def _abandon(self) -> None:
-        for work in self._flying:
+        for task in self._lanes:
+            task.cancel()
+        for work in itertools.chain(*self._flying.values()):
             self._give_up(work)
-        self._flying = []
+        for replica in itertools.chain(*self._parked.values()):
+            self._fail(replica, StoreDown(DOWN))
+        self._flying, self._parked, self._failed = {}, {}, None
         for replica in [*self._ready]:
             self._fail(replica, StoreDown(DOWN))
 
@@ -181,16 +184,47 @@ class Pump:
         logger.info("the store is back")
 
     async def _tick(self) -> bool:
-        """Send one pipeline; False when there was nothing to send."""
-        works = self._take()
-        if not works and not self._due:
-            return False
-        answered = self._answers_due()
-        if not works and not answered:
-            return False
-        self._flying = works
+        """Send one pipeline to every server that has none under way; False when there was nothing to send."""
+        works: dict[str, list[Work]] = {}
+        for work in self._take():
+            works.setdefault(self._log.lane(work.replica.name), []).append(work)
+        answered: dict[str, list[Answered]] = {}
+        for replica, found in self.recorder.take():
+            if (lane := self._log.lane(replica.name)) in self._flying:
+                self.recorder.note(replica)
+            else:
+                answered.setdefault(lane, []).append((replica, found))
+        lanes = [*works, *(lane for lane in answered if lane not in works)]
+        for lane in lanes:
+            going = self._exchange(lane, works.get(lane, []), answered.get(lane, []))
+            if lane == "":
+                await going
+            else:
+                self._spawn_lane(lane, going)
+        return bool(lanes)
+
+    def _spawn_lane(self, lane: str, going: Coroutine[Any, Any, None]) -> None:
+        """Let one server of several take its time; models of the others need not wait for it."""
+        self._flying[lane] = []
+
+        def landed(task: "asyncio.Task[None]") -> None:
+            self._lanes.discard(task)
+            self._flying.pop(lane, None)
+            for replica in self._parked.pop(lane, ()):
+                self._ready[replica] = None
+            if not task.cancelled() and task.exception() is not None:
+                self._failed = task.exception()
+            self._wake.set()
+
+        task = asyncio.get_running_loop().create_task(going)
+        self._lanes.add(task)
+        task.add_done_callback(landed)
+
+    async def _exchange(self, lane: str, works: list[Work], answered: "Sequence[Answered]") -> None:
+        """One pipeline to one server, and what follows from it."""
+        self._flying[lane] = works
         answers = [(replica.name, replica.incarnation, found) for replica, found in answered]
-        results, unrecorded = await self._log.exchange([work.append for work in works], answers)
+        results, unrecorded = await self._log.exchange([work.append for work in works], answers, self._safety)
         self._stats.ticks += 1
         if works:
             self._failpoint("appended")
@@ -199,32 +233,16 @@ class Pump:
                 self._unsettled(work, result)
             else:
                 await self._settle(work, result)
-        self._flying = []
+        self._flying[lane] = []
         for (replica, found), error in zip(answered, unrecorded, strict=True):
             if error is None:
-                self._recorded(replica, [identity for identity, _, _ in found])
+                self.recorder.recorded(replica, [identity for identity, _, _ in found])
             else:
-                self._remember(replica)
+                self.recorder.note(replica)
         if any(isinstance(result, StoreDown) and result.__cause__ is None for result in [*results, *unrecorded]):
             await asyncio.sleep(BACKOFF_S)
-        return True
-
-    def _answers_due(self) -> list[tuple[Replica, list[tuple[str, int, bytes]]]]:
-        """The answers to record, some milliseconds' worth at once; until then a retry is answered from memory."""
-        if not self._due:
-            return []
-        self._due = False
-        waiting, self._unrecorded = self._unrecorded, {}
-        return [(replica, self._fresh(replica)) for replica in waiting]
-
-    def _fresh(self, replica: Replica) -> list[tuple[str, int, bytes]]:
-        return [(identity, *replica.answers[identity]) for identity in replica.fresh if identity in replica.answers]
-
-    def _recorded(self, replica: Replica, identities: Sequence[str]) -> None:
-        known = set(identities)
-        replica.fresh = [identity for identity in replica.fresh if identity not in known]
-        for identity in known:
-            replica.answers.pop(identity, None)
+        if lane == "":
+            del self._flying[lane]
 
     def _take(self) -> list[Work]:
         """The next append of every model that has something waiting and nothing under way."""
@@ -232,6 +250,9 @@ class Pump:
         for replica in [*self._ready]:
             del self._ready[replica]
             if replica.busy:
+                continue
+            if self._flying and (lane := self._log.lane(replica.name)) in self._flying:
+                self._parked.setdefault(lane, []).append(replica)
                 continue
             if replica.syncs and not replica.queue and replica.unsettled is None:
                 self._spawn(replica, self.settler.read_on(replica))
@@ -282,8 +303,9 @@ class Pump:
             work.replica.unsettled, work.resent = work, True
             self._mark(work.replica)
             return
-        logger.warning("the store is down: %s", error.detail)
-        self.store_down = True
+        if not self._lanes:  # one server is the store; of several, the others may be well
+            logger.warning("the store is down: %s", error.detail)
+            self.store_down = True
         self._give_up(work)
 
     def _give_up(self, work: Work) -> None:
@@ -315,7 +337,7 @@ class Pump:
                 self._spawn(replica, self.settler.finish(work, appended))
             else:
                 await self.settler.finish(work, appended)
-                self._note(replica)
+                self.recorder.note(replica)
         elif appended.code == "gone":
             self._forget(replica)
             error = gone(replica.name, appended.head)
@@ -332,21 +354,6 @@ class Pump:
         if replica.queue or replica.syncs:
             self._mark(replica)
 
-    def _note(self, replica: Replica) -> None:
-        """Answers that are not in the store yet go there soon."""
-        if replica.fresh:
-            self._remember(replica)
-
-    def _remember(self, replica: Replica) -> None:
-        if not self._unrecorded:
-            asyncio.get_running_loop().call_later(RECORD_S, self._flush)
-        self._unrecorded[replica] = None
-
-    def _flush(self) -> None:
-        if self._unrecorded:
-            self._due = True
-            self._wake.set()
-
     def _large(self, work: Work, appended: Appended) -> bool:
         """Whether finishing it takes long enough to let the other models go on meanwhile."""
         if appended.entries or not appended.complete:
@@ -362,7 +369,7 @@ class Pump:
                 await work
             finally:
                 replica.busy = False
-                self._note(replica)
+                self.recorder.note(replica)
                 if replica.queue or replica.syncs:
                     self._mark(replica)
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from core.entry import Entry, Outcome, Overlap, Rows, Segment, Switch, Switched
-from service.errors import IdsFull, ModelDown, OnepassError, Recreated, StoreDown, no_model
+from service.errors import IdsFull, ModelDown, OnepassError, Recreated, StoreDown, Unreplicated, no_model
 from service.runtime import change, replies
 from service.runtime.replica import PATH_MAX, Job, Replica, Reply, Work
 from service.runtime.stats import Stats
@@ -29,6 +29,11 @@ NOTICES_MAX = 100
 ENTRIES_MAX = 1000
 """Most entries read on in one round trip."""
 DOWN = "the store does not answer; nothing is known to be learned: send the request again with the same id"
+
+UNREPLICATED = (
+    "committed, but not yet on as many of the store's replicas as ONEPASS_MIN_REPLICAS asks for: a failover now may "
+    "lose it; send the request again with the same id"
+)
 
 
 class Settler:
@@ -147,6 +152,10 @@ class Settler:
             if job.reply.done():
                 continue
             out = appended.segments[at]
+            if not appended.safe:
+                self._stats.unreplicated += 1
+                reject(job.reply, Unreplicated(UNREPLICATED))
+                continue
             try:
                 reply = await self._reply(work.replica, job, out, appended.made, outcomes.get(at))
             except OnepassError as error:

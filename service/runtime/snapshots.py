@@ -87,7 +87,7 @@ class Snapshotter:
         """
         async with replica.saving:
             blob, info, size = await self._pack(replica)
-            await self._pump.record(replica, info.version)
+            await self._pump.recorder.record(replica, info.version)
             if await self._snapshots.write(replica.name, replica.incarnation, info, blob, self._keep):
                 self._stats.snapshots += 1
                 replica.log_bytes = max(0, replica.log_bytes - size)  # it may have reloaded meanwhile

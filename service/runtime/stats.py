@@ -15,6 +15,7 @@ class Stats:
         rows: rows learned, whoever committed them.
         duplicates: requests answered from an earlier one with the same id.
         refused: segments refused in apply.
+        unreplicated: requests refused because too few of the store's replicas had them in time.
         store_errors: pipelines that failed.
         loads: models loaded from the store.
         evictions: models that left memory for the budget.
@@ -32,6 +33,7 @@ class Stats:
     rows: int = 0
     duplicates: int = 0
     refused: int = 0
+    unreplicated: int = 0
     store_errors: int = 0
     loads: int = 0
     evictions: int = 0

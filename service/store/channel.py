@@ -19,6 +19,13 @@ from redis import exceptions
 
 Command = tuple[bytes | str | int, ...]
 _NOTHING = object()
+_NAMED: dict[str, type[exceptions.ResponseError]] = {
+    "NOSCRIPT": exceptions.NoScriptError,
+    "MOVED": exceptions.MovedError,
+    "ASK": exceptions.AskError,
+    "READONLY": exceptions.ReadOnlyError,
+    "CLUSTERDOWN": exceptions.ClusterDownError,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +174,7 @@ class _Line(asyncio.Protocol):
 
 def _error(text: str) -> exceptions.ResponseError:
     """A server's error as the client library would raise it, as far as the difference matters."""
-    if text.startswith("NOSCRIPT"):
-        return exceptions.NoScriptError(text)
+    word, _, rest = text.partition(" ")
+    if word in _NAMED:
+        return _NAMED[word](rest)
     return exceptions.ResponseError(text)

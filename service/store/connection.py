@@ -1,67 +1,37 @@
-"""The way to the store: bounded in time and in connections, without blind retries.
+"""The way to the store, be it one server or many: bounded in time and in connections, without blind retries.
 
 A command whose answer got lost may have been carried out. Whoever sent it knows whether asking again is safe (an append
 is, by its sequence number); the client library does not. So it is told to retry nothing, and every failure surfaces
-at once as StoreDown.
+at once as StoreDown. Only what a server says it has not done is sent again here: a script it does not know, a slot that
+is not its own (MOVED, ASK).
 
-A round trip is a task of its own. A request that is cancelled in the middle of one leaves it to finish: cut off, it
-would cost the connection, and in an unlucky moment the place in the pool as well.
+In a cluster commands are grouped by node and sent to all of them at once; a node that fails fails its own commands.
 """
 
 import asyncio
 import hashlib
-import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import logging
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
-from urllib.parse import urlsplit
 
 from redis import exceptions
-from redis.asyncio import BlockingConnectionPool, Redis
-from redis.asyncio.connection import AbstractConnection, parse_url
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
+from redis.asyncio.connection import AbstractConnection
 
 from service.errors import StoreDown
-from service.store.channel import Address, Channel
+from service.store.channel import Command
+from service.store.node import Node
+from service.store.topology import Cluster, Sentinels, Single, Topology
+from service.store.trouble import store_down, translated
+from service.store.url import Server, parse
+
+logger = logging.getLogger(__name__)
 
 Durability = Literal["always", "everysec", "none", "unknown"]
-
-_Command = tuple[bytes | str | int, ...]
-_SCHEMES = ("redis", "rediss", "unix")
-_CANNOT = {
-    "OOM": "the store is out of memory",
-    "READONLY": "the store is a read-only replica",
-    "LOADING": "the store is loading its data",
-    "MISCONF": "the store cannot write to disk",
-    "NOREPLICAS": "the store has too few replicas to write",
-    "BUSY": "the store is busy",
-    "CLUSTERDOWN": "the store's cluster is down",
-    "TRYAGAIN": "the store is moving its data",
-    "MASTERDOWN": "the store has lost its primary",
-    "MOVED": "the store is part of a cluster",
-    "ASK": "the store is moving its data",
-    "NOAUTH": "the store asks for credentials",
-    "WRONGPASS": "the store refuses the credentials",
-    "NOPERM": "the store's user lacks a permission",
-    "NOSCRIPT": "the store does not keep its scripts",
-}
-# The client library turns some words into classes and cuts them from the message; the others it leaves in place.
-_CLASSES: tuple[tuple[type[exceptions.RedisError], str], ...] = (
-    (exceptions.OutOfMemoryError, "OOM"),
-    (exceptions.ReadOnlyError, "READONLY"),
-    (exceptions.BusyLoadingError, "LOADING"),
-    (exceptions.MasterDownError, "MASTERDOWN"),  # before its base
-    (exceptions.ClusterDownError, "CLUSTERDOWN"),
-    (exceptions.TryAgainError, "TRYAGAIN"),
-    (exceptions.MovedError, "MOVED"),
-    (exceptions.AskError, "ASK"),
-    (exceptions.AuthenticationError, "WRONGPASS"),
-    (exceptions.NoPermissionError, "NOPERM"),
-    (exceptions.NoScriptError, "NOSCRIPT"),
-)
-# At the start, or behind "-" where Redis before 7 wraps what a script ran into.
-_WORD = re.compile(rf"(?:^|[\s:]-)({'|'.join(_CANNOT)})\b")
+_WEAKEST: tuple[Durability, ...] = ("none", "unknown", "everysec", "always")
+HOPS_MAX = 4
+"""How often a command follows a slot that moves."""
+_ELSEWHERE = (exceptions.MovedError, exceptions.ReadOnlyError, exceptions.ClusterDownError)
+"""Errors that say: look who is in charge."""
 
 
 class Script:
@@ -80,90 +50,74 @@ class Call(NamedTuple):
     args: Sequence[bytes | str | int]
 
 
-def store_down(error: BaseException) -> StoreDown | None:
-    """What ``error`` means to a client, or None where it does not say that the store is down or cannot.
+class Unreplicated(NamedTuple):
+    """The result of a call that was carried out, but not in time on as many replicas as was asked for."""
 
-    Never the library's own message: it names hosts and paths.
-    """
-    for kind, word in _CLASSES:
-        # What goes wrong while connecting comes wrapped in a ConnectionError.
-        if isinstance(error, kind) or isinstance(error.__cause__, kind):
-            return StoreDown(_CANNOT[word])
-    if isinstance(error, exceptions.TimeoutError | TimeoutError):
-        return StoreDown("the store did not answer in time")
-    if isinstance(error, exceptions.ConnectionError | OSError):
-        return StoreDown("the store cannot be reached")
-    if isinstance(error, exceptions.ResponseError) and (found := _WORD.search(str(error))):
-        return StoreDown(_CANNOT[found[1]])
-    return None
+    result: Any
 
 
-@contextmanager
-def translated() -> Iterator[None]:
-    """Raise StoreDown for every error that says so; let all others through as they are."""
-    try:
-        yield
-    except (exceptions.RedisError, OSError) as error:
-        if (down := store_down(error)) is not None:
-            raise down from error
-        raise
+class Safety(NamedTuple):
+    """On how many replicas a write has to be before it counts, and how long to wait for them."""
+
+    replicas: int
+    wait_ms: int
+
+
+class _Item(NamedTuple):
+    """One command on its way: the key that decides where to, and the script it needs."""
+
+    key: str | None
+    command: Command
+    script: Script | None = None
 
 
 class Connection:
-    """One store, reached through a bounded pool.
+    """One store.
 
     Args:
-        url: redis://, rediss:// or unix://; options in it may choose a database or certificates, no behaviour.
-        timeout_s: the most a round trip may take, with waiting for a free connection and connecting.
-        connections_max: size of the pool.
+        url: see url.py.
+        timeout_s: the most a round trip to a server may take, with waiting for a free connection and connecting.
+        connections_max: size of the pool of each server.
 
     Raises:
         ValueError: the URL cannot be used; the message does not repeat it, since it may hold a password.
     """
 
     def __init__(self, url: str, timeout_s: float, connections_max: int = 16) -> None:
-        self._pool = BlockingConnectionPool(
-            **{
-                **_address(url),
-                "timeout": timeout_s,
-                "max_connections": connections_max,
-                "socket_timeout": timeout_s,
-                "socket_connect_timeout": timeout_s,
-                "retry": Retry(NoBackoff(), 0),
-                "retry_on_timeout": False,
-                "retry_on_error": [],
-                "health_check_interval": 0,
-                "decode_responses": False,
-                "protocol": 2,  # 3 adds a handshake per connection and nothing that is used here
-            }
-        )
-        self._timeout_s = timeout_s
-        self._channel = _channel(_address(url), timeout_s)
-        self._under_way: set[asyncio.Task[list[Any]]] = set()
-        self.client: Redis = Redis(connection_pool=self._pool)
-        try:
-            self._pool.make_connection()  # type: ignore[no-untyped-call]  # does not connect: it only takes the options, or not
-        except TypeError:
-            raise ValueError("the store's URL holds an option that is not known") from None
+        place = parse(url)
+        Node(place.where, timeout_s, connections_max)  # connects to nothing: an option that is not known is found here
 
-    async def run(self, calls: Sequence[Call], *, quick: bool = False) -> list[Any]:
-        """Run all calls in one round trip, in order; one that fails does not stop the others.
+        def make(server: Server) -> Node:
+            return Node({**place.where, "host": server[0], "port": server[1]}, timeout_s, connections_max)
+
+        self.topology: Topology
+        if place.kind == "cluster":
+            self.topology = Cluster(place.seeds, make, timeout_s)
+        elif place.kind == "sentinel":
+            self.topology = Sentinels(place, make, timeout_s)
+        else:
+            self.topology = Single(Node(place.where, timeout_s, connections_max))
+
+    def lane(self, key: str) -> str:
+        """Equal for keys that wait for the same server."""
+        return self.topology.lane(key)
+
+    async def run(self, calls: Sequence[Call], *, quick: bool = False, safety: Safety | None = None) -> list[Any]:
+        """Run all calls in one round trip per server, in order; one that fails does not stop the others.
 
         Args:
             calls: the calls.
-            quick: over the connection kept for what carries rows (channel.py), where the store has one.
+            quick: over the connection kept for what carries rows (channel.py), where the server has one.
+            safety: wait until the replicas have what was written.
 
         Returns:
-            Per call its answer, or a StoreDown, or the library's error where that is a bug of ours.
+            Per call its answer or ``Unreplicated``, or a StoreDown, or the library's error where that is a bug of ours.
         """
-        channel = self._channel if quick else None
-        results = await self._send(calls, (), channel)
-        # A restarted server has lost its scripts; a call that failed so has done nothing and may be sent again.
-        lost = [i for i, result in enumerate(results) if isinstance(result, exceptions.NoScriptError)]
-        if lost:
-            again = [calls[i] for i in lost]
-            for i, result in zip(lost, await self._send(again, {c.script for c in again}, channel), strict=True):
-                results[i] = result
+        items = [
+            _Item(keys[0] if keys else None, ("EVALSHA", script.sha, len(keys), *keys, *args), script)
+            for script, keys, args in calls
+        ]
+        results = await self._deliver(items, quick, safety)
         return [(store_down(r) or r) if isinstance(r, Exception) else r for r in results]
 
     async def one(self, call: Call) -> Any:
@@ -177,126 +131,177 @@ class Connection:
             raise result
         return result
 
-    async def ask(self, *commands: _Command) -> list[Any]:
-        """Send plain commands in one round trip and return their answers.
+    async def ask(self, *commands: Command) -> list[Any]:
+        """Send plain commands, each of one key at most, and return their answers.
 
         Raises:
             StoreDown: the store did not answer, or answered that it cannot.
         """
+        results = await self._deliver([_Item(_key(command), command) for command in commands], quick=False)
         with translated():
-            return await self._round_trip(commands, raise_on_error=True)
+            for result in results:
+                if isinstance(result, Exception):
+                    raise result
+        return results
 
     async def ping(self) -> None:
-        """Raise StoreDown unless the store answers."""
-        await self.ask(("PING",))
+        """Raise StoreDown unless the store answers; of a cluster, any node that is in charge of something."""
+        await self._all([("PING",)])
 
     async def durability(self) -> Durability:
-        """What an acknowledged write survives, as far as the store tells."""
-        settings = await self._settings("appendonly", "appendfsync")
-        if settings is None:
-            return "unknown"
-        on, sync = settings
-        if on == "yes" and sync == "always":
-            return "always"
-        return "everysec" if on == "yes" and sync == "everysec" else "none"
+        """What an acknowledged write survives, as far as the store tells: on the weakest of its servers."""
+        return min(
+            (_durability(found) for found in await self._settings("appendonly", "appendfsync")), key=_WEAKEST.index
+        )
 
     async def eviction_ok(self) -> bool | None:
         """Whether the store keeps what it is given; None where it does not tell."""
-        settings = await self._settings("maxmemory", "maxmemory-policy")
-        return None if settings is None else settings[0] == "0" or settings[1] == "noeviction"
+        found = await self._settings("maxmemory", "maxmemory-policy")
+        kept = [None if values is None else values[0] == "0" or values[1] == "noeviction" for values in found]
+        return False if False in kept else None if None in kept else True
 
     async def subscriber(self) -> AbstractConnection:
         """A connection of its own for what the store says unasked; the caller reads it and disconnects it.
 
         Raises:
-            RedisError, OSError: it cannot be made.
+            RedisError, OSError, StoreDown: it cannot be made.
         """
-        made: AbstractConnection = self._pool.make_connection()  # type: ignore[no-untyped-call]
-        await made.connect()  # type: ignore[no-untyped-call]
-        return made
+        node = await self.topology.node(None)
+        try:
+            return await node.subscriber()
+        except (exceptions.RedisError, OSError) as error:
+            self.topology.failed(error)
+            raise
 
     async def close(self) -> None:
         """Give up what is under way and close every connection."""
-        if self._channel is not None:
-            self._channel.close()
-        for task in self._under_way:
-            task.cancel()
-        await asyncio.gather(*self._under_way, return_exceptions=True)
-        await self.client.aclose()
-        await self._pool.aclose()
+        await self.topology.close()
 
-    async def _send(self, calls: Sequence[Call], load: "set[Script] | tuple[()]", channel: Channel | None) -> list[Any]:
-        commands: list[_Command] = [("SCRIPT", "LOAD", script.source) for script in load]
-        commands += [("EVALSHA", script.sha, len(keys), *keys, *args) for script, keys, args in calls]
+    # ---------------------------------------------------------------- to the servers and back
+
+    async def _deliver(self, items: Sequence[_Item], quick: bool, safety: Safety | None = None) -> list[Any]:
+        """The results in the order of the items, errors among them as values."""
+        results: list[Any] = [None] * len(items)
+        waiting: dict[int, Node | None] = dict.fromkeys(range(len(items)))  # None: the topology says where to
+        asking: set[int] = set()
+        for _ in range(HOPS_MAX):
+            groups: dict[Node, list[int]] = {}
+            for at, named in waiting.items():
+                try:
+                    node = named or await self.topology.node(items[at].key)
+                except StoreDown as error:
+                    results[at] = error
+                else:
+                    groups.setdefault(node, []).append(at)
+            sent = [self._send(node, [items[at] for at in part], quick, safety, [at in asking for at in part])
+                    for node, part in groups.items()]  # fmt: skip
+            answers = [await sent[0]] if len(sent) == 1 else await asyncio.gather(*sent)
+            waiting, asking = {}, set()
+            for part, answered in zip(groups.values(), answers, strict=True):
+                for at, result in zip(part, answered, strict=True):
+                    results[at] = result
+                    if isinstance(result, exceptions.MovedError | exceptions.AskError):
+                        to = await self.topology.moved((result.host, result.port))
+                        if to is not None:
+                            waiting[at] = to
+                            if not isinstance(result, exceptions.MovedError):
+                                asking.add(at)
+            if not waiting:
+                break
+        return results
+
+    async def _send(
+        self, node: Node, items: Sequence[_Item], quick: bool, safety: Safety | None, asking: Sequence[bool]
+    ) -> list[Any]:
+        """One server's share; what it has not done for want of a script is sent once more."""
+        results = await self._round_trip(node, items, quick, safety, asking, ())
+        lost = [at for at, result in enumerate(results) if isinstance(result, exceptions.NoScriptError)]
+        if lost:
+            again = [items[at] for at in lost]
+            load = {item.script for item in again if item.script is not None}
+            found = await self._round_trip(node, again, quick, safety, [asking[at] for at in lost], load)
+            for at, result in zip(lost, found, strict=True):
+                results[at] = result
+        for result in results:
+            if isinstance(result, _ELSEWHERE) or (isinstance(result, Exception) and "-READONLY" in str(result)):
+                self.topology.failed(result)
+        return results
+
+    async def _round_trip(
+        self,
+        node: Node,
+        items: Sequence[_Item],
+        quick: bool,
+        safety: Safety | None,
+        asking: Sequence[bool],
+        load: Iterable[Script],
+    ) -> list[Any]:
+        commands: list[Command] = [("SCRIPT", "LOAD", script.source) for script in load]
+        places = []
+        for item, ask in zip(items, asking, strict=True):
+            if ask:
+                commands.append(("ASKING",))
+            places.append(len(commands))
+            commands.append(item.command)
+        if safety is not None:  # covers everything before it on this server, whoever has written it
+            commands.append(("WAIT", safety.replicas, safety.wait_ms))
         try:
-            if channel is not None:
-                results = await channel.call(commands)
-            else:
-                results = await self._round_trip(commands, raise_on_error=False)
+            answers = await node.send(commands, quick=quick)
         except (exceptions.RedisError, OSError) as error:
             if store_down(error) is None:
                 raise
-            return [error] * len(calls)
-        return results[len(load) :]
+            self.topology.failed(error)
+            return [error] * len(items)
+        results = [answers[at] for at in places]
+        if safety is None or (isinstance(answers[-1], int) and answers[-1] >= safety.replicas):
+            return results
+        return [result if isinstance(result, Exception) else Unreplicated(result) for result in results]
 
-    async def _round_trip(self, commands: Sequence[_Command], *, raise_on_error: bool) -> list[Any]:
-        task = asyncio.create_task(self._execute(commands, raise_on_error))
-        self._under_way.add(task)
-        task.add_done_callback(self._ended)
-        done, _ = await asyncio.wait({task}, timeout=self._timeout_s)
-        if not done:
-            task.cancel()
-            raise TimeoutError
-        return task.result()
+    async def _all(self, commands: Sequence[Command]) -> list[list[Any]]:
+        """What each server in charge answers to the same commands, of those that can be reached.
 
-    async def _execute(self, commands: Sequence[_Command], raise_on_error: bool) -> list[Any]:
-        async with self.client.pipeline(transaction=False) as pipeline:
-            for command in commands:
-                pipeline.execute_command(*command)
-            results: list[Any] = await pipeline.execute(raise_on_error=raise_on_error)
-        return results
+        Raises:
+            StoreDown: none can.
+        """
+        nodes = await self.topology.nodes()
+        found = await asyncio.gather(*(node.send(commands) for node in nodes), return_exceptions=True)
+        answers = [answer for answer in found if not isinstance(answer, BaseException)]
+        with translated():
+            for failure in found:
+                if isinstance(failure, BaseException):
+                    self.topology.failed(failure)
+                    if not answers:
+                        raise failure
+            for answer in answers:
+                for part in answer:
+                    if isinstance(part, Exception):
+                        raise part
+        return answers
 
-    def _ended(self, task: "asyncio.Task[list[Any]]") -> None:
-        self._under_way.discard(task)
-        if not task.cancelled():
-            task.exception()  # looked at, since nobody may be waiting any more
-
-    async def _settings(self, *names: str) -> list[str] | None:
-        """Values of server settings, or None where CONFIG is denied, renamed or unknown."""
+    async def _settings(self, *names: str) -> list[list[str] | None]:
+        """Values of settings per server; None where CONFIG is denied, renamed or unknown."""
         try:
-            answers = await self.ask(*[("CONFIG", "GET", name) for name in names])
+            answers = await self._all([("CONFIG", "GET", name) for name in names])
         except exceptions.ResponseError:
-            return None
+            return [None]
         except StoreDown as down:
             if isinstance(down.__cause__, exceptions.NoPermissionError):
-                return None
+                return [None]
             raise
-        return [answer[1].decode() for answer in answers] if all(answers) else None
+        return [[part[1].decode() for part in answer] if all(answer) else None for answer in answers]
 
 
-def _channel(address: dict[str, Any], timeout_s: float) -> Channel | None:
-    """The connection for what carries rows; None where TLS or options of the URL are the library's to handle."""
-    known = {"path", "host", "port", "username", "password", "db", "connection_class"}
-    if not address.keys() <= known or "SSL" in getattr(address.get("connection_class"), "__name__", ""):
-        return None
-    where = Address(
-        path=address.get("path"),
-        host=address.get("host", "localhost"),
-        port=int(address.get("port", 6379)),
-        username=address.get("username"),
-        password=address.get("password"),
-        db=int(address.get("db", 0)),
-    )
-    return Channel(where, timeout_s)
+def _key(command: Command) -> str | None:
+    return str(command[1]) if len(command) > 1 and command[0] not in ("CONFIG", "SCRIPT", "KEYS", "ACL") else None
 
 
-def _address(url: str) -> dict[str, Any]:
-    """Where the store is. What else the URL's query sets is overruled by the caller."""
-    scheme = urlsplit(url).scheme
-    if scheme not in _SCHEMES:
-        known = ", ".join(f"{s}://" for s in _SCHEMES)
-        raise ValueError(f"the store's URL has to begin with one of {known}; {scheme or 'no scheme'} is not supported")
-    try:
-        return dict(parse_url(url))
-    except ValueError:
-        raise ValueError(f"the store's {scheme}:// URL cannot be read") from None
+def _durability(settings: Sequence[str] | None) -> Durability:
+    if settings is None:
+        return "unknown"
+    on, sync = settings
+    if on == "yes" and sync == "always":
+        return "always"
+    return "everysec" if on == "yes" and sync == "everysec" else "none"
+
+
+__all__ = ["Call", "Connection", "Safety", "Script", "Unreplicated", "store_down", "translated"]

@@ -20,11 +20,11 @@ continued from the one a replica knows. scripts.py is the Lua of it.
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from service.errors import StoreDown
-from service.store.connection import Call, Connection
+from service.store.connection import Call, Connection, Safety, Unreplicated
 from service.store.keys import ModelKeys, raw
 from service.store.scripts import APPEND, LOOKUP, READ_AFTER, RECORD
 
@@ -154,6 +154,7 @@ class Appended:
         segments: one per segment of the request, in order.
         entries: what others have appended after v0 and before ``made``.
         complete: whether ``entries`` are all of these; if not, go on with ``read_after``.
+        safe: whether as many replicas have it as was asked for; and whatever else the caller has been told.
     """
 
     code: Code
@@ -164,6 +165,7 @@ class Appended:
     segments: tuple[SegmentOut, ...] = ()
     entries: tuple[RawEntry, ...] = ()
     complete: bool = True
+    safe: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +193,10 @@ class Log:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
+    def lane(self, name: str) -> str:
+        """Equal for models that wait for the same server."""
+        return self._connection.lane(ModelKeys(name, "").meta)
+
     async def append_many(
         self, requests: Sequence[Append], answers: Sequence[Answers] = ()
     ) -> list[Appended | StoreDown]:
@@ -201,11 +207,17 @@ class Log:
         return (await self.exchange(requests, answers))[0]
 
     async def exchange(
-        self, requests: Sequence[Append], answers: Sequence[Answers]
+        self, requests: Sequence[Append], answers: Sequence[Answers], safety: Safety | None = None
     ) -> tuple[list[Appended | StoreDown], list[StoreDown | None]]:
-        """``append_many`` and ``record_answers`` in the same round trip; the answers, being older, go first."""
+        """``append_many`` and ``record_answers`` in the same round trip; the answers, being older, go first.
+
+        Args:
+            requests: the appends.
+            answers: the answers.
+            safety: which replicas must have an append for it to be ``safe``.
+        """
         calls = [*map(_record_call, answers), *map(_append_call, requests)]
-        results = await self._connection.run(calls, quick=True) if calls else []
+        results = await self._connection.run(calls, quick=True, safety=safety if requests else None) if calls else []
         recorded = [failed(result) if isinstance(result, Exception) else None for result in results[: len(answers)]]
         appended = [
             _appended_or_down(request, result)
@@ -293,6 +305,9 @@ def _record_call(answers: Answers) -> Call:
 def _appended_or_down(request: Append, result: Any) -> Appended | StoreDown:
     if isinstance(result, Exception):
         return failed(result)
+    if isinstance(result, Unreplicated):
+        told = _appended_or_down(request, result.result)
+        return replace(told, safe=False) if isinstance(told, Appended) else told
     try:
         return _appended(request, result)
     except (KeyError, ValueError):  # it takes its own model down, not the pipeline

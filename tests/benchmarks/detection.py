@@ -4,17 +4,19 @@ Every stream has 10 000 rows of one concept and 10 000 of another (tests.benchma
 streams and concepts drawn anew. A hit is an alarm within 5000 rows of the drift; delays are medians over the hits.
 Alarms before it are false; they are counted from row 1000 on, beside those of streams that never change.
 
-    watch         both tests as they are by default: hits and delay; then each test alone
-    ADWIN ...     river's detectors with their defaults, on the same errors (0 or 1) of the same learner. ADWIN also reports
-                  errors that fall. Without river they are skipped loudly: see tests.benchmarks.speed for an environment.
+    watch         both tests as they are by default; then each test alone
+    ADWIN ...     river's detectors with their defaults, on the same errors (0 or 1) of the same learner; ADWIN also
+                  reports errors that fall. Without river they are skipped loudly (see tests.benchmarks.speed)
 
-Then regression, with squared errors for river's ADWIN and PageHinkley; the cost of the watch beside that of the learner, and of a
-single row. Exits with 1 where the watch of dfop or vigod misses what was asked for: 20 of 20 on every drift but the class
-prior, a median delay of at most 450 rows, at most .2 false alarms per 10 000 independent rows, 1.0 where class means coincide.
+Then regression, with squared errors for ADWIN and PageHinkley, and what a row costs the watch beside what it costs the
+learner. Exits with 1 where the watch of dfop or vigod misses what was asked for: 20 of 20 on every drift but the class
+prior, a median delay of at most 450 rows, at most .2 false alarms per 10 000 independent rows, 1 where class means
+coincide.
 """
 
 import sys
 from collections.abc import Callable, Iterator
+from itertools import chain
 from statistics import median
 from time import process_time
 from typing import Any, NamedTuple
@@ -117,7 +119,7 @@ def scores(algorithm: str, params: dict[str, Any], draw: Callable[[Any], Any]) -
         concept = draw(rng)
         (X, y), (later, labels) = concept(rng, BEFORE, False), concept(rng, AFTER, True)
         seen = run(algorithm, params, np.concatenate([X, later]), np.concatenate([y, labels]))
-        both = {"watch": sorted(sum(seen.alarms.values(), []))}
+        both = {"watch": sorted(chain.from_iterable(seen.alarms.values()))}
         for name, rows in {**both, **seen.alarms, **river_alarms(seen.losses, y.dtype == np.int64)}.items():
             alarms.setdefault(name, []).append(rows)
     return {name: Score.of(runs) for name, runs in alarms.items()}

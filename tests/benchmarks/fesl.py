@@ -2,9 +2,9 @@
 
     table2      the protocol of Section 6.2: four of its sets (standardised; one-hot where the paper's numbers of
                 columns say so) and a random Gaussian image of each, d2 as in Table 1, T1 = T2 = n/2, overlaps of B
-                rows, 10 runs in random order; accuracy on T2. NOGD starts at T1 + 1 and knows nothing; ROGD-u is the old model
-                on recovered rows, learning on; ROGD-f the same, fixed. They learn as ours do (scaling, AdaGrad,
-                ridge), so they are stronger than the paper's; the paper's own figures stand beside them.
+                rows, 10 runs in random order; accuracy on T2. NOGD starts at T1 + 1 and knows nothing; ROGD-u is the
+                old model on recovered rows, learning on; ROGD-f the same, fixed. They learn as ours do (scaling,
+                AdaGrad, ridge), so they are stronger than the paper's; the paper's own figures stand beside them.
     three       three switches in a row, mean accuracy after the first one; keep-new goes on with the new model
                 alone, from scratch starts one at each switch. The four sets and four synthetic ones.
     partial     three quarters of the features kept: as they are, and renamed, which is the plain form.

@@ -50,6 +50,10 @@ class Oracle:
         found = np.flatnonzero((spread > 0) & (apart >= np.minimum(hoeffding, bernstein)))
         return found[np.argsort(-apart[found] / spread[found], kind="stable")][:10].tolist()
 
+    def guesses(self):
+        shares = [np.mean(z) for z in self.wrong if len(z) // self.cell * self.cell >= self.cells * self.cell]
+        return len(shares) > 1 and sum(shares) >= 0.9 * (len(shares) - 1)
+
     def errors(self, k, loss, row):
         if self.regression and self.limit is None:
             self.collected.append(loss)
@@ -60,12 +64,14 @@ class Oracle:
         z.append(float(loss > self.limit) if self.regression else loss)
         if len(z) % self.cell:
             return []
-        for window in sorted({self.cells // part * self.cell for part in (4, 2, 1)} - {0}):
+        for window in sorted({self.cells * eighths // 8 * self.cell for eighths in (2, 4, 8, 16)} - {0}):
             if len(z) - window >= self.cells * self.cell:
                 a, b = np.mean(z[:-window]), np.mean(z[-window:])
                 n = 1 / (1 / (len(z) - window) + 1 / window)
-                p, logarithm = np.mean(z), math.log(3 / self.delta)
+                p, logarithm = np.mean(z), math.log(4 / self.delta)
                 if b - a >= math.sqrt(2 * p * (1 - p) * logarithm / n) + 2 * logarithm / (3 * n):
+                    if self.guesses():
+                        return []
                     self.wrong[k] = [] if self.regression else z[-window:]
                     self.collected, self.limit = [], None
                     return [("error_rate", row, k, (), len(z) - window, (a,), (b,))]

@@ -2,12 +2,14 @@
 
 import json
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.catalog import ALGORITHMS
 from core.config import SEED_MAX, Config
+from core.entry import Entry, Rows
 from core.machine import Machine
 from core.problems import Invalid
 
@@ -249,5 +251,7 @@ def test_the_announced_size_is_the_size(entry, d):
     columns = {"params": {"compressed_dim": d}} if entry.sparse else {"features": [f"x{i}" for i in range(d)]}
     config = Config.parse({"algorithm": entry.id, "task": entry.tasks[0], **columns})
     machine = Machine(config)
-    held = machine.pipeline.learner.nbytes + machine.lookout.nbytes
+    labels = [0, 1] * 15 if config.task == "classification" else np.zeros(30)
+    machine.apply(Entry(1, 0, (Rows(machine.schema.id, None, np.random.default_rng(0).normal(size=(30, d)), labels),)))
+    held = machine.pipeline.nbytes - machine.pipeline.encoder.nbytes + machine.lookout.nbytes
     assert 1.0 >= held / config.state_bytes(d) >= 0.5

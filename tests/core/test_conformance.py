@@ -343,14 +343,16 @@ def test_a_learner_that_forgets_learns_anew(entry, task, classes):
     assert entry.forgets == isinstance(learner, Forgetful)
     if not entry.forgets or classes == 1:
         return
-    rows = stream(entry, task, classes, rows=2000, drift=False)
+    rows, params = stream(entry, task, classes, rows=2000, drift=False), {param.name: param for param in entry.params}
     kept, mistakes = build(entry, task), []
     for fed in (learner, kept):
         feed(fed, rows)
     learner.forget()
     restored = build(entry, task)
     restored.load_arrays(*unpack(state(learner)))
-    later = Stream(-rows.X[:100], rows.y[:100], None)
+    batch = params.get("batch_size")  # what is learned batch by batch is not learned sooner
+    soon = 100 if batch is None else 4 * batch.default
+    later = Stream(-rows.X[:soon], rows.y[:soon], None)
     for fed in (learner, kept, restored):
         told = fed.learn(later.X, later.y).value
         mistakes.append(float(((told - later.y) ** 2).mean() if task == "regression" else (told != later.y).mean()))

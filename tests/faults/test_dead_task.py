@@ -19,6 +19,9 @@ pytestmark = pytest.mark.faults
 class _Dying:
     """A log whose round trips raise what nobody foresaw."""
 
+    def lane(self, _):
+        return ""
+
     async def exchange(self, *_):
         raise RuntimeError("a bug")
 

@@ -78,7 +78,7 @@ async def test_nothing_is_sent_twice(hangs_up):
         with pytest.raises(StoreDown):
             await connection.ping()
         with pytest.raises(StoreDown), translated():
-            await connection.client.set("x", "y")
+            await (await connection.topology.node(None)).client.set("x", "y")
         assert ["EVALSHA", "PING", "SET"] == fake.got
 
 
@@ -132,7 +132,7 @@ async def test_a_late_answer_reaches_nobody(server):
 async def test_the_pool_is_bounded_and_so_is_the_wait_for_it(server):
     """With all connections busy a command waits, and gives up in time."""
     async with connected(server.url, 0.3, 2) as connection:
-        pool = connection.client.connection_pool
+        pool = (await connection.topology.node(None)).client.connection_pool
         taken = [await pool.get_connection() for _ in range(2)]
         with pytest.raises(StoreDown, match="did not answer in time"):
             await connection.ping()
@@ -244,8 +244,10 @@ def test_nothing_else_is_translated(error):
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("redis+sentinel://a:1/x", "redis\\+sentinel is not supported"),
-        ("redis+cluster://a:1", "redis\\+cluster is not supported"),
+        ("redis+sentinel://:hidden@a:1,b:2", "cannot be read"),
+        ("redis+sentinel://:hidden@a:1,b:port/x", "cannot be read"),
+        ("redis+cluster://:hidden@a:1/0", "cannot be read"),
+        ("redis+cluster://:hidden@a:1/?no_such_option=1", "option that is not known"),
         ("http://a", "http is not supported"),
         ("", "no scheme"),
         ("redis://:hidden@a:port", "cannot be read"),
@@ -263,7 +265,7 @@ async def test_options_in_the_url_change_no_behaviour(server):
     """It may not switch on retries, decoding, another protocol, or waiting for ever."""
     extras = "?decode_responses=true&protocol=3&socket_timeout=99&health_check_interval=1&retry_on_timeout=true&db=1"
     async with connected(server.url + extras) as connection:
-        options = connection.client.get_connection_kwargs()
+        options = (await connection.topology.node(None)).client.get_connection_kwargs()
         assert (False, 2, 0.2, 0, False) == tuple(
             options[k]
             for k in ("decode_responses", "protocol", "socket_timeout", "health_check_interval", "retry_on_timeout")

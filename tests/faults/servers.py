@@ -1,0 +1,263 @@
+"""Stores of more than one server: a Redis Cluster, and a primary watched by Sentinels. Loopback, free ports."""
+
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+
+from redis import Redis, RedisError
+
+from service import embedded
+from tests.faults.processes import eventually
+
+SLOTS = 16384
+NODE_TIMEOUT_MS = 1000
+"""Silence after which a node is held for dead; its replica takes over in about twice that."""
+
+
+def free_port() -> int:
+    """A port that is free, as is the one of the cluster's own traffic, 10000 above."""
+    while True:
+        port = random.SystemRandom().randrange(20_000, 32_000)
+        if all(_free(each) for each in (port, port + 10_000)):
+            return port
+
+
+def _free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+class Server:
+    """A server on a TCP port, with a directory of its own.
+
+    Args:
+        directory: where its data go.
+        options: of its configuration.
+    """
+
+    def __init__(self, directory: Path, **options: object) -> None:
+        directory.mkdir(parents=True)
+        self.directory, self.port = directory, free_port()
+        self._options = {"dir": directory, "save": "", "bind": "127.0.0.1", "appendonly": "yes", **options}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> "Server":
+        """Start it on what its directory holds."""
+        given = {"port": self.port, **self._options}
+        config = self.directory / "server.conf"
+        if not config.exists():
+            lines = [f"{name.replace('_', '-')} {value}" for name, value in given.items() if value != ""]
+            config.write_text("\n".join([*lines, *(['save ""'] if given["save"] == "" else []), ""]))
+        self._launch([str(config)])
+        return self
+
+    def _launch(self, arguments: list[str]) -> None:
+        with (self.directory / "log").open("ab") as log:
+            command = [embedded._find_server(), *arguments]
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        assert eventually(True, self.answers), (self.directory / "log").read_text()
+
+    def client(self) -> Redis:
+        """A connection to look inside."""
+        return Redis(port=self.port, socket_timeout=5)
+
+    def answers(self) -> bool:
+        """Whether it does."""
+        try:
+            with self.client() as client:
+                return bool(client.ping())
+        except (RedisError, OSError):
+            return False
+
+    @property
+    def running(self) -> bool:
+        """Whether the process is there."""
+        return self._process is not None and self._process.poll() is None
+
+    def kill(self) -> None:
+        """Kill -9."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def freeze(self) -> None:
+        """Stop it in the middle of whatever it does."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
+    def cut_off(self) -> None:
+        """Hang up on its replicas and let none in again: it acknowledges what they will never have."""
+        with self.client() as client:
+            client.config_set("requirepass", "for-those-who-are-in-already")
+            client.client_kill_filter(_type="replica")
+
+    def info(self, section: str) -> dict[str, object]:
+        """What it says of itself."""
+        with self.client() as client:
+            return dict(client.info(section))
+
+    def end(self) -> None:
+        """Leave no process behind."""
+        if self.running:
+            self.thaw()
+            self.kill()
+
+
+class Cluster:
+    """Three primaries with a replica each.
+
+    Args:
+        options: of every node.
+    """
+
+    def __init__(self, **options: object) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="op-"))
+        given = {
+            "cluster_enabled": "yes",
+            "cluster_node_timeout": NODE_TIMEOUT_MS,
+            "cluster_replica_validity_factor": 0,
+            "cluster_require_full_coverage": "no",
+            "repl_diskless_sync_delay": 0,
+            "aof_use_rdb_preamble": "no",
+            **options,
+        }
+        self.nodes = [Server(self.directory / f"n{number}", **given) for number in range(6)]
+
+    @property
+    def url(self) -> str:
+        return "redis+cluster://" + ",".join(f"127.0.0.1:{node.port}" for node in self.nodes)
+
+    def start(self) -> "Cluster":
+        """Start the nodes, let them meet, give them slots and replicas."""
+        for node in self.nodes:
+            node.start()
+        first, primaries, replicas = self.nodes[0], self.nodes[:3], self.nodes[3:]
+        for node in self.nodes[1:]:
+            with node.client() as client:
+                client.execute_command("CLUSTER MEET", "127.0.0.1", first.port)
+        for number, node in enumerate(primaries):
+            slots = range(number * SLOTS // 3, (number + 1) * SLOTS // 3)
+            with node.client() as client:
+                client.execute_command("CLUSTER ADDSLOTS", *slots)
+        assert eventually(True, lambda: all(self._known(node) == 6 for node in self.nodes))
+        for primary, replica in zip(primaries, replicas, strict=True):
+            with primary.client() as client:
+                name = client.execute_command("CLUSTER MYID")
+            with replica.client() as client:
+                client.execute_command("CLUSTER REPLICATE", name)
+        assert eventually(True, self.whole)
+        return self
+
+    def _known(self, node: Server) -> int:
+        with node.client() as client:
+            return len(client.execute_command("CLUSTER NODES"))
+
+    def whole(self) -> bool:
+        """Whether every node says the cluster is, and every replica has caught up."""
+        return all(self._fine(node) for node in self.nodes)
+
+    def _fine(self, node: Server) -> bool:
+        try:
+            with node.client() as client:
+                info = client.execute_command("CLUSTER INFO")
+                said = info if isinstance(info, dict) else dict(line.split(":", 1) for line in info.decode().split())
+            replication = node.info("replication")
+        except (RedisError, OSError):
+            return False
+        synced = replication.get("connected_slaves") == 1 or replication.get("master_link_status") == "up"
+        return said["cluster_state"] == "ok" and said["cluster_slots_fail"] == "0" and synced
+
+    def primary(self, name: str) -> Server:
+        """The node that has a model's slot now."""
+        with next(node for node in self.nodes if node.answers()).client() as client:
+            slot = int(client.execute_command("CLUSTER KEYSLOT", f"{{{name}}}"))
+        return next(node for node in self.nodes if self._owns(node, slot))
+
+    def replica(self, name: str) -> Server:
+        """Its replica."""
+        port = self.primary(name).port
+        return next(
+            node for node in self.nodes if node.answers() and node.info("replication").get("master_port") == port
+        )
+
+    def _owns(self, node: Server, slot: int) -> bool:
+        if not node.answers():
+            return False
+        with node.client() as client:
+            ranges = client.execute_command("CLUSTER SLOTS")
+        return any(first <= slot <= last and primary[1] == node.port for first, last, primary, *_ in ranges)
+
+    def end(self) -> None:
+        """Leave nothing behind."""
+        for node in self.nodes:
+            node.end()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+class Sentineled:
+    """A primary, a replica, and three Sentinels that watch them."""
+
+    def __init__(self) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="op-"))
+        self.primary = Server(self.directory / "a")
+        self.replica = Server(
+            self.directory / "b", replicaof=f"127.0.0.1 {self.primary.port}", repl_diskless_sync_delay=0
+        )
+        self.sentinels = [_Sentinel(self.directory / f"s{n}", self.primary.port) for n in range(3)]
+
+    @property
+    def url(self) -> str:
+        hosts = ",".join(f"127.0.0.1:{sentinel.port}" for sentinel in self.sentinels)
+        return f"redis+sentinel://{hosts}/store"
+
+    def start(self) -> "Sentineled":
+        """Start all, and wait until the Sentinels know each other and the replica."""
+        for server in (self.primary, self.replica):
+            server.start()
+        assert eventually("up", lambda: self.replica.info("replication").get("master_link_status"))
+        for sentinel in self.sentinels:
+            sentinel.start()
+        assert eventually(True, lambda: all(sentinel.knows_all() for sentinel in self.sentinels))
+        return self
+
+    def end(self) -> None:
+        """Leave nothing behind."""
+        for server in (*self.sentinels, self.primary, self.replica):
+            server.end()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+class _Sentinel(Server):
+    def __init__(self, directory: Path, primary: int) -> None:
+        super().__init__(directory)
+        self._primary = primary
+
+    def start(self) -> "Server":
+        config = self.directory / "sentinel.conf"
+        config.write_text(
+            f"port {self.port}\nbind 127.0.0.1\ndir {self.directory}\n"
+            f"sentinel monitor store 127.0.0.1 {self._primary} 2\n"
+            f"sentinel down-after-milliseconds store {NODE_TIMEOUT_MS}\n"
+            "sentinel failover-timeout store 5000\n"
+        )
+        self._launch([str(config), "--sentinel"])
+        return self
+
+    def knows_all(self) -> bool:
+        """Whether it knows the replica and the other two."""
+        with self.client() as client:
+            state = client.sentinel_masters()["store"]
+        return (state["num-slaves"], state["num-other-sentinels"]) == (1, 2)

@@ -1,0 +1,201 @@
+"""Several servers as one store: a Redis Cluster and a primary watched by Sentinels, with failovers."""
+
+import pytest
+
+from core.config import Config
+from service.store import codec
+from tests.faults.load import Load, rows
+from tests.faults.processes import eventually
+from tests.faults.replay import bare, judge, learnt, meta, repeat, replay, stamp, whole_log
+from tests.faults.servers import Cluster, Sentineled
+
+pytestmark = pytest.mark.faults
+NAMES = [f"m{number}" for number in range(6)]
+WHOLE_LOG = {"SNAPSHOT_MIN_KB": 10**6, "STORE_TIMEOUT_S": 1}
+
+
+@pytest.fixture(scope="module")
+def _nodes():
+    made = Cluster(appendfsync="always")
+    try:
+        yield made.start()
+    finally:
+        made.end()
+
+
+@pytest.fixture
+def cluster(_nodes):
+    """Six nodes, all of them up; whatever ran before has left no model."""
+    for node in _nodes.nodes:
+        if not node.running:
+            node.start()
+    assert eventually(True, _nodes.whole)
+    for node in _nodes.nodes:
+        with node.client() as client:
+            if client.info("replication")["role"] == "master":
+                client.flushall()
+    assert eventually(True, _nodes.whole)
+    return _nodes
+
+
+@pytest.fixture
+def pair(serve, cluster):
+    """Two services on the cluster."""
+    return [serve(REDIS_URL=cluster.url, **WHOLE_LOG).start() for _ in range(2)]
+
+
+def test_models_live_on_all_nodes_of_a_cluster(pair, cluster):
+    """Each is created, learned at both services, listed, snapshotted and deleted, wherever its keys are."""
+    for name in NAMES:
+        pair[0].create(name)
+    assert 1 < len({cluster.primary(name).port for name in NAMES})
+    assert NAMES == [model["name"] for model in pair[1].get("/models")["models"]]
+    assert 200 == pair[0].request("GET", "/readyz").status
+    assert "always" == pair[0].get("/readyz")["durability"]
+    tables = {name: rows(60, 80, name) for name in NAMES}
+    loads = [Load(pair, table, clients=2, model=name).start() for name, table in tables.items()]
+    for (name, table), load in zip(tables.items(), loads, strict=True):
+        load.finish()
+        judge(pair[0], whole_log(cluster.url, name), table, load, name=name)
+        repeat(pair[1], table, load, clients=2, name=name)
+        assert eventually(pair[0].state(name), lambda name=name: pair[1].state(name)) == pair[0].state(name)
+        assert 201 == pair[0].request("POST", f"/models/{name}/snapshots").status
+        assert 204 == pair[1].request("DELETE", f"/models/{name}").status
+        assert 404 == eventually(404, lambda name=name: pair[0].request("GET", f"/models/{name}").status)
+
+
+def test_a_node_that_dies_is_replaced_by_its_replica(pair, cluster):
+    """Killed under load: its models get 503 until the replica has taken over, the others go on, none learns twice."""
+    victim = cluster.primary("m0")
+    elsewhere = next(name for name in NAMES if cluster.primary(name) is not victim)
+    tables = {name: rows(400, 81, name) for name in ("m0", elsewhere)}
+    for name in tables:
+        pair[0].create(name)
+    loads = {name: Load(pair, table, clients=4, model=name).start() for name, table in tables.items()}
+    loads["m0"].acknowledged(100)
+    assert eventually(True, lambda: _caught_up(cluster, "m0"))
+    victim.kill()
+    loads[elsewhere].finish()
+    loads["m0"].finish()
+    judge(pair[0], whole_log(cluster.url, elsewhere), tables[elsewhere], loads[elsewhere], name=elsewhere)
+    _account_for(pair, cluster, "m0", tables["m0"], loads["m0"])
+    assert victim.port != cluster.primary("m0").port
+    assert 200 == eventually(200, lambda: pair[0].request("GET", "/readyz").status)
+
+
+def _caught_up(cluster, name):
+    with cluster.primary(name).client() as client:
+        return client.wait(1, 1000) == 1
+
+
+def _account_for(services, cluster, name, table, load):
+    """What a failover has lost is detected by every replica that had it; nothing is in twice, nothing else is lost."""
+    entries = whole_log(cluster.url, name)
+    states = [service.state(name) for service in services]
+    assert states[0] == states[1]
+    serial = replay(_config(cluster, name), entries)
+    assert serial.machine.to_bytes(stamp(states[0])) == states[0]
+    assert {1} == set(serial.learned.values())
+    lost = {row.id for row in table} - set(serial.learned)
+    kept = {i for i in load.answers if serial.answers.get(i) == learnt(load.answers[i])}
+    assert lost | kept | _learned_anew(load, serial) == {row.id for row in table}
+    if lost:
+        assert 1 <= sum(service.metric("lost_entries") for service in services)
+    return lost
+
+
+def _learned_anew(load, serial):
+    """Rows that were acknowledged, lost, and learned again from a retry: in once, with another answer."""
+    return {i for i, answer in load.answers.items() if i in serial.answers and serial.answers[i] != learnt(answer)}
+
+
+def _config(store, name):
+    return Config.parse(codec.config(meta(store.url, name).config))
+
+
+def test_what_an_asynchronous_failover_loses_is_found_out_by_all(pair, cluster):
+    """The replica was cut off while rows were acknowledged, and took over: every service that had them says so."""
+    pair[0].create()
+    table = rows(90, 82)
+    kept = Load(pair, table[:30]).run()
+    assert eventually(True, lambda: _caught_up(cluster, "m"))
+    primary = cluster.primary("m")
+    primary.cut_off()
+    lost = Load(pair[:1], table[30:60]).run()
+    assert 60 == eventually(60, lambda: pair[1].get("/models/m")["rows"])
+    versions = pair[0].get("/models/m")["version"]
+    primary.kill()
+    for service in pair:
+        assert 30 == eventually(30, lambda service=service: _rows(service))
+        assert 1 == service.metric("lost_tails")
+        assert versions - service.get("/models/m")["version"] == service.metric("lost_entries")
+        assert not service.get("/readyz")["checks"]["log"]
+        assert "are lost" in service.log
+    again = Load(pair, table[30:]).run()
+    judge(pair[0], whole_log(cluster.url), table, kept, again)
+    assert {False} == {again.answers[i]["duplicate"] for i in lost.answers}
+    repeat(pair[1], table[:30], kept)
+    assert pair[0].state() == pair[1].state()
+
+
+def _rows(service):
+    answer = service.request("GET", "/models/m")
+    return answer.json["rows"] if answer.status == 200 else answer.status
+
+
+def test_with_replicas_asked_for_nothing_is_acknowledged_that_they_lack(serve, cluster):
+    """ONEPASS_MIN_REPLICAS: 503 while the replica is cut off; sent again once it is back, all is in once."""
+    service = serve(REDIS_URL=cluster.url, MIN_REPLICAS=1, **WHOLE_LOG).start()
+    service.create()
+    table = rows(60, 83)
+    first = Load([service], table[:30]).run()
+    replica = cluster.replica("m")
+    replica.freeze()
+    second = Load([service], table[30:], clients=4).start()
+    second.wait(lambda load: load.refused["unreplicated"] >= 4)
+    assert {} == second.answers
+    replica.thaw()
+    second.finish()
+    judge(service, whole_log(cluster.url), table, first, second)
+    repeat(service, table[:30], first)
+    assert 4 <= service.metric("unreplicated")
+
+
+def test_a_slow_node_holds_up_its_own_models_only(serve, cluster):
+    """One of three is frozen: models on the others are learned at once, over and over, while its own wait for it."""
+    service = serve(REDIS_URL=cluster.url, **{**WHOLE_LOG, "STORE_TIMEOUT_S": 20}).start()
+    slow = cluster.primary("m0")
+    elsewhere = next(name for name in NAMES if cluster.primary(name) is not slow)
+    for name in ("m0", elsewhere):
+        service.create(name)
+    own, other = rows(4, 84, "own"), rows(200, 85, "other")
+    Load([service], own[:1], model="m0").run()
+    slow.freeze()
+    waiting = Load([service], own[1:], clients=3, model="m0").start()
+    load = Load([service], other, clients=2, model=elsewhere).run()
+    assert ({}, {}) == (waiting.answers, dict(load.refused))
+    slow.thaw()
+    waiting.finish()
+    judge(service, whole_log(cluster.url, elsewhere), other, load, name=elsewhere)
+
+
+def test_the_primary_that_sentinels_name_is_followed(serve):
+    """It is killed under load: the replica takes over, the services find it by themselves, nothing is in twice."""
+    sentineled = Sentineled()
+    try:
+        sentineled.start()
+        pair = [serve(REDIS_URL=sentineled.url, **WHOLE_LOG).start() for _ in range(2)]
+        pair[0].create()
+        table = rows(300, 86)
+        load = Load(pair, table).start()
+        load.acknowledged(80)
+        sentineled.primary.kill()
+        load.finish()
+        assert "master" == sentineled.replica.info("replication")["role"]
+        entries = whole_log(sentineled.url)
+        assert bare(pair[0].state()) == bare(pair[1].state())
+        learned = replay(_config(sentineled, "m"), entries).learned
+        assert {1} == set(learned.values())
+        assert 200 == eventually(200, lambda: pair[0].request("GET", "/readyz").status)
+    finally:
+        sentineled.end()
