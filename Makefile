@@ -24,7 +24,7 @@ IMPORT_CORE := "import core, importlib, pkgutil; \
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run setup test test-setup lint pytest bench-accuracy bench-drift bench-fesl bench-sparse bench-service bench-switch bench-models bench-speed bench-stability bench-vigo lock format clean
+.PHONY: help run setup test test-setup lint pytest bench-accuracy bench-drift bench-fesl bench-sparse bench-service bench-switch bench-models bench-odm bench-speed bench-stability bench-vigo lock format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
@@ -61,6 +61,9 @@ bench-sparse: test-setup ## Sparse-DFOP: the paper's figures, RECOVER, the cost 
 
 bench-service: test-setup ## throughput and latency of the service
 	$(PY) -m tests.benchmarks.service
+
+bench-odm: test-setup ## dynamic ODM: accuracy, wild rows, hindsight, speed (beside river where it is installed)
+	$(PY) -m tests.benchmarks.odm
 
 bench-speed: test-setup ## rows per second of the learners beside other libraries' and the machine's limit
 	$(PY) -m tests.benchmarks.speed

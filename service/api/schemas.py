@@ -316,4 +316,3 @@ class ModelBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
         Literal["report", "reset", "forget"],
         Meta(description="What an alarm does beside being told: the learner starts anew, or forgets most of its past."),
     ] = "report"
-
