@@ -60,6 +60,9 @@ bench-accuracy: test-setup ## predictions against the papers' and simple baselin
 bench-drift: test-setup ## what the drift watch sees, how late, how often in vain, and what it costs
 	$(PY) -m tests.benchmarks.detection
 
+bench-fesl: test-setup ## a change of features: the paper's protocol, three in a row, every algorithm, what it costs
+	$(PY) -m tests.benchmarks.fesl
+
 bench-sparse: test-setup ## Sparse-DFOP: the paper's figures, RECOVER, the cost of the projection
 	$(PY) -m tests.benchmarks.sparse
 
@@ -74,6 +77,9 @@ bench-speed: test-setup ## rows per second of the learners beside other librarie
 
 bench-stability: test-setup ## ten million rows that would wind up a plain recursion
 	$(PY) -m tests.benchmarks.stability
+
+bench-switch: test-setup ## a change of features through the HTTP API, beside a model from scratch
+	$(PY) -m tests.benchmarks.switch_http
 
 bench-models: test-setup ## ten thousand models: creating, memory, loading
 	$(PY) -m tests.benchmarks.models
