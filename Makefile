@@ -78,8 +78,14 @@ bench-speed: test-setup ## rows per second of the learners beside other librarie
 bench-stability: test-setup ## ten million rows that would wind up a plain recursion
 	$(PY) -m tests.benchmarks.stability
 
+bench-switch: test-setup ## a change of features through the HTTP API, beside a model from scratch
+	$(PY) -m tests.benchmarks.switch_http
+
 bench-models: test-setup ## ten thousand models: creating, memory, loading
 	$(PY) -m tests.benchmarks.models
+
+bench-drift-latency: test-setup ## from the answer to a drift's row to its event on /drift/stream
+	$(PY) -m tests.benchmarks.drift_latency
 
 bench-vigo: test-setup ## VIGO, VIGOd, VIGOw: the paper's tables, and rows per second beside other libraries'
 	$(PY) -m tests.benchmarks.vigo
