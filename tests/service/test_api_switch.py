@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.service.api_fixtures import DFOP, RLS, problem
+from core.catalog import ALGORITHMS
+from tests.service.api_fixtures import DFOP, RLS, STATE, problem
 from tests.service.switches import (
     BEGIN,
     FESL,
@@ -55,6 +56,33 @@ async def test_a_change_from_begin_to_the_next(api, config):
     assert "ensemble" != (await switch(api, path, "abort"))["phase"]
     third = await switch(api, path, {"action": "begin", "features": OLD})
     assert ("overlap", 0) == (third["phase"], third["overlap_rows"])
+
+
+@pytest.mark.parametrize("algorithm", [name for name, entry in ALGORITHMS.items() if not entry.sparse])
+async def test_every_algorithm_lives_through_changes(api, algorithm):
+    """Rows, predictions, explanations, weights and the state itself, in every phase of two changes."""
+    path = await api.new({"algorithm": algorithm, "task": "classification", "features": OLD, "labels": ["UP", "DOWN"]})
+    steps = (None, BEGIN, "complete", {"action": "begin", "features": ["d", "a"], "mapping": "kernel"}, "complete")
+    phases = ("steady", "overlap", "ensemble", "overlap", "ensemble")
+    for step, phase in zip(steps, phases, strict=True):
+        if step is not None:
+            await switch(api, path, step)
+        found = await api.get(f"{path}/features")
+        current, names = found["current"], list(dict.fromkeys([*found["current"], *(found["next"] or [])]))
+        await feed(api, path, range(12), names)
+        told = await api.post(f"{path}/predict", {"features": row(5, current)})
+        explained = await api.ask("POST", f"{path}/predict", json={"features": row(5, current), "explain": True})
+        weights = await api.ask("GET", f"{path}/weights")
+        assert (explained.status_code, weights.status_code) in {(200, 200), (200, 409), (422, 409)}
+        if explained.status_code == 200:
+            assert told["prediction"] == explained.json()["prediction"]
+            assert set(current) == set(explained.json()["explanation"]["contributions"])
+        twin = await api.ask("PUT", f"{path}-twin/state", content=await api.state(path), headers=STATE)
+        assert twin.status_code in {200, 201}, twin.text
+        assert phase == found["phase"] == (await api.get(f"{path}-twin/features"))["phase"]
+        assert (
+            told["prediction"] == (await api.post(f"{path}-twin/predict", {"features": row(5, current)}))["prediction"]
+        )
 
 
 async def test_every_answer_says_version_and_incarnation(api):
