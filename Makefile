@@ -24,7 +24,7 @@ IMPORT_CORE := "import core, importlib, pkgutil; \
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run setup test test-setup test-faults lint pytest bench-workers bench-accuracy bench-sparse bench-service bench-models bench-speed bench-stability lock format clean
+.PHONY: help run setup test test-setup test-faults lint pytest bench-workers bench-million bench-accuracy bench-sparse bench-service bench-models bench-speed bench-stability lock format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
@@ -52,6 +52,9 @@ test-faults: test-setup ## the storm of kills and failovers, two minutes each ti
 
 bench-workers: test-setup ## one and two workers, recovery over log length, how far followers lag
 	$(PY) -m tests.benchmarks.workers
+
+bench-million: test-setup ## a million rows on one model: memory, log, snapshots, recovery
+	$(PY) -m tests.benchmarks.million
 
 bench-accuracy: test-setup ## predictions against the papers' and simple baselines
 	$(PY) -m tests.benchmarks.accuracy
