@@ -1,7 +1,7 @@
 """A million feedback rows on one model: ``python -m tests.benchmarks.million [--rows N]``.
 
 Batches of 1000 rows in .npy. Every tenth of the way: memory of the service and of its store, entries on the log,
-snapshots kept. In the end the service is killed -9 and started again: how long until the model answers, and what it says.
+snapshots kept. In the end the service is killed -9 and started again: how long until the model answers, and with what.
 """
 
 import argparse
