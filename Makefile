@@ -24,7 +24,8 @@ IMPORT_CORE := "import core, importlib, pkgutil; \
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run setup test test-setup test-faults lint pytest bench-workers bench-million bench-accuracy bench-sparse bench-service bench-models bench-speed bench-stability lock format clean
+# Every target with a plain name is one, not a file.
+.PHONY: $(shell awk -F ':' '/^[a-z][a-z-]*:/ {print $$1}' Makefile)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
@@ -59,11 +60,17 @@ bench-million: test-setup ## a million rows on one model: memory, log, snapshots
 bench-accuracy: test-setup ## predictions against the papers' and simple baselines
 	$(PY) -m tests.benchmarks.accuracy
 
+bench-drift: test-setup ## what the drift watch sees, how late, how often in vain, and what it costs
+	$(PY) -m tests.benchmarks.detection
+
 bench-sparse: test-setup ## Sparse-DFOP: the paper's figures, RECOVER, the cost of the projection
 	$(PY) -m tests.benchmarks.sparse
 
 bench-service: test-setup ## throughput and latency of the service
 	$(PY) -m tests.benchmarks.service
+
+bench-odm: test-setup ## dynamic ODM: accuracy, wild rows, hindsight, speed (beside river where it is installed)
+	$(PY) -m tests.benchmarks.odm
 
 bench-speed: test-setup ## rows per second of the learners beside other libraries' and the machine's limit
 	$(PY) -m tests.benchmarks.speed
@@ -73,6 +80,10 @@ bench-stability: test-setup ## ten million rows that would wind up a plain recur
 
 bench-models: test-setup ## ten thousand models: creating, memory, loading
 	$(PY) -m tests.benchmarks.models
+
+bench-vigo: test-setup ## VIGO, VIGOd, VIGOw: the paper's tables, and rows per second beside other libraries'
+	$(PY) -m tests.benchmarks.vigo
+	$(PY) -m tests.benchmarks.vigo_speed
 
 lock: .venv/stamp-test ## rewrite both lock files from pyproject.toml
 	$(LOCK) --group dev --output-file tests/requirements.txt

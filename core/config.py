@@ -5,16 +5,19 @@ is asked for, defaults written out or left out) give equal configurations and eq
 """
 
 import json
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from core.catalog import find
+from core.drift import watch_bytes
 from core.features import Feature, Schema, Space, SparseSchema, parse_features
 from core.labels import Label, parse_declared
-from core.model import Algorithm, Spec, Task
+from core.model import Algorithm, Floats, Spec, Task
 from core.problems import Invalid
 from core.scaling import scaler_bytes
+from core.watch import OnDrift, Tests, parse_on_drift, parse_watch
 
 Missing = Literal["error", "zero", "mean"]
 MISSING: tuple[Missing, ...] = ("error", "zero", "mean")
@@ -35,6 +38,8 @@ class Config:
         labels: the declared classes, or None: classes appear as they come.
         missing: what a missing value becomes.
         seed: seed of every draw.
+        watch: the drift tests that run, by kind.
+        on_drift: what an alarm does to the model.
     """
 
     algorithm: str
@@ -44,6 +49,8 @@ class Config:
     labels: tuple[Label, ...] | None = None
     missing: Missing = "error"
     seed: int = 0
+    watch: Tests = field(default_factory=dict)
+    on_drift: OnDrift = "report"
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> "Config":
@@ -55,12 +62,12 @@ class Config:
         for name in raw:
             if name not in FIELDS:
                 raise Invalid.of(name, "is not a field of a model", list(FIELDS))
-        _no_watch(raw)
         if "algorithm" not in raw:
             raise Invalid.of("algorithm", "is required")
         entry = find(_text(raw, "algorithm"))
         task = _task(raw.get("task"), entry)
         features, labels = raw.get("features"), raw.get("labels")
+        tests = parse_watch(raw, entry)
         if entry.sparse:
             _refuse_dense(entry, features, raw.get("missing", "error"))
         return cls(
@@ -71,6 +78,8 @@ class Config:
             labels=None if labels is None else _labels(labels, task, entry.class_bound),
             missing=_missing(raw.get("missing", "error")),
             seed=_seed(raw.get("seed", 0)),
+            watch=tests,
+            on_drift=parse_on_drift(raw, tests, entry),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -83,8 +92,8 @@ class Config:
             "labels": None if self.labels is None else list(self.labels),
             "missing": self.missing,
             "seed": self.seed,
-            "watch": None,
-            "on_drift": "report",
+            "watch": {kind: test.to_json() for kind, test in self.watch.items()} or None,
+            "on_drift": self.on_drift,
         }
 
     @property
@@ -104,14 +113,23 @@ class Config:
             return SparseSchema(self.seed, self.params["compressed_dim"], self.params["projection"])
         return None if self.features is None else Schema(self.features)
 
-    def spec(self, dimension: int) -> Spec:
-        """What the learner is built from, for a number of encoded columns."""
-        return Spec(task=self.task, dimension=dimension, params=self.params, seed=self.seed)
+    def spec(self, dimension: int, ranges: Floats | None = None) -> Spec:
+        """What the learner is built from.
+
+        Args:
+            dimension: D, encoded columns.
+            ranges: (2, D) declared ends of what the learner sees, NaN where there are none; None: of no column.
+        """
+        pairs = [] if ranges is None else ranges.T.tolist()
+        declared = tuple(None if math.isnan(low) or math.isnan(high) else (low, high) for low, high in pairs)
+        return Spec(self.task, dimension, self.params, self.seed, declared if any(declared) else ())
 
     def state_bytes(self, dimension: int) -> int:
-        """Bytes the state of learner and scaler will take, for a number of encoded columns."""
-        own = self.entry.state_bytes(self.spec(dimension), len(self.labels or (0, 1)))
-        return own + scaler_bytes(self.params.get("scaling", "none"), dimension)
+        """Bytes the state of learner, scaler and watch will take, for a number of encoded columns."""
+        classes, regression = len(self.labels or (0, 1)), self.task == "regression"
+        own = self.entry.state_bytes(self.spec(dimension), classes)
+        watch = watch_bytes(self.watch, dimension, 1 if regression else classes, regression)
+        return own + watch + scaler_bytes(self.params.get("scaling", "none"), dimension)
 
 
 def _text(raw: Mapping[str, Any], field: str) -> str:
@@ -119,14 +137,6 @@ def _text(raw: Mapping[str, Any], field: str) -> str:
     if not isinstance(value, str):
         raise Invalid.of(field, "must be a string")
     return value
-
-
-def _no_watch(raw: Mapping[str, Any]) -> None:
-    """The drift watch can only be left off: this version has none."""
-    if raw.get("watch") is not None:
-        raise Invalid.of("watch", "is not there yet: models are not watched for drift", [None])
-    if raw.get("on_drift", "report") != "report":
-        raise Invalid.of("on_drift", "has nothing to act on: models are not watched for drift", ["report"])
 
 
 def _task(value: object, entry: Algorithm) -> Task:

@@ -49,6 +49,14 @@ class Feature:
         """Names of the encoded columns: ``load``, or ``day=mon``, ``day=tue``."""
         return [f"{self.name}={key(category)}" for category in self.categories] or [self.name]
 
+    @property
+    def range(self) -> tuple[float, float]:
+        """Where the values of an encoded column begin and end as far as it is declared, NaN where not."""
+        if self.categories:
+            return 0.0, 1.0
+        low, high = self.minimum, self.maximum
+        return math.nan if low is None else low, math.nan if high is None else high
+
     def to_json(self) -> Any:
         """The declaration that gives this feature: a bare name where that is enough, else an object."""
         if self == Feature(self.name):

@@ -48,6 +48,10 @@ the carried column also holds where there is no bias, and through leaks.
 **Probabilities.** p_k ~ exp(a s_k), with one slope a learned from the stream (core.probabilities). The predicted
 class is the most probable one, of equals the first: that of the largest score.
 
+**Forget** (what a model may do when it drifts): R is discounted once, weights unchanged, so that the past, which
+counted as min(rows, 1/mu), weighs as much as D/10 rows do. After new weights (d = 4) the squared error of the first 50
+rows falls from 6.8 to .58 for mu = .001 (a reset: .31) and from .80 to .59 for the bank (.28).
+
 **Predictive deviation** (regression): sqrt(v (1 + g/lam)). e^2 / (1 + g/lam) estimates the noise variance v; each row
 votes with the weight a = 1/(1 + g/lam), small for rows that mostly discover the weights (the first ones); the
 deviation is told with the default lam, since a prediction does not know what discount its row will bring:
@@ -95,7 +99,9 @@ from core.model import Floats, Header, Prediction, Spec, Weights
 from core.probabilities import check_calibration, classify, classify_and_fit, fresh_calibration
 from core.recursion import (
     DONE,
+    FORGOTTEN,
     LEAK,
+    LEAK_AFTER,
     NOISE,
     ROWS,
     SPOILED,
@@ -106,6 +112,9 @@ from core.recursion import (
 )
 
 LEAK_SIZE = 1e-6
+FORGOTTEN_ROWS = 0.1
+"""Rows per column that the past is worth after ``forget``."""
+FORGET_MIN = 1e-9
 VARIANCE_MIN = 1e-60
 RATE_MIN = 1e-12
 OBJECT_BYTES = 1000
@@ -249,6 +258,16 @@ class Dfop:
             half = (end - start) // 2
             self._learn_block(rows, Block(*(array[:half] for array in block)), start, DONE)
             self._learn_block(rows, Block(*(array[half:] for array in block)), start + half, reason)
+
+    def forget(self) -> None:
+        """One strong discount: the past counts for a tenth of as many rows as there are columns; weights stay."""
+        D = self.W.shape[1]
+        window = self.tally[ROWS] if self.rate is None else min(self.tally[ROWS], 1.0 / self.rate)
+        discount = min(max(FORGOTTEN_ROWS * D / max(window, 1.0), FORGET_MIN), 1.0)
+        if discount < 1.0:
+            self.R *= discount
+            self.tally[FORGOTTEN] -= math.log(discount)
+            self._refresh(leaks=self.tally[FORGOTTEN] + self._step > LEAK_AFTER)
 
     def weights(self) -> Weights:
         """One row per output in its own terms: for two classes, -w and w."""

@@ -116,6 +116,7 @@ ENTRIES = (
         state_bytes=state_bytes,
         row_cost=row_cost,
         class_bound=CLASS_BOUND,
+        forgets=True,
     ),
     Algorithm(
         id="gdfop",
@@ -129,6 +130,7 @@ ENTRIES = (
         row_cost=row_cost,
         row_discounts=True,
         class_bound=CLASS_BOUND,
+        forgets=True,
     ),
     Algorithm(
         id="rls",
@@ -141,6 +143,7 @@ ENTRIES = (
         state_bytes=state_bytes,
         row_cost=row_cost,
         class_bound=CLASS_BOUND,
+        forgets=True,
     ),
     Algorithm(
         id="sparse_dfop",
@@ -153,6 +156,7 @@ ENTRIES = (
         state_bytes=state_bytes,
         row_cost=row_cost,
         class_bound=CLASS_BOUND,
+        forgets=True,
         sparse=True,
     ),
 )

@@ -249,6 +249,11 @@ class ForgettingBank:
             return Prediction(scores[:, 0], None, std)
         return Prediction(*classify_and_fit(scores, numbers, self.classes, self.calibration))
 
+    def forget(self) -> None:
+        """Every member forgets (core.dfop); those that were trusted still are, for they now follow as fast as any."""
+        for member in self.members:
+            member.forget()
+
     def weights(self) -> Weights:
         """The members' weights, averaged: the linear model of the mixture where no score is clipped."""
         own = [member.weights() for member in self.members]

@@ -1,4 +1,4 @@
-"""One model as one deterministic state machine: features + labels + learner + metrics.
+"""One model as one deterministic state machine: features + labels + learner + drift watch + metrics.
 
     state(v+1) = apply(state(v), entry v+1)
 
@@ -18,16 +18,14 @@ from core.config import Config
 from core.entry import Entry, Learned, Outcome, Refused, Replaced, Reset, Restore, Rows, Told
 from core.features import Schema, Space, parse_features
 from core.labels import LabelSet
-from core.lesson import as_told, learn_classes, learn_numbers
+from core.lesson import Lesson, as_told, learn_classes, learn_numbers
+from core.lookout import Lookout
 from core.model import Floats, Header, Prediction, Weights
-from core.outbox import Outbox
+from core.outbox import Outbox, of_alarm
 from core.pipeline import Pipeline, gather, scatter
 from core.prequential import ClassificationMetrics, RegressionMetrics
-from core.scored import Scored
+from core.scored import Scored, squared
 from core.seal import seal, unseal
-
-LOSS_MAX = 1e300
-"""Squared errors are reported up to here, so that every number in an answer is finite."""
 
 
 class Machine:
@@ -51,12 +49,17 @@ class Machine:
         self.rows = 0
         self.labels = LabelSet()
         self.pipeline: Pipeline | None = None
+        self.lookout: Lookout | None = None
         classify = self.config.task == "classification"
         self.metrics: ClassificationMetrics | RegressionMetrics = (
             ClassificationMetrics() if classify else RegressionMetrics()
         )
         if (space := self.config.space) is not None:
-            self.pipeline = Pipeline(self.config, space)
+            self._fix_space(space)
+
+    def _fix_space(self, schema: Space) -> None:
+        self.pipeline = Pipeline(self.config, schema)
+        self.lookout = Lookout(self.config, schema)
 
     # ---------------------------------------------------------------- reading
 
@@ -73,8 +76,7 @@ class Machine:
     @property
     def nbytes(self) -> int:
         """Bytes of memory the state holds."""
-        own = self.metrics.nbytes + self.outbox.nbytes
-        return own + (0 if self.pipeline is None else self.pipeline.nbytes)
+        return sum(part.nbytes for part in self._parts().values())
 
     def predict(self, raw: Floats) -> Prediction:
         """Predict raw rows (n, F) of the current space; changes nothing.
@@ -107,6 +109,19 @@ class Machine:
         """The linear model in use over the encoded columns, or None."""
         return None if self.pipeline is None else self.pipeline.weights()
 
+    def explain(self, raw: Floats) -> Header | None:
+        """What a learner without weights knows about one raw row (1, F), classes as their labels.
+
+        None where it has nothing to say; weights explain a linear one.
+        """
+        found = None if self.pipeline is None else self.pipeline.explain(raw)
+        if found is None:
+            return None
+        labels, ambiguity = self.labels.labels, found["ambiguity"]
+        if ambiguity is not None:
+            ambiguity = {**ambiguity, "nearest": labels[ambiguity["nearest"]]}
+        return {**found, "classes": [labels[index] for index in found["classes"]], "ambiguity": ambiguity}
+
     def info(self) -> Header:
         """What a person wants to see of the state."""
         labels = list(self.labels.labels)
@@ -125,6 +140,7 @@ class Machine:
             first = run[0]
             if isinstance(first, Rows):
                 outcomes.extend(self._apply_rows([rows for rows in run if isinstance(rows, Rows)]))
+                self._report(entry)
             elif isinstance(first, Reset):
                 outcomes.append(self._reset())
             elif isinstance(first, Restore):
@@ -163,21 +179,34 @@ class Machine:
         if (refused := labels_of(rows, self.labels, self.config)) is not None:
             return refused
         if self.pipeline is None:
-            self.pipeline = Pipeline(self.config, space)
+            self._fix_space(space)
         return None
 
     def _learn(self, raw: Floats, labels: Any, discounts: Floats | None, told: list[Told | None] | None) -> Scored:
-        if self.pipeline is None or raw.shape != (len(labels), self.pipeline.schema.raw_width):
+        pipeline, lookout = self.pipeline, self.lookout
+        if pipeline is None or lookout is None or raw.shape != (len(labels), pipeline.schema.raw_width):
             raise ValueError(f"rows of shape {raw.shape} with {len(labels)} labels are not of this feature space")
+        lesson = Lesson(raw, discounts, self.rows)
         if self.config.task == "regression":
-            scored = learn_numbers(self.pipeline, raw, np.asarray(labels, dtype=np.float64), discounts)
+            scored = learn_numbers(pipeline, lookout, lesson, np.asarray(labels, dtype=np.float64))
         else:
-            scored = learn_classes(self.pipeline, self.labels, raw, labels, discounts)
+            scored = learn_classes(pipeline, lookout, self.labels, lesson, labels)
         if told is not None:
             scored = as_told(scored, told, self.labels if self.config.task == "classification" else None)
         self._score(scored)
         self.rows += len(raw)
         return scored
+
+    def _report(self, entry: Entry) -> None:
+        """What the watch saw goes into the outbox, and is marked beside the metrics."""
+        for row, alarm in [] if self.lookout is None else self.lookout.take():
+            label = None if self.config.task == "regression" else self.labels.labels[alarm.cls]
+            last = self.outbox.last
+            place = entry.version, last[1] + 1 if last[0] == entry.version else 0
+            columns = [] if self.schema is None else [self.schema.columns[at] for at in alarm.columns]
+            drift = of_alarm(alarm, place, row, entry.time_ms, label, columns, self.config.on_drift)
+            self.outbox.put(drift)
+            self.metrics.mark(row, "drift", test=alarm.kind, label=label, action=drift.action)
 
     def _score(self, scored: Scored) -> None:
         if isinstance(self.metrics, RegressionMetrics):
@@ -202,8 +231,7 @@ class Machine:
     def _losses(self, scored: Scored) -> Floats:
         if self.config.task == "classification":
             return np.asarray(scored.predicted != scored.truth, dtype=np.float64)
-        with np.errstate(over="ignore"):
-            return np.asarray(np.minimum((scored.predicted - scored.truth) ** 2, LOSS_MAX), dtype=np.float64)
+        return squared(scored.predicted, scored.truth)
 
     # ---------------------------------------------------------------- reset, save, load
 
@@ -235,7 +263,7 @@ class Machine:
         return seal(arrays, {"config": self.config.to_json(), "stamp": dict(stamp or {}), "state": state})
 
     def _parts(self) -> dict[str, Any]:
-        held = {"metrics": self.metrics, "outbox": self.outbox, "pipeline": self.pipeline}
+        held = {"metrics": self.metrics, "outbox": self.outbox, "watch": self.lookout, "pipeline": self.pipeline}
         return {name: part for name, part in held.items() if part is not None}
 
     def _features(self) -> list[Any] | None:
@@ -270,7 +298,7 @@ class Machine:
 
     def _load(self, arrays: Mapping[str, NDArray[Any]], state: Header, schema: Space | None) -> None:
         if self.pipeline is None and schema is not None:
-            self.pipeline = Pipeline(self.config, schema)
+            self._fix_space(schema)
         if state["features"] != self._features():
             raise ValueError("the state is of another feature space")
         self.labels = LabelSet.from_header(state["labels"])
@@ -288,7 +316,8 @@ class Machine:
             raise ValueError("a class is not one of the declared labels")
         if self.config.task == "regression" and classes:
             raise ValueError("a regression has no classes")
-        if self.pipeline is None or not isinstance(self.metrics, ClassificationMetrics):
+        if self.pipeline is None or self.lookout is None or not isinstance(self.metrics, ClassificationMetrics):
             return
-        if self.metrics.classes != classes or self.pipeline.classes_differ(classes):
+        watched = self.lookout.watch.classes
+        if {self.metrics.classes, watched} != {classes} or self.pipeline.classes_differ(classes):
             raise ValueError("the classes of the parts differ")

@@ -17,7 +17,7 @@ below is a rule that the conformance suite (tests/core/test_conformance.py) trie
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,12 +68,41 @@ class Spec:
         dimension: number of encoded input columns d >= 1, without the bias, which is the learner's own.
         params: complete and checked parameters (defaults filled in) by name.
         seed: seed of every draw the learner makes.
+        ranges: the declared (minimum, maximum) of every encoded column, None where there is none; () where no column
+            has one.
     """
 
     task: Task
     dimension: int
     params: Mapping[str, Any]
     seed: int = 0
+    ranges: tuple[tuple[float, float] | None, ...] = ()
+
+
+class Alarm(NamedTuple):
+    """One firing of a drift test.
+
+    Attributes:
+        kind: "class_mean" or "error_rate".
+        row: the row that completed the window, as an index within the block just learned.
+        cls: class index; 0 for regression, which has one class.
+        columns: encoded columns whose means differ, largest difference first, at most 10; () for error_rate.
+        before: their means in the past window; for error_rate the one error rate.
+        after: the same in the recent window.
+        epsilon: the difference at which the test fires (class_mean: in ranges of the column).
+        n_before: rows in the past window.
+        n_after: rows in the recent window.
+    """
+
+    kind: str
+    row: int
+    cls: int
+    columns: tuple[int, ...]
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+    epsilon: float
+    n_before: int
+    n_after: int
 
 
 class Learner(Protocol):
@@ -118,6 +147,30 @@ class Learner(Protocol):
         """Bytes of memory the state holds."""
 
 
+@runtime_checkable
+class Explaining(Protocol):
+    """A learner that can say what stands behind a prediction, beside or instead of weights."""
+
+    def explain(self, x: Floats) -> Header:
+        """What the learner knows about one row x (1, d), JSON-able and finite; classes by index. Changes nothing."""
+
+
+@runtime_checkable
+class Forgetful(Protocol):
+    """A learner whose algorithm says ``forgets``."""
+
+    def forget(self) -> None:
+        """The past has become doubtful: keep what is known, but let the next rows outweigh it."""
+
+
+@runtime_checkable
+class Watchful(Protocol):
+    """A learner that makes drift tests itself (``Algorithm.own_tests``)."""
+
+    def take_alarms(self) -> list[Alarm]:
+        """The alarms of the last ``learn``, in the order of their rows; asked again, there are none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Param:
     """One parameter of an algorithm, described well enough to check it and to document it.
@@ -128,7 +181,7 @@ class Param:
         default: the value used when the client gives none.
         meaning: one sentence; units; the paper's symbol and equation where there is one.
         minimum, maximum: the allowed range (numbers and integers).
-        exclusive_minimum: whether the minimum itself is refused.
+        exclusive_minimum, exclusive_maximum: whether the minimum, the maximum itself is refused.
         choices: allowed words of a "choice"; for a number, words allowed beside it (e.g. "auto").
         refusal: words added to the message when the range is broken.
     """
@@ -140,6 +193,7 @@ class Param:
     minimum: float | None = None
     maximum: float | None = None
     exclusive_minimum: bool = False
+    exclusive_maximum: bool = False
     choices: tuple[str, ...] = ()
     refusal: str = ""
 
@@ -164,7 +218,8 @@ class Param:
 
     def _in_range(self, value: Any, name: str) -> Any:
         low = self.minimum is not None and (value < self.minimum or (self.exclusive_minimum and value == self.minimum))
-        if low or (self.maximum is not None and value > self.maximum) or not np.isfinite(value):
+        high = self.maximum is not None and (value > self.maximum or (self.exclusive_maximum and value == self.maximum))
+        if low or high or not np.isfinite(value):
             raise Invalid.of(name, f"is out of range{': ' + self.refusal if self.refusal else ''}", self.allowed)
         return value
 
@@ -176,7 +231,7 @@ class Param:
         if self.kind == "choice":
             return list(self.choices)
         low = "" if self.minimum is None else f"{'> ' if self.exclusive_minimum else '>= '}{self.minimum:g}"
-        high = "" if self.maximum is None else f"<= {self.maximum:g}"
+        high = "" if self.maximum is None else f"{'< ' if self.exclusive_maximum else '<= '}{self.maximum:g}"
         span = " and ".join(part for part in (low, high) if part) or f"any finite {self.kind}"
         return " or ".join([span, *(f'"{word}"' for word in self.choices)])
 
@@ -189,7 +244,7 @@ class Param:
         if self.minimum is not None:
             span["exclusiveMinimum" if self.exclusive_minimum else "minimum"] = self.minimum
         if self.maximum is not None:
-            span["maximum"] = self.maximum
+            span["exclusiveMaximum" if self.exclusive_maximum else "maximum"] = self.maximum
         if self.choices:
             return {"anyOf": [span, {"type": "string", "enum": list(self.choices)}], **described}
         return {**span, **described}
@@ -200,6 +255,11 @@ def _float(value: float, name: str) -> float:
         return float(value)
     except OverflowError:
         raise Invalid.of(name, "is too large for a floating-point number") from None
+
+
+def no_tests(_params: Mapping[str, Any]) -> tuple[str, ...]:
+    """The drift tests of a learner that makes none itself."""
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +279,9 @@ class Algorithm:
         row_discounts: whether a feedback row may carry its own ``discount``.
         class_bound: the largest number of classes it learns.
         sparse: whether its rows are named and sparse: no features, but ``compressed_dim`` columns of a projection.
+        likeliest: whether the class it predicts is always the most probable one; some have better labels than that.
+        forgets: whether its learner is ``Forgetful``.
+        own_tests: the kinds of drift tests that its learner makes itself (``Watchful``), from its parameters.
     """
 
     id: str
@@ -233,6 +296,9 @@ class Algorithm:
     row_discounts: bool = False
     class_bound: int = field(default=100)
     sparse: bool = False
+    likeliest: bool = True
+    forgets: bool = False
+    own_tests: Callable[[Mapping[str, Any]], tuple[str, ...]] = no_tests
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Check parameters and fill in the defaults, in the order of the catalogue.

@@ -7,7 +7,7 @@ takes them out: they stay until newer ones push them out, and a reader remembers
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.labels import Label
-from core.model import Header
+from core.model import Alarm, Header
 
 KEPT = 256
 """Alarms kept; a reader that is further behind has missed some, which ``total`` tells it."""
@@ -45,8 +45,8 @@ class Drift:
         kind: which test, "class_mean" or "error_rate".
         label: the class whose rows the test compared, None for regression.
         features: the columns that moved, most first (class_mean); () otherwise.
-        before, after: error rates, or mean scaled squared errors, of the windows (error_rate); None otherwise.
-        epsilon_cut: the threshold that was passed.
+        before, after: shares of wrong rows in the windows, for regression of large errors (error_rate); None otherwise.
+        epsilon_cut: the threshold that was passed; of means in ranges of the column that moved most.
         rows_before, rows_after: sizes of the windows.
         action: what the model did.
     """
@@ -84,6 +84,43 @@ class Drift:
             "windows": {"before": self.rows_before, "after": self.rows_after},
             "action": self.action,
         }
+
+
+def of_alarm(
+    alarm: Alarm,
+    place: tuple[int, int],
+    row: int,
+    time_ms: int,
+    label: Label | None,
+    columns: Sequence[str],
+    action: Action,
+) -> Drift:
+    """An alarm in the client's terms.
+
+    Args:
+        alarm: what the test said.
+        place: version and index.
+        row: absolute number of its row.
+        time_ms: the entry's time.
+        label: the class, None for regression.
+        columns: names of the alarm's columns.
+        action: what the model did.
+    """
+    rates = not alarm.columns
+    return Drift(
+        *place,
+        row=row,
+        time_ms=time_ms,
+        kind=alarm.kind,
+        label=label,
+        features=() if rates else tuple(map(Change, columns, alarm.before, alarm.after)),
+        before=alarm.before[0] if rates else None,
+        after=alarm.after[0] if rates else None,
+        epsilon_cut=alarm.epsilon,
+        rows_before=alarm.n_before,
+        rows_after=alarm.n_after,
+        action=action,
+    )
 
 
 class Outbox:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from core.config import Config
 from core.features import Encoder, Space
-from core.model import Floats, Header, Prediction, Weights
+from core.model import Alarm, Explaining, Floats, Forgetful, Header, Learner, Prediction, Watchful, Weights
 from core.scaling import Scaler
 
 WEIGHT_MAX = 1e300
@@ -33,11 +33,17 @@ class Pipeline:
     """
 
     def __init__(self, config: Config, schema: Space) -> None:
+        self._config = config
         self.schema = schema
         self.encoder = Encoder(schema, config.missing)
         scaling = config.params.get("scaling", "none")
         self.scaler = None if scaling == "none" else Scaler(scaling, schema.width)
-        self.learner = config.entry.build(config.spec(schema.width))
+        self.learner = self._built()
+
+    def _built(self) -> Learner:
+        # Declared ranges are those of the columns as clients send them.
+        ranges = self.schema.ranges if self.scaler is None else None
+        return self._config.entry.build(self._config.spec(self.schema.width, ranges))
 
     def predict(self, raw: Floats) -> Prediction:
         """Predict raw rows (n, F); changes nothing."""
@@ -67,6 +73,28 @@ class Pipeline:
         self.learner.learn(Z, truth, discounts)
         return told
 
+    def reset_learner(self, classes: int) -> None:
+        """The learner back in its first state, with so many classes; encoder and scaling go on."""
+        self.learner = self._built()
+        for _ in range(classes):
+            self.learner.add_class()
+
+    def forget(self) -> None:
+        """The learner trusts its past less, where it can."""
+        if isinstance(self.learner, Forgetful):
+            self.learner.forget()
+
+    def take_alarms(self) -> list[Alarm]:
+        """Alarms that the learner raised by itself over the rows learned last, their means on the columns X."""
+        alarms = self.learner.take_alarms() if isinstance(self.learner, Watchful) else []
+        if self.scaler is None or not alarms:
+            return alarms
+        centre, spread = self.scaler.affine()
+        return [
+            _unscaled(alarm, centre, spread) if alarm.columns else alarm  # a rate has no unit
+            for alarm in alarms
+        ]
+
     def weights(self) -> Weights | None:
         """The linear model in use over the encoded columns, or None."""
         found = self.learner.weights()
@@ -77,6 +105,13 @@ class Pipeline:
             shift = _told(found.coefficients * _told(centre / spread)).sum(axis=1)
             coefficients, bias = _told(found.coefficients / spread), _told(found.bias - shift)
         return Weights(coefficients, bias)
+
+    def explain(self, raw: Floats) -> Header | None:
+        """What a learner without weights knows about one raw row (1, F); None where it has nothing to say."""
+        if not isinstance(self.learner, Explaining):
+            return None
+        X = self.encoder.encode(raw)
+        return self.learner.explain(X if self.scaler is None else self.scaler.scale(X))
 
     def info(self) -> Header:
         """What a person wants to see of the learner."""
@@ -107,6 +142,13 @@ class Pipeline:
             ValueError: not a state of this space and configuration.
         """
         scatter(self._parts(), arrays, header)
+
+
+def _unscaled(alarm: Alarm, centre: Floats, spread: Floats) -> Alarm:
+    """The means of an alarm in the columns' own units."""
+    at = list(alarm.columns)
+    before, after = (_told(np.array(means) * spread[at] + centre[at]) for means in (alarm.before, alarm.after))
+    return alarm._replace(before=tuple(before.tolist()), after=tuple(after.tolist()))
 
 
 def _told(values: Floats) -> Floats:

@@ -31,6 +31,7 @@ class Schema:
         names: their names.
         index: column of each name.
         columns: names of the D encoded columns, ``load`` or ``day=mon``.
+        ranges: (2, D) the declared least and largest value of each encoded column, NaN where there is none.
         width: D, one per numeric feature and one per category.
         raw_width: F.
         id: 16 hexadecimal characters, a digest of the declaration.
@@ -44,6 +45,9 @@ class Schema:
         self.index: Final[dict[str, int]] = {name: column for column, name in enumerate(self.names)}
         self.columns: Final = tuple(chain.from_iterable(feature.columns for feature in features))
         self.width: Final = len(self.columns)
+        ends = [feature.range for feature in self.features for _ in range(feature.width)]
+        self.ranges: Final[Floats] = np.array(ends, dtype=np.float64).T
+        self.ranges.flags.writeable = False
         self.raw_width: Final = len(self.features)
         self.plain: Final = all(feature.type == "numeric" for feature in features)
         self.id: Final = _digest(self.features)

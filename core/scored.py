@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from core.model import Floats, Ints, Prediction
 
+LOSS_MAX = 1e300
+"""Squared errors are told up to here, so that every number in an answer is finite."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scored:
@@ -39,3 +42,9 @@ def joined(parts: Sequence[Scored]) -> Scored:
         np.concatenate([part.truth for part in parts]),
         np.concatenate([part.p_true for part in parts]),
     )
+
+
+def squared(predicted: Floats, truth: Floats) -> Floats:
+    """Squared errors (n,) of n predictions."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.minimum((predicted - truth) ** 2, LOSS_MAX), dtype=np.float64)

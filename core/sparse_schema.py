@@ -62,6 +62,7 @@ class SparseSchema:
     def __init__(self, seed: int, dimension: int, kind: Kind) -> None:
         self.width: Final = dimension
         self.raw_width: Final = dimension
+        self.ranges: Final[Floats] = np.full((2, dimension), np.nan)
         self.projection: Final = Projection(seed, dimension, kind)
         canonical = json.dumps(["sparse", seed, dimension, kind], separators=(",", ":"))
         self.id: Final = blake2b(canonical.encode(), digest_size=8).hexdigest()

@@ -63,8 +63,9 @@ TEXT = {
     ),
     "POST /models/{name}/predict": (
         "Changes nothing. With `track` the row is kept under a `prediction_id` until its label comes; that needs "
-        "the scope `learn`. With `explain` a linear model says what each feature contributed. A model of named sparse "
-        "rows (`sparse_dfop`) takes any names; one left out is 0."
+        "the scope `learn`. With `explain` a linear model says what each feature contributed; VIGO, which is "
+        "generative, says the density of the row in each class and how ambiguous it is. A model of named sparse rows "
+        "(`sparse_dfop`) takes any names; one left out is 0."
     ),
     "POST /models/{name}/feedback": (
         "Answers what the model said *before* it learned the row. `id`, `prediction_id` and the header "

@@ -154,11 +154,15 @@ async def _track(ctx: Context, replica: Replica, raw: Floats, prediction: Predic
 async def _explain(
     machine: Machine, values: dict[str, Any], raw: Floats, prediction: Prediction, size: int
 ) -> dict[str, Any]:
-    """What each encoded column, or each name of a sparse row, contributed to the score behind the prediction.
+    """What stands behind a prediction: densities per class, or what each column contributed to the score.
+
+    A sparse row's contributions are those of its names.
 
     Raises:
-        Invalid: the algorithm has no linear model.
+        Invalid: the algorithm has neither.
     """
+    if (found := machine.explain(raw)) is not None:
+        return found
     weights = machine.weights()
     if weights is None or machine.pipeline is None or machine.schema is None:
         raise Invalid.of("explain", f"{machine.config.algorithm} has no weights to explain with")

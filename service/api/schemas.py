@@ -6,7 +6,7 @@ The same structs decode requests, encode answers and describe both in /openapi.j
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 Label = str | int | bool
 Value = str | int | float | bool | None
@@ -23,7 +23,10 @@ class PredictRow(Struct, forbid_unknown_fields=True):
     track: Annotated[
         bool, Meta(description="Keep the prediction until its label comes; the answer then carries a prediction_id.")
     ] = False
-    explain: Annotated[bool, Meta(description="Add what each feature contributed, where the model is linear.")] = False
+    explain: Annotated[
+        bool,
+        Meta(description="Add contributions of the features (linear models) or densities per class (VIGO)."),
+    ] = False
 
 
 class FeedbackRow(Struct, forbid_unknown_fields=True):
@@ -285,6 +288,13 @@ class FeatureEntry(Struct, rename={"minimum": "min", "maximum": "max"}, omit_def
     maximum: Annotated[float | None, Meta(description="Where values usually end.")] = None
 
 
+class WatchTest(Struct, omit_defaults=True, forbid_unknown_fields=True):
+    """The settings of a drift test."""
+
+    delta: Annotated[float, Meta(gt=0, lt=1, description="Bound on the chance of a false alarm in one test.")] = 0.05
+    batch_size: Annotated[int, Meta(ge=2, le=10_000, description="Rows of a class in a recent window.")] = 200
+
+
 class ModelBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """A model to create. Only ``algorithm`` is needed, and ``task`` where the algorithm has several."""
 
@@ -299,8 +309,14 @@ class ModelBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
         Literal["error", "zero", "mean"], Meta(description="What a missing value becomes; error refuses it.")
     ] = "error"
     seed: Annotated[int, Meta(ge=0)] = 0
-    watch: Annotated[None, Meta(description="Models are not watched for drift yet: null.")] = None
-    on_drift: Annotated[Literal["report"], Meta(description="There is nothing to act on yet.")] = "report"
+    watch: Annotated[
+        dict[str, WatchTest | None] | UnsetType | None,
+        Meta(description="The drift tests that run, class_mean and error_rate; left out: both. null: none."),
+    ] = UNSET
+    on_drift: Annotated[
+        Literal["report", "reset", "forget"],
+        Meta(description="What an alarm does beside being told: the learner starts anew, or forgets most of its past."),
+    ] = "report"
 
 
 REQUESTS = (

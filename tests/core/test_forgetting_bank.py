@@ -10,7 +10,6 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 
 from core.catalog import find
-from core.config import Config
 from core.forgetting_bank import RATES, ForgettingBank
 from core.model import Spec
 from core.problems import Invalid
@@ -173,10 +172,13 @@ def test_auto_is_the_default_and_numbers_are_not_a_bank():
 
 def test_the_budget_sees_every_member():
     """state_bytes of a bank of 1000 columns is that of its members, known before anything is built."""
-    auto = Config.parse({"algorithm": "dfop", "task": "regression"})
-    fixed = Config.parse({"algorithm": "dfop", "task": "regression", "params": {"forgetting_rate": 0.01}})
-    assert_allclose(7 * fixed.state_bytes(999), auto.state_bytes(999), rtol=1e-3)
-    assert_allclose(10 * fixed.state_bytes(10), auto.state_bytes(10), rtol=0.1)
+    entry = find("dfop")
+
+    def size(dimension, **params):
+        return entry.state_bytes(Spec("regression", dimension, entry.complete(params)), 0)
+
+    assert_allclose(7 * size(999, forgetting_rate=0.01), size(999), rtol=1e-3)
+    assert_allclose(10 * size(10, forgetting_rate=0.01), size(10), rtol=0.1)
 
 
 def test_members_that_disagree_are_refused():

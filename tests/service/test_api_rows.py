@@ -69,6 +69,22 @@ async def test_an_explanation_adds_up(api):
     assert math.isclose(answer["prediction"], total, rel_tol=1e-9)
 
 
+async def test_a_generative_model_explains_by_densities(api):
+    """Densities and share per class by its label, and how ambiguous the row is; a far row is like none so far."""
+    path = await api.new({"algorithm": "vigo", "features": ["a"], "labels": ["lo", False]})
+    first = await api.post(f"{path}/predict", {"features": {"a": 0}, "explain": True})
+    assert [] == first["explanation"]["classes"]
+    for i in range(40):
+        await api.post(f"{path}/feedback", {"features": {"a": i % 2 + i / 100}, "label": "lo" if i % 2 else False})
+    near, far = [
+        (await api.post(f"{path}/predict", {"features": {"a": a}, "explain": True}))["explanation"] for a in (1.2, 99)
+    ]
+    assert [False, "lo"] == sorted(near["classes"], key=str)
+    assert "lo" == near["ambiguity"]["nearest"]
+    assert near["ambiguity"]["typicality"] > 0.05 > far["ambiguity"]["typicality"]
+    assert 2 == len(near["log_density"]) == len(near["log_expected_density"])
+
+
 async def test_an_explanation_of_wild_numbers_is_finite(api):
     """Large weights times large features do not make infinity."""
     path = await api.learnt(RLS)

@@ -1,0 +1,78 @@
+"""The drift watch as its docstring defines it: every row kept, every window summed anew."""
+
+import math
+
+import numpy as np
+
+
+class Oracle:
+    """Alarms as (kind, row, class, columns, window rows, before, after), row by row.
+
+    ``ranges`` is (2, D) with NaN where nothing is declared; ``delta`` and ``batch`` serve both tests.
+    """
+
+    def __init__(self, ranges, regression, delta, batch, classes):
+        self.low, self.high = ranges[0].copy(), ranges[1].copy()
+        self.regression, self.delta, self.batch = regression, delta, batch
+        self.cells = min(8, batch)
+        self.cell = batch // self.cells
+        self.past = [[] for _ in range(classes)]
+        self.recent = [[] for _ in range(classes)]
+        self.wrong = [[] for _ in range(classes)]
+        self.collected, self.limit = [], None
+
+    def absorb(self, x, k, loss, row):
+        self.low, self.high = np.fmin(self.low, x), np.fmax(self.high, x)
+        return self.means(x, k, row) + self.errors(k, loss, row)
+
+    def means(self, x, k, row):
+        self.recent[k].append(x)
+        if len(self.recent[k]) < self.batch:
+            return []
+        past, recent = np.array(self.past[k]), np.array(self.recent[k])
+        self.recent[k] = []
+        found = self.differing(past, recent) if len(past) else []
+        self.past[k] = list(recent) if len(found) else [*self.past[k], *recent]
+        if not len(found):
+            return []
+        ends = past[:, found].mean(axis=0), recent[:, found].mean(axis=0)
+        return [("class_mean", row, k, tuple(found), len(past), *map(tuple, ends))]
+
+    def differing(self, past, recent):
+        D = past.shape[1]
+        spread = self.high - self.low
+        n = 1 / (1 / len(past) + 1 / len(recent))
+        logarithm = math.log(4 * D / self.delta)
+        variance = np.concatenate([past, recent]).var(axis=0)
+        hoeffding = spread * math.sqrt(logarithm / (2 * n))
+        bernstein = np.sqrt(2 * variance * logarithm / n) + 2 * spread * logarithm / (3 * n)
+        apart = np.abs(past.mean(axis=0) - recent.mean(axis=0))
+        found = np.flatnonzero((spread > 0) & (apart >= np.minimum(hoeffding, bernstein)))
+        return found[np.argsort(-apart[found] / spread[found], kind="stable")][:10].tolist()
+
+    def guesses(self):
+        shares = [np.mean(z) for z in self.wrong if len(z) // self.cell * self.cell >= self.cells * self.cell]
+        return len(shares) > 1 and sum(shares) >= 0.9 * (len(shares) - 1)
+
+    def errors(self, k, loss, row):
+        if self.regression and self.limit is None:
+            self.collected.append(loss)
+            if len(self.collected) == 2 * self.batch:
+                self.limit = sorted(self.collected[self.batch :])[int(0.9 * self.batch)]
+            return []
+        z = self.wrong[k]
+        z.append(float(loss > self.limit) if self.regression else loss)
+        if len(z) % self.cell:
+            return []
+        for window in sorted({self.cells * eighths // 8 * self.cell for eighths in (2, 4, 8, 16)} - {0}):
+            if len(z) - window >= self.cells * self.cell:
+                a, b = np.mean(z[:-window]), np.mean(z[-window:])
+                n = 1 / (1 / (len(z) - window) + 1 / window)
+                p, logarithm = np.mean(z), math.log(4 / self.delta)
+                if b - a >= math.sqrt(2 * p * (1 - p) * logarithm / n) + 2 * logarithm / (3 * n):
+                    if self.guesses():
+                        return []
+                    self.wrong[k] = [] if self.regression else z[-window:]
+                    self.collected, self.limit = [], None
+                    return [("error_rate", row, k, (), len(z) - window, (a,), (b,))]
+        return []
