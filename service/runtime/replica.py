@@ -22,6 +22,8 @@ THREAD_FLOPS = 2e7
 """Work above this many floating-point operations (some milliseconds) leaves the event loop."""
 PATH_MAX = 256
 """Applied entries whose uids are kept; a log that parts from ours further back is told by its version alone."""
+PATH_BYTES = 170
+"""What each of them takes."""
 OBJECT_BYTES = 9_000
 """Python objects around a model's arrays, measured with tests.benchmarks.models."""
 
@@ -217,7 +219,8 @@ class Replica:
 
     def measure(self) -> None:
         """Take stock of the memory the model holds."""
-        before, self.nbytes = self.nbytes, OBJECT_BYTES + self.machine.nbytes
+        before = self.nbytes
+        self.nbytes = OBJECT_BYTES + self.machine.nbytes + PATH_BYTES * len(self.path)
         if self.ledger is not None:
             self.ledger.used += self.nbytes - before
 
