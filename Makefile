@@ -54,6 +54,9 @@ test-faults: test-setup ## the storm of kills and failovers, two minutes each ti
 bench-workers: test-setup ## one and two workers, recovery over log length, how far followers lag
 	$(PY) -m tests.benchmarks.workers
 
+bench-million: test-setup ## a million rows on one model: memory, log, snapshots, recovery
+	$(PY) -m tests.benchmarks.million
+
 bench-accuracy: test-setup ## predictions against the papers' and simple baselines
 	$(PY) -m tests.benchmarks.accuracy
 

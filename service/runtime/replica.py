@@ -25,6 +25,8 @@ EXPERTS = 3
 """Models that learn side by side after a change of features."""
 PATH_MAX = 256
 """Applied entries whose uids are kept; a log that parts from ours further back is told by its version alone."""
+PATH_BYTES = 170
+"""What each of them takes."""
 OBJECT_BYTES = 9_000
 """Python objects around a model's arrays, measured with tests.benchmarks.models."""
 
@@ -251,7 +253,8 @@ class Replica:
 
     def measure(self) -> None:
         """Take stock of the memory the model holds."""
-        before, self.nbytes = self.nbytes, OBJECT_BYTES + self.machine.nbytes
+        before = self.nbytes
+        self.nbytes = OBJECT_BYTES + self.machine.nbytes + PATH_BYTES * len(self.path)
         if self.ledger is not None:
             self.ledger.used += self.nbytes - before
 
