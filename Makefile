@@ -24,7 +24,8 @@ IMPORT_CORE := "import core, importlib, pkgutil; \
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run setup test test-setup lint pytest bench-accuracy bench-drift bench-drift-latency bench-sparse bench-service bench-models bench-speed bench-stability bench-vigo lock format clean
+# Every target with a plain name is one, not a file.
+.PHONY: $(shell awk -F ':' '/^[a-z][a-z-]*:/ {print $$1}' Makefile)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
@@ -47,11 +48,23 @@ lint: test-setup ## ruff, mypy, import contracts
 pytest: test-setup ## the tests alone
 	$(PY) -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
 
+test-faults: test-setup ## the storm of kills and failovers, two minutes each time
+	STORM_S=120 $(PY) -m pytest -n 0 -s tests/faults/test_storm.py $(PYTEST_ARGS)
+
+bench-workers: test-setup ## one and two workers, recovery over log length, how far followers lag
+	$(PY) -m tests.benchmarks.workers
+
+bench-million: test-setup ## a million rows on one model: memory, log, snapshots, recovery
+	$(PY) -m tests.benchmarks.million
+
 bench-accuracy: test-setup ## predictions against the papers' and simple baselines
 	$(PY) -m tests.benchmarks.accuracy
 
 bench-drift: test-setup ## what the drift watch sees, how late, how often in vain, and what it costs
 	$(PY) -m tests.benchmarks.detection
+
+bench-fesl: test-setup ## a change of features: the paper's protocol, three in a row, every algorithm, what it costs
+	$(PY) -m tests.benchmarks.fesl
 
 bench-sparse: test-setup ## Sparse-DFOP: the paper's figures, RECOVER, the cost of the projection
 	$(PY) -m tests.benchmarks.sparse
@@ -59,11 +72,17 @@ bench-sparse: test-setup ## Sparse-DFOP: the paper's figures, RECOVER, the cost 
 bench-service: test-setup ## throughput and latency of the service
 	$(PY) -m tests.benchmarks.service
 
+bench-odm: test-setup ## dynamic ODM: accuracy, wild rows, hindsight, speed (beside river where it is installed)
+	$(PY) -m tests.benchmarks.odm
+
 bench-speed: test-setup ## rows per second of the learners beside other libraries' and the machine's limit
 	$(PY) -m tests.benchmarks.speed
 
 bench-stability: test-setup ## ten million rows that would wind up a plain recursion
 	$(PY) -m tests.benchmarks.stability
+
+bench-switch: test-setup ## a change of features through the HTTP API, beside a model from scratch
+	$(PY) -m tests.benchmarks.switch_http
 
 bench-models: test-setup ## ten thousand models: creating, memory, loading
 	$(PY) -m tests.benchmarks.models

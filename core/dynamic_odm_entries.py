@@ -20,7 +20,7 @@ def state_bytes(spec: Spec, classes: int) -> int:
     """Bytes of a state: 8 m K (D + 2) with room for K candidates, the random features and the objects."""
     (m, D), K = _columns(spec, classes), places(spec.params)
     features = int(spec.params["random_features"]) * (spec.dimension + 1)
-    return 8 * (m * K * (D + 2) + K + 19 + features) + OBJECT_BYTES
+    return 8 * (m * K * (D + 2) + K + 20 + features) + OBJECT_BYTES
 
 
 def row_cost(spec: Spec, classes: int) -> float:
@@ -137,6 +137,7 @@ ENTRIES = (
         state_bytes=state_bytes,
         row_cost=row_cost,
         class_bound=CLASS_BOUND,
+        forgets=True,
     ),
     Algorithm(
         id="dynamic_odm",
@@ -149,5 +150,6 @@ ENTRIES = (
         state_bytes=state_bytes,
         row_cost=row_cost,
         class_bound=CLASS_BOUND,
+        forgets=True,
     ),
 )

@@ -16,13 +16,20 @@ from numba import njit
 
 from core.model import Floats, Ints
 
-ROWS, COUNT, SQUARE, MARGIN, MARGIN_VARIANCE = range(5)
-"""Places in the tally: rows learned; candidates in use; q, the mean |x|^2; mean and variance of the margin."""
+ROWS, COUNT, SQUARE, MARGIN, MARGIN_VARIANCE, FORGOTTEN = range(6)
+"""Places in the tally: rows learned; candidates in use; q, the mean |x|^2; mean and variance of the margin; rows
+learned when the past was last forgotten."""
 
 STEEPNESS, TRADEOFF, LOW, HIGH, RADIUS, STEP, EXPLICIT, GROWS, MAJORITY, PER_LOSS, RATE, SHARE = range(12)
 """Places in the rule: 2 lambda / (1 - theta)^2; mu; 1 - theta; 1 + theta; 2 lambda, the largest |w|^2; a constant eta,
 or 0; explicit steps; whether the last candidate splits; majority vote; the inverse of what losses are divided by; eps
 of the weights; fixed share, or 0: plain exponential weights."""
+
+PLACES_MAX = 64
+"""Candidates that the work space of a row has places for."""
+_MARGIN, _NORM, _TAU, _SHRINK, _PULL, _LATEST = (part * PLACES_MAX for part in range(6))
+"""Where in the work space of a row its parts stand, one place per candidate: margins, |w|^2, tau, the step, losses. One
+flat array with fixed places lets LLVM compute several candidates at once."""
 
 MARGIN_MAX = 10.0
 PREDICTION_MAX = 1e300
@@ -128,62 +135,99 @@ def predict_rows(X: Floats, W: Floats, shares: Floats, rule: Floats, tally: Floa
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _step(m: float, s: float, eta: float, rule: Floats) -> tuple[float, float]:
-    """Shrink and pull of w <- shrink w + pull y x for the margin m = y w'x and s = |x|^2; pull: -eta lambda l'."""
-    mu, low, high, strength = rule[TRADEOFF], rule[LOW], rule[HIGH], eta * rule[STEEPNESS]
-    if rule[EXPLICIT]:
-        return 1.0 - eta, strength * (max(low - m, 0.0) - mu * max(m - high, 0.0))
-    shrink, a = 1.0 / (1.0 + eta), strength * s
-    if m * shrink < low:
-        return shrink, shrink * strength * (low - (m + a * low) / (1.0 + eta + a))
-    if m * shrink > high:
-        return shrink, shrink * strength * mu * (high - (m + mu * a * high) / (1.0 + eta + mu * a))
-    return shrink, 0.0
+def _implicit_steps(work: Floats, K: int, s: float, kappa: float, rule: Floats) -> None:
+    """Shrink and pull of w <- shrink w + pull y x from the margins m = y w'x and s = |x|^2; pull: -eta lambda l'."""
+    mu, low, high, steepness, constant = rule[TRADEOFF], rule[LOW], rule[HIGH], rule[STEEPNESS], rule[STEP]
+    for k in range(K):
+        eta = constant if constant > 0.0 else 1.0 / (work[_TAU + k] + kappa)
+        m, shrink, strength = work[_MARGIN + k], 1.0 / (1.0 + eta), eta * steepness
+        short = m * shrink < low
+        weight, edge = (1.0 if short else mu), (low if short else high)
+        a = weight * strength * s
+        pull = shrink * strength * weight * (edge - (m + a * edge) / (1.0 + eta + a))
+        work[_SHRINK + k] = shrink
+        work[_PULL + k] = pull if short or m * shrink > high else 0.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _loss(m: float, norm: float, rule: Floats) -> float:
-    """Returns min(f / bound, 1) with f = |w|^2 / 2 + lambda l at the margin m."""
-    short, over = max(rule[LOW] - m, 0.0), max(m - rule[HIGH], 0.0)
-    f = 0.5 * (norm + rule[STEEPNESS] * (short * short + rule[TRADEOFF] * (over * over)))
-    return float(min(f * rule[PER_LOSS], 1.0))
+def _explicit_steps(work: Floats, K: int, kappa: float, rule: Floats) -> None:
+    """The same for gradient steps."""
+    for k in range(K):
+        eta = rule[STEP] if rule[STEP] > 0.0 else 1.0 / (work[_TAU + k] + kappa)
+        m = work[_MARGIN + k]
+        work[_SHRINK + k] = 1.0 - eta
+        short, over = max(rule[LOW] - m, 0.0), max(m - rule[HIGH], 0.0)
+        work[_PULL + k] = eta * rule[STEEPNESS] * (short - rule[TRADEOFF] * over)
+
+
+@njit(cache=True, nogil=True)
+def _losses(work: Floats, K: int, rule: Floats) -> None:
+    """min(f / bound, 1) of every candidate, with f = |w|^2 / 2 + lambda l at its margin."""
+    mu, low, high, steepness, per_loss = rule[TRADEOFF], rule[LOW], rule[HIGH], rule[STEEPNESS], rule[PER_LOSS]
+    for k in range(K):
+        m = work[_MARGIN + k]
+        short, over = max(low - m, 0.0), max(m - high, 0.0)
+        f = 0.5 * (work[_NORM + k] + steepness * (short * short + mu * (over * over)))
+        work[_LATEST + k] = min(f * per_loss, 1.0)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _project(work: Floats, K: int, s: float, radius: float) -> None:
+    """Shrink and pull scaled down where they would lead out of the ball |w|^2 <= radius."""
+    for k in range(K):
+        shrink, pull = work[_SHRINK + k], work[_PULL + k]
+        newer = shrink * shrink * work[_NORM + k] + 2.0 * shrink * pull * work[_MARGIN + k] + pull * pull * s
+        inside = math.sqrt(radius / newer) if newer > radius else 1.0
+        work[_SHRINK + k] = shrink * inside
+        work[_PULL + k] = pull * inside
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def _learn_candidate(
-    W: Floats, c: int, k: int, x: Floats, s: float, reach: float, target: float, eta: float, rule: Floats
-) -> tuple[float, float]:
-    """Test one candidate on x, with s = |x|^2, and train it on reach x; its a-priori score w'x, and its loss there."""
-    f, norm = _score(W, c, k, x)
-    margin, square = target * f * reach, s * reach * reach
-    shrink, pull = _step(margin, square, eta, rule)
-    newer = shrink * shrink * norm + 2.0 * shrink * pull * margin + pull * pull * square  # |w|^2 after the step
-    pull *= target * reach
-    if newer > rule[RADIUS]:
-        inside = math.sqrt(rule[RADIUS] / newer)
-        shrink *= inside
-        pull *= inside
-    for j in range(x.shape[0]):
-        W[c, k, j] = shrink * W[c, k, j] + pull * x[j]
-    return f, _loss(margin, norm, rule)
+def _learn_column(
+    W: Floats, shares: Floats, c: int, x: Floats, s: float, reach: float, target: float, kappa: float, K: int,
+    rule: Floats, work: Floats,
+) -> float:  # fmt: skip
+    """Test the candidates of a column on x, with s = |x|^2, and train them on reach x; their mixed score."""
+    o = 0.0
+    for k in range(K):
+        f, work[_NORM + k] = _score(W, c, k, x)
+        work[_MARGIN + k] = target * f * reach
+        o += _vote(f, shares[c, k], rule)
+    square = s * reach * reach
+    whole = (K + 7) // 8 * 8  # full vectors: what stands beyond the last candidate is not used
+    if rule[EXPLICIT]:
+        _explicit_steps(work, whole, kappa, rule)
+    else:
+        _implicit_steps(work, whole, square, kappa, rule)
+    _losses(work, whole, rule)
+    _project(work, whole, square, rule[RADIUS])
+    for k in range(K):
+        shrink, pull = work[_SHRINK + k], work[_PULL + k] * target * reach
+        for j in range(x.shape[0]):
+            W[c, k, j] = shrink * W[c, k, j] + pull * x[j]
+    return o
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _weigh(shares: Floats, losses: Floats, c: int, K: int, latest: Floats, rule: Floats) -> None:
-    """Shares after a row whose losses are ``latest``: fixed share, or plain exponential weights of the sums."""
-    total = 0.0
-    least = np.inf
+def _weigh(shares: Floats, losses: Floats, c: int, K: int, work: Floats, rule: Floats) -> None:
+    """Shares after a row with its losses: fixed share, or plain exponential weights of the sums."""
     for k in range(K):
-        losses[c, k] += latest[k]
-        least = min(least, losses[c, k])
-    for k in range(K):
-        if rule[SHARE]:
-            shares[c, k] *= math.exp(-rule[RATE] * latest[k])
-        else:
+        losses[c, k] += work[_LATEST + k]
+    if K == 1:
+        return
+    if rule[SHARE]:
+        for k in range(K):
+            shares[c, k] *= math.exp(-rule[RATE] * work[_LATEST + k])
+    else:
+        least = np.min(losses[c, :K])
+        for k in range(K):
             shares[c, k] = math.exp(-rule[RATE] * (losses[c, k] - least))
-        total += shares[c, k]
+    total = 0.0
     for k in range(K):
-        shares[c, k] = (1.0 - rule[SHARE]) * shares[c, k] / total + rule[SHARE] / K
+        total += shares[c, k]
+    kept, even = (1.0 - rule[SHARE]) / total, rule[SHARE] / K
+    for k in range(K):
+        shares[c, k] = shares[c, k] * kept + even
 
 
 @njit(cache=True, nogil=True)
@@ -278,7 +322,7 @@ def learn_rows(
     """
     m = W.shape[0]
     K = int(tally[COUNT])
-    x, latest = np.empty(W.shape[2]), np.empty(W.shape[1])
+    x, work = np.empty(W.shape[2]), np.zeros(6 * PLACES_MAX)
     places = int(tally[ROWS]) % epochs
     if rule[GROWS]:
         places[K - 1] = int(tally[ROWS])  # the last one never starts again
@@ -290,18 +334,16 @@ def learn_rows(
         q = tally[SQUARE]
         reach = _FAR * q / s if s > _FAR * q else 1.0
         kappa = steep * (max(q, s * reach * reach) if rule[EXPLICIT] else q)
-        for c in range(m):
-            target = _target(y[i], c, m)
-            o = 0.0
-            for k in range(K):
-                eta = rule[STEP] or 1.0 / (places[k] + 1.0 + kappa)
-                f, latest[k] = _learn_candidate(W, c, k, x, s, reach, target, eta, rule)
-                o += _vote(f, shares[c, k], rule)
-            scores[i, c] = _told(o, scale, rule)
-            _weigh(shares, losses, c, K, latest, rule)
-        tally[ROWS] += 1.0
-        _absorb_margin(scores, i, y[i], tally)
+        since = tally[ROWS] + 1.0 - tally[FORGOTTEN]
         for k in range(K):
             places[k] += 1
+            work[_TAU + k] = min(float(places[k]), since)
+        for c in range(m):
+            target = _target(y[i], c, m)
+            o = _learn_column(W, shares, c, x, s, reach, target, kappa, K, rule, work)
+            scores[i, c] = _told(o, scale, rule)
+            _weigh(shares, losses, c, K, work, rule)
+        tally[ROWS] += 1.0
+        _absorb_margin(scores, i, y[i], tally)
         K = _restart(W, shares, losses, epochs, places, K, rule[GROWS] > 0.0)
     tally[COUNT] = K

@@ -67,6 +67,7 @@ from core.vigo_kernels import (
     MEAN_ALARM,
     MISTAKES,
     NU,
+    PAPER,
     PAST,
     RATE_AFTER,
     RATE_BEFORE,
@@ -74,6 +75,7 @@ from core.vigo_kernels import (
     ROWS,
     SEEN,
     SHARE,
+    STAGE,
     VIGO,
     VIGOD,
     VIGOW,
@@ -190,9 +192,9 @@ class Vigo:
 
     def forget(self) -> None:
         """Forget most of the past at once: no class counts for more than |B| rows in its mean and |B| beyond D (2 |B|
-        if that is more) in its covariance, nor all classes together in the class prior. VIGOw, which never counts more
-        than that, forgets down to a quarter of it. No density changes its place or shape by this; the rows that follow
-        move it sooner.
+        if that is more) in its covariance, nor all classes together in the class prior, and every class is in its
+        building step again, where mistakes update it. VIGOw, which never counts more than that, forgets down to a
+        quarter of it. No density changes its place or shape by this; the rows that follow move it sooner.
         """
         state, batch = self.state, float(self.state.settings[BATCH])
         stats = state.stats
@@ -205,6 +207,9 @@ class Vigo:
         state.A[:] *= factor[:, None, None]
         stats[:, SHARE] *= factor
         stats[:, NU] = np.minimum(stats[:, NU], nu)
+        stats[:, ROWS] = np.minimum(stats[:, ROWS], 1.0)
+        if state.settings[PAPER] == 1.0:
+            state.tally[STAGE] = 0.0
         stats[:, COUNT] *= min(1.0, batch / max(float(stats[:, COUNT].sum()), 1.0))
         settle(state)
 
@@ -245,14 +250,11 @@ class Vigo:
         return None
 
     def info(self) -> Header:
-        """Rows learned; per class its rows, and those its mean (beta) and its covariance (nu - D) count for."""
+        """Rows learned, and per class the rows that its mean (beta) and its covariance (nu - D) count for."""
         stats, D = self.state.stats, self.state.features.shape[1]
         return {
             "rows": int(self.state.tally[SEEN]),
-            "gaussians": [
-                {"rows": int(own[ROWS]), "mean_rows": float(own[BETA]), "covariance_rows": float(own[NU] - D)}
-                for own in stats
-            ],
+            "gaussians": [{"mean_rows": float(own[BETA]), "covariance_rows": float(own[NU] - D)} for own in stats],
         }
 
     @property

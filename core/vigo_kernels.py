@@ -17,8 +17,9 @@ from numba import float64, int64, njit, types
 from core.model import Floats, Ints
 
 BETA, NU, SHARE, WAITING, ROWS, COUNT, OLD, MISTAKES, LATEST, PRIOR, LOGDET, CONSTANT, POWER, RATIO = range(14)
-"""A class's row of ``stats``: beta, nu, share; n; its rows ever; c and the last window's c; wrong a-priori labels among
-the beta and the n rows; ln of its count; T; of the Student-t the constant, (f + D)/2 (0: point density), q's factor."""
+"""A class's row of ``stats``: beta, nu, share; n; its rows since building began; c and the last window's c; wrong
+labels among the beta and the n rows; ln of its count; T; of the Student-t the constant, (f + D)/2 (0: point density)
+and q's factor."""
 LOW, HIGH, MEAN, SQUARES, KNOWN = range(5)
 """Rows of ``features``: range so far, mean, sum of squared deviations, range when the factors in use were made."""
 SEEN, STAGE, WINDOW = range(3)

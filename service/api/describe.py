@@ -7,8 +7,8 @@ send labels, look at the metrics.
 from http import HTTPStatus
 from typing import Any
 
+from service.api.components import components
 from service.api.examples import ANSWER, BODY, PROBLEM, SPARSE, SVMLIGHT, TABLES
-from service.api.schemas import components
 
 TITLE = "Onepass"
 INTRO = """
@@ -26,6 +26,7 @@ TAGS = [
     {"name": "batches", "description": "Rows in order, each tested, then trained."},
     {"name": "models", "description": "How a model is doing."},
     {"name": "drift", "description": "When the world has changed: events, listed and live."},
+    {"name": "features", "description": "A change of features: both sets for a while, then the new one."},
     {"name": "state", "description": "Snapshots, export and import, reset."},
     {"name": "deletion", "description": "The end of a model."},
     {"name": "service", "description": "The catalogue, health and metrics."},
@@ -48,6 +49,9 @@ SUMMARY = {
     "GET /drift": "Drift events of all models",
     "GET /drift/stream": "Drift events, live",
     "GET /models/{name}/weights": "Weights of a linear model",
+    "GET /models/{name}/features": "Where a change of features stands",
+    "POST /models/{name}/features/switch": "Begin, complete or abort a change of features",
+    "POST /models/{name}/features/overlap": "Unlabelled rows with both sets of features",
     "GET /models/{name}/pending": "Tracked predictions that wait for labels",
     "POST /models/{name}/reset": "Back to the first state",
     "GET /models/{name}/snapshots": "List snapshots",
@@ -112,6 +116,18 @@ TEXT = {
         "recovered from those of their projection over the `names` given (required; a URL holds 64 KB); `residual` "
         "is the share of the model that they leave unexplained. What cannot be recovered is 422."
     ),
+    "POST /models/{name}/features/switch": (
+        "`begin` declares the whole new space. From then on feedback carries the features of both spaces, predictions "
+        "need the old ones (new ones are passed over), and the mapping between them is learned. After `complete` only "
+        "the new features are sent: the old model goes on, on recovered features, beside new ones, and each is weighed "
+        "by how well it does. `abort` goes back. Names in both spaces are kept. Any number of changes, one at a time. "
+        "`id` or Idempotency-Key make a retry safe."
+    ),
+    "POST /models/{name}/features/overlap": (
+        "Teaches how old features are recovered from new ones, and nothing else. One row by name, or several by "
+        "column; also `text/csv` with a header (`?id=`) and `application/x-npy` (old features in their order, then the "
+        "new names). Every name of both spaces has to be there."
+    ),
     "POST /models/{name}/reset": ("Rows and metrics start at 0; the version goes on, ids stay seen."),
     "POST /models/{name}/restore": ("An entry that embeds the state: the version goes on."),
     "PUT /models/{name}/state": (
@@ -145,6 +161,8 @@ def tag(method: str, path: str) -> str:
         return "one row"
     if method == "DELETE":
         return "deletion"
+    if "/features" in path:
+        return "features"
     if last in ("reset", "snapshots", "restore", "state"):
         return "state"
     return "models" if path.startswith("/models") else "service"
@@ -212,8 +230,10 @@ def _parameters(route: str) -> list[dict[str, Any]]:
         found += [
             _query(name, {"type": "string"}, f"CSV: the column of the {name}.") for name in ("label", "id", "discount")
         ]
-    if "/feedback" in path:
-        text = "Your own id of this request; sent again within a day it is learned once."
+    if path.endswith("/overlap"):
+        found.append(_query("id", {"type": "string"}, "CSV: the column of the id."))
+    if "/feedback" in path or "/features/" in path:
+        text = "Your own id of this request; sent again within a day it is learned or done once."
         found.append({"name": "Idempotency-Key", "in": "header", "schema": {"type": "string"}, "description": text})
     return found
 

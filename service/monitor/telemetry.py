@@ -9,6 +9,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
 from service.monitor.watch import Watch
+from service.runtime.change import ACTIONS
 from service.runtime.engine import Engine
 
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -30,6 +31,7 @@ HELP = {
     "lost_tails": "Times a replica found the tail of its log gone or rewritten",
     "lost_entries": "Entries applied here that were lost so, at least",
     "models_down": "Models taken out of service",
+    "switches": "Steps in changes of features that this process committed, by action",
 }
 
 
@@ -82,7 +84,12 @@ class _Runtime(Collector):
         """One family per counter, and the gauges of the moment."""
         engine = self._engine
         for field in fields(engine.stats):
-            yield CounterMetricFamily(f"onepass_{field.name}", HELP[field.name], getattr(engine.stats, field.name))
+            if field.name != "switches":
+                yield CounterMetricFamily(f"onepass_{field.name}", HELP[field.name], getattr(engine.stats, field.name))
+        switches = CounterMetricFamily("onepass_switches", HELP["switches"], labels=("action",))
+        for action in ACTIONS:
+            switches.add_metric((action,), engine.stats.switches[action])
+        yield switches
         loaded, lags = engine.hub.loaded, engine.lags
         gauges = {
             "models_loaded": ("Models in memory", len(loaded)),

@@ -250,6 +250,18 @@ class Engine:
             await self._reach(replica, fresh.min_version)
         return replica
 
+    async def caught_up(self, replica: Replica) -> bool:
+        """Read the log's head for a request that is about to be refused; whether the replica stood behind it.
+
+        Another replica may have committed what makes the request right: its features changed, say.
+        """
+        before = replica.version
+        try:
+            await self.pump.sync(replica)
+        except StoreDown:
+            return False
+        return replica.version != before
+
     async def _at_head(self, replica: Replica) -> Replica:
         try:
             await self.pump.sync(replica)

@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.entry import Rows, Segment
+from core.entry import Overlap, Rows, Segment
 from service.errors import OnepassError, QueueFull, StoreDown
 from service.runtime.recorder import Answered, Recorder
 from service.runtime.replica import THREAD_FLOPS, Job, Replica, Reply, Work
@@ -119,7 +119,7 @@ class Pump:
         if len(replica.queue) >= self._limits.queue_max:
             raise QueueFull(f"model {replica.name} has {len(replica.queue)} requests waiting")
         loop = asyncio.get_running_loop()
-        rows = len(segment.X) if isinstance(segment, Rows) else 1
+        rows = len(segment.X) if isinstance(segment, Rows | Overlap) else 1
         sent = SegmentIn(codec.encode(segment), segment.ids, tuple(digests), rows, pending)
         job = Job(segment, sent, loop.create_future())
         replica.queue.append(job)
@@ -223,8 +223,8 @@ class Pump:
     async def _exchange(self, lane: str, works: list[Work], answered: "Sequence[Answered]") -> None:
         """One pipeline to one server, and what follows from it."""
         self._flying[lane] = works
-        answers = [(replica.name, replica.incarnation, found) for replica, found in answered]
-        results, unrecorded = await self._log.exchange([work.append for work in works], answers, self._safety)
+        answers = [found for _, found in answered]
+        results, recorded = await self._log.exchange([work.append for work in works], answers, self._safety)
         self._stats.ticks += 1
         if works:
             self._failpoint("appended")
@@ -234,12 +234,12 @@ class Pump:
             else:
                 await self._settle(work, result)
         self._flying[lane] = []
-        for (replica, found), error in zip(answered, unrecorded, strict=True):
-            if error is None:
-                self.recorder.recorded(replica, [identity for identity, _, _ in found])
-            else:
+        for (replica, found), known in zip(answered, recorded, strict=True):
+            if known is True:
+                self.recorder.recorded(replica, found.items)
+            elif known is not False:  # where the replica does not join its log, reading on brings the answers anew
                 self.recorder.note(replica)
-        if any(isinstance(result, StoreDown) and result.__cause__ is None for result in [*results, *unrecorded]):
+        if any(isinstance(result, StoreDown) and result.__cause__ is None for result in [*results, *recorded]):
             await asyncio.sleep(BACKOFF_S)
         if lane == "":
             del self._flying[lane]
@@ -356,8 +356,9 @@ class Pump:
 
     def _large(self, work: Work, appended: Appended) -> bool:
         """Whether finishing it takes long enough to let the other models go on meanwhile."""
-        rows = sum(job.sent.rows for job in work.jobs)
-        return bool(appended.entries) or not appended.complete or work.replica.flops(rows) > THREAD_FLOPS
+        if appended.entries or not appended.complete:
+            return True
+        return work.replica.work([job.segment for job in work.jobs]) > THREAD_FLOPS
 
     def _spawn(self, replica: Replica, work: "Awaitable[None]") -> None:
         """Go on with one model in a task of its own, so that the others need not wait."""

@@ -6,14 +6,15 @@ They have been given to their clients by then, and until the store has them a re
 import asyncio
 from collections.abc import Callable, Sequence
 
+from service.errors import Clash, StoreDown
 from service.runtime.replica import Replica
-from service.store.log import Log
+from service.store.log import Answers, Log
 
 RECORD_S = 0.02
 """How long answers are gathered before they are sent, with the next append or by themselves."""
 
-Answered = tuple[Replica, list[tuple[str, int, bytes]]]
-"""A model, and (id, version, answer) of what it has answered."""
+Answered = tuple[Replica, Answers]
+"""A model, and what it has answered."""
 
 
 class Recorder:
@@ -51,28 +52,31 @@ class Recorder:
             return []
         self.due = False
         waiting, self._waiting = self._waiting, {}
-        return [(replica, self._fresh(replica)) for replica in waiting]
+        return [(replica, _answers(replica, self._fresh(replica))) for replica in waiting]
 
-    def recorded(self, replica: Replica, identities: Sequence[str]) -> None:
-        """The store has them."""
-        known = set(identities)
+    def recorded(self, replica: Replica, items: Sequence[tuple[str, int, bytes]]) -> None:
+        """The store has them; what a reload has put in their place meanwhile is kept."""
+        known = {identity for identity, *answer in items if replica.answers.get(identity) == tuple(answer)}
         replica.fresh = [identity for identity in replica.fresh if identity not in known]
         for identity in known:
-            replica.answers.pop(identity, None)
+            del replica.answers[identity]
 
     async def record(self, replica: Replica, version: int) -> None:
         """Write to the store every answer up to a version (a snapshot may follow then).
 
         Raises:
             StoreDown: the store did not answer.
+            Clash: the replica does not join its log.
         """
         held = [(identity, *found) for identity, found in replica.answers.items() if found[0] <= version]
         if not held:
             return
-        for error in await self._log.record_answers([(replica.name, replica.incarnation, held)]):
-            if error is not None:
-                raise error
-        self.recorded(replica, [identity for identity, _, _ in held])
+        (known,) = await self._log.record_answers([_answers(replica, held)])
+        if isinstance(known, StoreDown):
+            raise known
+        if not known:
+            raise Clash(f"version {version} is not on the log any more")
+        self.recorded(replica, held)
 
     def _fresh(self, replica: Replica) -> list[tuple[str, int, bytes]]:
         return [(identity, *replica.answers[identity]) for identity in replica.fresh if identity in replica.answers]
@@ -81,3 +85,7 @@ class Recorder:
         if self._waiting:
             self.due = True
             self._wake()
+
+
+def _answers(replica: Replica, items: Sequence[tuple[str, int, bytes]]) -> Answers:
+    return Answers(replica.name, replica.incarnation, replica.version, replica.uid, items)

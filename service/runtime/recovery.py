@@ -53,8 +53,12 @@ class Recovery:
     def __init__(self, store: Store, stats: Stats, read_bytes_max: int) -> None:
         self._store, self._stats, self._read_bytes_max = store, stats, read_bytes_max
 
-    async def load(self, name: str) -> Replica:
+    async def load(self, name: str, from_before: int | None = None) -> Replica:
         """A replica at the head of its log.
+
+        Args:
+            name: the model.
+            from_before: replay at least from this version on, however far back the snapshot for that.
 
         Raises:
             NotFound: no such model.
@@ -65,7 +69,7 @@ class Recovery:
             meta = await self._store.catalog.read(name)
             if meta is None:
                 raise no_model(name)
-            replica = await self._recovered(meta)
+            replica = await self._recovered(meta, from_before)
         except OnepassError:
             raise
         except Exception as error:
@@ -94,12 +98,13 @@ class Recovery:
         replica.published = (0, 0)  # the log may have lost its tail, and so the alarms in it
         replica.ring()
 
-    async def _recovered(self, meta: ModelMeta) -> Replica:
+    async def _recovered(self, meta: ModelMeta, from_before: int | None) -> Replica:
         """Snapshot plus log; begun again where another replica's snapshot has meanwhile taken away what was read."""
         for _ in range(ATTEMPTS_MAX):
             known = await self._store.snapshots.list(meta.name, meta.incarnation)
             try:
-                replica = await self._from_snapshot(meta, known)
+                older = [info for info in known if from_before is None or info.version < from_before]
+                replica = await self._from_snapshot(meta, older)
                 await self._replay(replica)
             except (_Replaced, ModelDown) as error:
                 if not isinstance(error, _Replaced) and not await self._replaced(meta, known):
@@ -116,7 +121,7 @@ class Recovery:
             try:
                 return await self._restored(meta, info)
             except ValueError as error:
-                if await self._replaced(meta, known):
+                if not {*known} <= {*await self._store.snapshots.list(meta.name, meta.incarnation)}:
                     raise _Replaced from error
                 self._stats.corrupt_snapshots += 1
                 logger.error("model %s: snapshot of version %d is passed over: %s", meta.name, info.version, error)  # noqa: TRY400

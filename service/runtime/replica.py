@@ -8,9 +8,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.entry import Entry, Learned, Outcome, Refused, Rows, Segment
+from core.entry import Entry, Learned, Outcome, Overlap, Refused, Rows, Segment, Switch, Switched
 from core.machine import Machine
 from service.errors import ModelDown, OnepassError
+from service.runtime import change
 from service.runtime.stats import Stats
 from service.store import codec
 from service.store.codec import Answer
@@ -20,8 +21,12 @@ logger = logging.getLogger(__name__)
 
 THREAD_FLOPS = 2e7
 """Work above this many floating-point operations (some milliseconds) leaves the event loop."""
+EXPERTS = 3
+"""Models that learn side by side after a change of features."""
 PATH_MAX = 256
 """Applied entries whose uids are kept; a log that parts from ours further back is told by its version alone."""
+PATH_BYTES = 170
+"""What each of them takes."""
 OBJECT_BYTES = 9_000
 """Python objects around a model's arrays, measured with tests.benchmarks.models."""
 
@@ -46,6 +51,9 @@ class Reply:
         p_true: probability given to each true label, NaN where there was none; empty for regression.
         duplicates: how many rows had been sent before.
         whole: True when nothing was learned because all of it had been sent before.
+        overlap_rows: rows that have taught the mapping by then, where the request taught it or was a switch.
+        warning: what the client of a switch should know, or None.
+        standing: where the model stood after a switch (JSON).
     """
 
     version: int
@@ -56,6 +64,9 @@ class Reply:
     p_true: Sequence[float] = ()
     duplicates: int = 0
     whole: bool = False
+    overlap_rows: int = 0
+    warning: str | None = None
+    standing: bytes = b""
 
 
 @dataclass(slots=True, eq=False)
@@ -165,11 +176,22 @@ class Replica:
             self.bell(self)
 
     def flops(self, rows: int) -> float:
-        """Work of learning some rows, as the catalogue estimates it."""
+        """Work of predicting or learning some rows with the models in use, as the catalogue estimates it."""
         machine = self.machine
         width = 1 if machine.schema is None else machine.schema.width
-        classes = max(2, len(machine.labels.labels))
-        return rows * machine.config.entry.row_cost(machine.config.spec(width), classes)
+        steady = machine.phase == "steady"
+        if not steady:
+            width = max(space.width for space in machine.spaces.values())
+        row = machine.config.entry.row_cost(machine.config.spec(width), max(2, len(machine.labels.labels)))
+        return rows * row if steady else rows * (EXPERTS * row + change.recovery_flops(machine))
+
+    def work(self, segments: Sequence[Segment]) -> float:
+        """Work of applying some segments, in floating-point operations."""
+        learned = sum(len(segment.X) for segment in segments if isinstance(segment, Rows))
+        mapped = learned + sum(len(segment.X) for segment in segments if isinstance(segment, Overlap))
+        steps = any(isinstance(segment, Switch) for segment in segments)
+        taught = change.mapping_flops(self.machine, mapped) if mapped or steps else 0.0
+        return self.flops(learned) + taught
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator[None]:
@@ -196,10 +218,9 @@ class Replica:
         """
         if entry.version != self.version + 1:
             raise RuntimeError(f"entry {entry.version} does not follow version {self.version}")
-        rows = sum(len(segment.X) for segment in entry.segments if isinstance(segment, Rows))
         try:
             async with self.lock:
-                if self.flops(rows) > THREAD_FLOPS:
+                if self.work(entry.segments) > THREAD_FLOPS:
                     outcomes = await asyncio.to_thread(self.machine.apply, entry)
                 else:
                     outcomes = self.machine.apply(entry)
@@ -215,13 +236,14 @@ class Replica:
         self.log_bytes += size
         for segment, outcome in zip(entry.segments, outcomes, strict=True):
             if segment.ids:
-                for identity, answer in codec.answers(entry.version, segment, outcome):
+                standing = change.record(self.machine) if isinstance(outcome, Switched) else b""
+                for identity, answer in codec.answers(entry.version, segment, outcome, standing):
                     self.answers[identity] = (entry.version, answer)
             if isinstance(outcome, Learned):
                 self.stats.rows += len(outcome.losses)
             elif isinstance(outcome, Refused):
                 self.stats.refused += 1
-        if entry.version & 31 == 1 or before == 0:
+        if entry.version & 31 == 1 or before == 0 or any(isinstance(outcome, Switched) for outcome in outcomes):
             self.measure()
         self.ring()
         if self.awaited:
@@ -231,7 +253,8 @@ class Replica:
 
     def measure(self) -> None:
         """Take stock of the memory the model holds."""
-        before, self.nbytes = self.nbytes, OBJECT_BYTES + self.machine.nbytes
+        before = self.nbytes
+        self.nbytes = OBJECT_BYTES + self.machine.nbytes + PATH_BYTES * len(self.path)
         if self.ledger is not None:
             self.ledger.used += self.nbytes - before
 

@@ -87,7 +87,11 @@ class Snapshotter:
         """
         async with replica.saving:
             blob, info, size = await self._pack(replica)
-            await self._pump.recorder.record(replica, info.version)
+            try:
+                await self._pump.recorder.record(replica, info.version)
+            except Clash:
+                await self._pump.sync(replica)
+                raise
             await self._hub.alarms.out(replica)
             if await self._snapshots.write(replica.name, replica.incarnation, info, blob, self._keep):
                 self._stats.snapshots += 1

@@ -35,8 +35,19 @@ _log = logging.getLogger(__name__)
 
 Code = Literal["ok", "gone", "ahead", "fork", "trimmed", "fenced", "foreign"]
 Status = Literal["added", "seen", "full"]
-Answers = tuple[str, str, Sequence[tuple[str, int, bytes]]]
-"""name, incarnation, and (id, version that learned it, answer)."""
+
+
+class Answers(NamedTuple):
+    """What a replica that stands at ``version``, by the entry ``uid``, has answered.
+
+    ``items`` are (id, version that learned it, answer).
+    """
+
+    name: str
+    incarnation: str
+    version: int
+    uid: str
+    items: Sequence[tuple[str, int, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +219,7 @@ class Log:
 
     async def exchange(
         self, requests: Sequence[Append], answers: Sequence[Answers], safety: Safety | None = None
-    ) -> tuple[list[Appended | StoreDown], list[StoreDown | None]]:
+    ) -> tuple[list[Appended | StoreDown], list[StoreDown | bool]]:
         """``append_many`` and ``record_answers`` in the same round trip; the answers, being older, go first.
 
         Args:
@@ -218,15 +229,18 @@ class Log:
         """
         calls = [*map(_record_call, answers), *map(_append_call, requests)]
         results = await self._connection.run(calls, quick=True, safety=safety if requests else None) if calls else []
-        recorded = [failed(result) if isinstance(result, Exception) else None for result in results[: len(answers)]]
+        recorded = [_recorded(result) for result in results[: len(answers)]]
         appended = [
             _appended_or_down(request, result)
             for request, result in zip(requests, results[len(answers) :], strict=True)
         ]
         return appended, recorded
 
-    async def record_answers(self, answers: Sequence[Answers]) -> list[StoreDown | None]:
-        """Add answers to ids that are still remembered for that version and have none; may be repeated."""
+    async def record_answers(self, answers: Sequence[Answers]) -> list[StoreDown | bool]:
+        """Add answers to ids that are still remembered for that version and have none; may be repeated.
+
+        False where nothing was added, since what the caller has is not, or is no more, what the log says.
+        """
         return (await self.exchange((), answers))[1]
 
     async def read_after(
@@ -297,9 +311,16 @@ def _append_call(request: Append) -> Call:
 
 
 def _record_call(answers: Answers) -> Call:
-    name, incarnation, items = answers
-    args = [arg for seen_id, version, answer in items for arg in (raw(seen_id), version, answer)]
-    return Call(RECORD, (ModelKeys(name, incarnation).seen,), args)
+    keys = ModelKeys(answers.name, answers.incarnation)
+    args: list[bytes | str | int] = [answers.incarnation, answers.version, answers.uid]
+    for seen_id, version, answer in answers.items:
+        args += (raw(seen_id), version, answer)
+    return Call(RECORD, (keys.meta, keys.log, keys.seen), args)
+
+
+def _recorded(result: Any) -> StoreDown | bool:
+    told = result.result if isinstance(result, Unreplicated) else result
+    return failed(told) if isinstance(told, Exception) else bool(told[0] == b"ok")
 
 
 def _appended_or_down(request: Append, result: Any) -> Appended | StoreDown:

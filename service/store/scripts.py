@@ -249,23 +249,24 @@ local entries, complete = read(head, tonumber(ARGV[4]), tonumber(ARGV[5]))
 return {'ok', head, meta[3], complete, entries}
 """
 
-# KEYS 1 seen; ARGV id, version, answer and so on. Only where the id is still that version's, and has no answer yet.
+# KEYS 3 seen; ARGV 4 and so on: id, version, answer. Only where the id is still that version's, and has no answer yet;
+# and only from who joins the log: a tail that a failover has cut may have had the same id in the same version.
 _RECORD = """
 local ids = {}
-for i = 1, #ARGV, 3 do ids[#ids + 1] = ARGV[i] end
+for i = 4, #ARGV, 3 do ids[#ids + 1] = ARGV[i] end
 local answered = {}
 in_parts(ids, function(from, to)
-  local records = call('HMGET', KEYS[1], unpack(ids, from, to))
+  local records = call('HMGET', KEYS[3], unpack(ids, from, to))
   for i = 1, #records do
-    local arg = 3 * (from + i - 1) - 2
+    local arg = 3 * (from + i - 1) + 1
     local version, answer_at = string.match(records[i] or '', '^(%d+):%d+:%d+:[^:]*:()')
     if version == ARGV[arg + 1] and answer_at > #records[i] then
       answered[#answered + 1], answered[#answered + 2] = ARGV[arg], records[i] .. ARGV[arg + 2]
     end
   end
 end)
-in_parts(answered, function(from, to) call('HSET', KEYS[1], unpack(answered, from, to)) end)
-return #answered / 2
+in_parts(answered, function(from, to) call('HSET', KEYS[3], unpack(answered, from, to)) end)
+return {'ok', #answered / 2}
 """
 
 # KEYS 1 seen, 2 seen_due; ARGV ids
@@ -277,5 +278,5 @@ return out
 
 APPEND = Script(BASICS + LOOK + SWEEP + _JOIN + _APPEND)
 READ_AFTER = Script(BASICS + _JOIN + _READ_AFTER)
-RECORD = Script(BASICS + _RECORD)
+RECORD = Script(BASICS + _JOIN + _RECORD)
 LOOKUP = Script(BASICS + LOOK + _LOOKUP)

@@ -10,6 +10,7 @@ the rows. Noise means labels drawn anew among all classes.
     variance        two normal classes, the deviation of one doubles
     correlation     two normal classes with correlated attributes, whose correlation changes sign
     label swap      two normal classes that change names
+    swap in place   the same where class means coincide: signs of a product; no linear model can learn them
     new tree        10 uniform attributes, 3 classes, another random tree of depth 5
     class prior     two normal classes, shares .5 and .5, then .9 and .1
 """
@@ -118,6 +119,22 @@ def label_swap(rng: Generator) -> Concept:
     return draw
 
 
+def _signs(rng: Generator, n: int) -> Rows:
+    X = rng.normal(size=(n, 5))
+    return X, (X[:, 0] * X[:, 1] > 0).astype(np.int64)
+
+
+def swap_in_place(rng: Generator) -> Concept:
+    """The signs of a product change names; class means are the same, before and after."""
+    del rng
+
+    def draw(rng: Generator, n: int, after: bool) -> Rows:
+        X, y = _signs(rng, n)
+        return X, np.asarray(1 - y if after else y)
+
+    return draw
+
+
 def class_prior(rng: Generator) -> Concept:
     """One class becomes rare."""
     del rng
@@ -167,20 +184,16 @@ DRIFTS: dict[str, Callable[[Generator], Concept]] = {
     "variance": variance,
     "correlation": correlation,
     "label swap": label_swap,
+    "swap in place": swap_in_place,
     "new tree": new_tree,
     "class prior": class_prior,
 }
 
 
 def coinciding(rng: Generator) -> Concept:
-    """Class means are the same: the label is the sign of a product."""
+    """Class means are the same: the label is the sign of a product, which no linear model learns."""
     del rng
-
-    def draw(rng: Generator, n: int, after: bool) -> Rows:
-        X = rng.normal(size=(n, 5))
-        return X, (X[:, 0] * X[:, 1] > 0).astype(np.int64)
-
-    return draw
+    return lambda rng, n, after: _signs(rng, n)
 
 
 def unrelated(rng: Generator) -> Concept:

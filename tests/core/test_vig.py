@@ -255,10 +255,10 @@ def test_forgetting_makes_the_next_rows_count(kind):
     assert stats[:, COUNT].sum() <= 50 + 1e-9
     assert_array_equal(before, covariance(forgot, 0))
     again.load_arrays(*unpack(pack(*forgot.to_arrays())))
-    moved = X[:1000] + 5.0
-    slow, fast = (learner.learn(moved, y[:1000]).value != y[:1000] for learner in (kept, forgot))
-    assert fast.mean() <= slow.mean() if kind == "vigow" else fast.mean() < slow.mean()
-    again.learn(moved, y[:1000])
+    moved, labels = -X[:100], y[:100]
+    slow, fast = (learner.learn(moved, labels).value != labels for learner in (kept, forgot))
+    assert fast.mean() < slow.mean() - 0.05
+    again.learn(moved, labels)
     assert pack(*again.to_arrays()) == pack(*forgot.to_arrays())
 
 

@@ -18,6 +18,7 @@ from service.store.catalog import Catalog, ModelMeta
 from service.store.connection import Connection
 from service.store.keys import ModelKeys
 from service.store.log import Log, RawEntry, _entry
+from service.store.snapshots import Snapshots
 from tests.faults.load import Load, Row
 from tests.faults.processes import Service
 
@@ -66,6 +67,22 @@ def whole_log(url: str, name: str = "m") -> list[RawEntry]:
         assert "ok" == more.code
         assert more.complete
         return list(more.entries)
+
+    return asyncio.run(read())
+
+
+def oldest_snapshot(url: str, name: str = "m") -> bytes | None:
+    """The first of the snapshots that are kept, whole."""
+    found = meta(url, name)
+
+    async def read() -> bytes | None:
+        connection = Connection(url, 10)
+        try:
+            kept = Snapshots(connection)
+            infos = await kept.list(name, found.incarnation)
+            return await kept.read(name, found.incarnation, infos[-1]) if infos else None
+        finally:
+            await connection.close()
 
     return asyncio.run(read())
 

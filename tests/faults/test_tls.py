@@ -11,6 +11,8 @@ from tests.faults.replay import judge, whole_log
 from tests.faults.servers import Server, free_port
 
 pytestmark = pytest.mark.faults
+RIGHTS = ("+@all", "-@dangerous", "+config|get")
+"""What deploy/README.md says a user needs."""
 
 
 @pytest.fixture
@@ -43,7 +45,7 @@ def tls_store(tmp_path, certificate):
     except AssertionError:
         pytest.skip("the server here was built without TLS")
     with made.client() as client:
-        client.execute_command("ACL", "SETUSER", "app", "on", ">secret", "~onepass:*", "&onepass:*", "+@all")
+        client.execute_command("ACL", "SETUSER", "app", "on", ">secret", "~onepass:*", "&onepass:*", *RIGHTS)
     yield f"rediss://app:secret@127.0.0.1:{port}/0?ssl_ca_certs={cert}"
     made.end()
 

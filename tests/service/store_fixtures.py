@@ -17,7 +17,7 @@ from service.store import private
 from service.store.catalog import Catalog
 from service.store.connection import Connection
 from service.store.keys import ModelKeys
-from service.store.log import Append, Appended, Log, SegmentIn
+from service.store.log import Answers, Append, Appended, Log, SegmentIn
 
 INCARNATION = "inc1"
 
@@ -126,6 +126,10 @@ class Model:
         if isinstance(answer, Appended) and answer.code == "ok" and answer.complete:
             self.version, self.uid = answer.head, answer.head_uid
         return answer
+
+    def answered(self, items) -> Answers:
+        """Answers of a replica that stands where this writer does."""
+        return Answers(self.name, INCARNATION, self.version, self.uid, items)
 
     async def again(self) -> Appended:
         """Send the last append once more, as after a lost reply."""

@@ -112,7 +112,7 @@ def _mixed() -> tuple[SegmentIn, ...]:
 async def test_segments_seen_before_are_dropped_and_rows_are_skipped(model):
     """Ids count as seen from an earlier entry, another segment or another row; the rest is one entry."""
     await model.append(one("old"))
-    await model.log.record_answers([("m", INCARNATION, [("old", 1, b"told:\x00")])])
+    await model.log.record_answers([model.answered([("old", 1, b"told:\x00")])])
     answer = await model.append(*_mixed())
     old = Seen(1, 0, 0, "d", b"told:\x00")
     new, x = Seen(2, 2, 0, "d", None), Seen(2, 4, 1, "d", None)
@@ -256,7 +256,7 @@ async def test_ten_thousand_ids_in_one_segment(model):
     answer = await model.append(many("new", *ids), id_cap=20_000)
     assert (tuple(range(1, 10_001)), 10_000) == (answer.segments[0].skip, len(answer.segments[0].seen))
     answers = [(seen_id, 1, b"a") for seen_id in ids]
-    assert [None] == await model.log.record_answers([("m", INCARNATION, answers)])
+    assert [True] == await model.log.record_answers([model.answered(answers)])
     assert {b"a"} == {seen.answer for seen in await model.log.lookup("m", INCARNATION, ids)}
 
 
@@ -328,8 +328,8 @@ async def test_lost_scripts_are_sent_again(model):
     """A restarted server knows no scripts; the calls of a pipeline that failed so are repeated, each once."""
     await model.append(one("a"))
     await model.connection.ask(("SCRIPT", "FLUSH"))
-    appended, recorded = await model.log.exchange([model.asks(one("b"))], [("m", INCARNATION, [("a", 1, b"told")])])
-    assert (2, [None]) == (appended[0].made, recorded)
+    appended, recorded = await model.log.exchange([model.asks(one("b"))], [model.answered([("a", 1, b"told")])])
+    assert (2, [True]) == (appended[0].made, recorded)
     assert [b"told", None] == [s.answer for s in await model.log.lookup("m", INCARNATION, ["a", "b"])]
     assert (2, 2, 2, 0, 0) == await model.shape()
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from service.store.log import Seen, SegmentIn
+from service.store.log import Answers, Seen, SegmentIn
 from tests.service.store_fixtures import INCARNATION, Model, one
 
 
@@ -46,13 +46,26 @@ async def test_answers_are_added_once_and_to_their_version_only(model):
     """Never over an answer, never for an id that was learned by another version, never for a forgotten one."""
     await model.append(one("a", digest=""), one("b"))
     items = [("a", 1, b"first"), ("b", 2, b"wrong version"), ("nobody", 1, b"x")]
-    assert [None] == await model.log.record_answers([("m", INCARNATION, items)])
-    assert [None] == await model.log.record_answers([("m", INCARNATION, [("a", 1, b"second")])])
+    assert [True] == await model.log.record_answers([model.answered(items)])
+    assert [True] == await model.log.record_answers([model.answered([("a", 1, b"second")])])
     assert [Seen(1, 0, 0, "", b"first"), Seen(1, 1, 0, "d", None), None] == await model.log.lookup(
         "m", INCARNATION, ["a", "b", "nobody"]
     )
-    assert [None] == await model.log.record_answers([("m", "inc0", [("a", 1, b"x")])])
+    assert [False] == await model.log.record_answers([Answers("m", "inc0", 1, "w1-1", [("a", 1, b"x")])])
     assert [] == [key for key in await model.contents() if b"inc0" in key]
+
+
+async def test_answers_of_a_tail_that_was_cut_are_not_those_of_the_new_one(model):
+    """The same id in the same version of another tail: only who joins the log may say what was answered."""
+    await model.append(one("a"))
+    before = await model.contents()
+    for version, uid in ((1, "of the lost tail"), (2, "ahead")):
+        lost = Answers("m", INCARNATION, version, uid, [("a", 1, b"otherwise")])
+        assert [False] == await model.log.record_answers([lost])
+    assert before == await model.contents()
+    await model.append(one("b"))
+    assert [True] == await model.log.record_answers([Answers("m", INCARNATION, 1, "w1-1", [("a", 1, b"told")])])
+    assert [b"told"] == [seen.answer for seen in await model.log.lookup("m", INCARNATION, ["a"])]
 
 
 async def test_the_heads_of_many_models_are_told_at_once(model):

@@ -1,0 +1,222 @@
+"""A storm: clients with mixed traffic on several services, while services and stores are killed at random."""
+
+import http.client
+import random
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+from core.config import Config
+from core.machine import Machine
+from service.store import codec
+from service.store.log import RawEntry
+from tests.faults.load import Row, rows
+from tests.faults.processes import Answer, Service, eventually
+from tests.faults.replay import learnt, meta, oldest_snapshot, replay, stamp
+
+BATCH = 5
+PAUSE_S = 0.03
+BROKEN = (OSError, http.client.HTTPException)
+LOST = re.compile(r"model (\S+): the entries of versions (\d+) to (\d+) are lost")
+
+
+class Storm:
+    """Clients that go on until they are told to finish, and then until all their rows are acknowledged.
+
+    Args:
+        services: each client goes to any of them.
+        models: names.
+        clients: how many.
+        seed: of what they do.
+
+    Attributes:
+        told: id -> the body of the acknowledgement of a single row.
+        batches: ids -> likewise.
+        counts: what happened.
+        failures: what must not happen.
+    """
+
+    def __init__(self, services: Sequence[Service], models: Sequence[str], clients: int = 8, seed: int = 0) -> None:
+        self.services, self.models = services, models
+        self.told: dict[str, dict[str, Any]] = {model: {} for model in models}
+        self.batches: dict[str, dict[tuple[str, ...], Any]] = {model: {} for model in models}
+        self.counts: Counter[str] = Counter()
+        self.failures: list[str] = []
+        self._over = threading.Event()
+        self._lock = threading.Lock()
+        self._threads = [
+            threading.Thread(target=self._guarded, args=(number, random.Random(f"{seed} {number}")), daemon=True)
+            for number in range(clients)
+        ]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join(120)
+        assert not any(thread.is_alive() for thread in self._threads), "a client was never answered"
+        assert [] == self.failures, self.failures[:3]
+
+    def _guarded(self, number: int, draw: random.Random) -> None:
+        try:
+            self._client(number, draw)
+        except BaseException as error:
+            self.failures.append(repr(error))
+
+    def _client(self, number: int, draw: random.Random) -> None:
+        count = 0
+        while not self._over.is_set():
+            model = draw.choice(self.models)
+            kind = draw.choices(("row", "batch", "predict", "follow", "strong"), (70, 8, 10, 7, 5))[0]
+            table = rows(BATCH if kind == "batch" else 1, number, f"c{number}-{count}-")
+            count += 1
+            if kind == "row":
+                self._until_acknowledged(draw, model, table[:1])
+            elif kind == "batch":
+                self._until_acknowledged(draw, model, table)
+            else:
+                self._look(draw, model, kind, table[0])
+
+    def _until_acknowledged(self, draw: random.Random, model: str, table: Sequence[Row]) -> None:
+        body: dict[str, Any] = {"id": table[0].id, "features": table[0].features, "label": table[0].label}
+        path = f"/models/{model}/feedback"
+        if len(table) > 1:
+            columns = [*table[0].features]
+            data = [[row.features[name] for name in columns] for row in table]
+            ids, labels = [row.id for row in table], [row.label for row in table]
+            path, body = f"{path}/batch", {"columns": columns, "data": data, "labels": labels, "ids": ids}
+        while (answer := self._ask(draw, "POST", path, body)) is None:
+            time.sleep(PAUSE_S)
+        with self._lock:
+            self.counts["rows acknowledged"] += len(table)
+            self.counts["duplicates told"] += bool(answer.json["duplicate"])
+            if len(table) == 1:
+                self.told[model][table[0].id] = answer.json
+            else:
+                self.batches[model][tuple(row.id for row in table)] = answer.json
+
+    def _look(self, draw: random.Random, model: str, kind: str, row: Row) -> None:
+        known = next(reversed(self.told[model].values()), None)
+        least = known["version"] if known is not None and kind == "follow" else 0
+        query = "?consistency=strong" if kind == "strong" else f"?min_version={least}"
+        if kind == "predict":
+            self._ask(draw, "POST", f"/models/{model}/predict", {"features": row.features})
+            return
+        answer = self._ask(draw, "GET", f"/models/{model}{query}")
+        if answer is not None and answer.status == 200:
+            assert answer.json["version"] >= least, "a read that is not fresh"
+
+    def _ask(self, draw: random.Random, method: str, path: str, body: object = None) -> Answer | None:
+        """One try at any service; None: to be tried again."""
+        try:
+            answer = draw.choice(self.services).request(method, path, body)
+        except BROKEN:
+            self._count("connections broken")
+            return None
+        if answer.status == 200:
+            self._count("requests answered")
+            return answer
+        if answer.status not in (409, 503, 504):
+            raise AssertionError(f"{method} {path}: {answer.status} {answer.body!r}")
+        self._count(f"{answer.status} {answer.problem}")
+        if answer.status == 409:  # predict before the first row fixed the features
+            assert method == "POST"
+            assert path.endswith("predict")
+        return None
+
+    def _count(self, what: str) -> None:
+        with self._lock:
+            self.counts[what] += 1
+
+
+def rage(
+    seconds: float, seed: int, strikes: Sequence[tuple[str, Callable[[random.Random], None]]], counts: Counter[str]
+) -> None:
+    """Strike at random until time is over."""
+    draw, end = random.Random(f"rage {seed}"), time.monotonic() + seconds
+    while time.monotonic() < end:
+        time.sleep(draw.uniform(0.3, 2.0))
+        what, strike = draw.choice(strikes)
+        strike(draw)
+        counts[what] += 1
+
+
+def kill_service(services: Sequence[Service]) -> Callable[[random.Random], None]:
+    """Kill -9 one of them, and start it again on its port."""
+
+    def strike(draw: random.Random) -> None:
+        service = draw.choice(services)
+        service.kill()
+        time.sleep(draw.uniform(0, 0.5))
+        service.start(PORT=service.port)
+
+    return strike
+
+
+def verdict(storm: Storm, url: str, log_of: Callable[[str], list[RawEntry]]) -> Counter[str]:
+    """Replicas equal, each bit the serial replay's, nothing twice; what was acknowledged and is lost is counted."""
+    found: Counter[str] = Counter()
+    reported = [_reported(service) for service in storm.services]
+    for model in storm.models:
+        states = {service.state(model) for service in storm.services}
+        assert 1 == len(states), "states at equal version differ"
+        state = states.pop()
+        entries = log_of(model)
+        config = Config.parse(codec.config(meta(url, model).config))
+        serial = replay(config, entries)
+        assert serial.machine.to_bytes(stamp(state)) == state, "the serial replay has other bits"
+        _from_snapshot(config, url, model, entries, state)
+        assert {1} >= set(serial.learned.values()), "a row is in twice"
+        found["log entries"] += len(entries)
+        lost = [(i, told) for i, told in storm.told[model].items() if serial.answers.get(i) != learnt(told)]
+        lost += [(i, told) for ids, told in storm.batches[model].items() for i in ids if i not in serial.learned]
+        found["acknowledged rows lost"] += len(lost)
+        versions = {told["version"] for _, told in lost}
+        by = [version for version in versions if any((model, version) in each for each in reported)]
+        found["their entries"] += len(versions)
+        found["their entries, reported"] += len(by)
+    found["lost tails reported"] = sum(service.log.count("the log lost its tail") for service in storm.services)
+    return found
+
+
+def _from_snapshot(config: Config, url: str, model: str, entries: Sequence[RawEntry], state: bytes) -> None:
+    """Replay from the first snapshot that is kept gives the same bits."""
+    first = oldest_snapshot(url, model)
+    assert first is not None
+    machine, taken = Machine.from_bytes(first)
+    rest = [entry for entry in entries if entry.version > taken["version"]]
+    assert replay(config, rest, machine).machine.to_bytes(stamp(state)) == state
+
+
+def _reported(service: Service) -> set[tuple[str, int]]:
+    return {
+        (model, version)
+        for model, first, last in LOST.findall(service.log)
+        for version in range(int(first), int(last) + 1)
+    }
+
+
+def calm(services: Sequence[Service]) -> None:
+    """Wait until all of them take traffic."""
+    for service in services:
+        assert 200 == eventually(200, lambda service=service: _ready(service))
+
+
+def _ready(service: Service) -> int:
+    try:
+        return service.request("GET", "/readyz").status
+    except BROKEN:
+        return 0
+
+
+def table(title: str, counts: Counter[str]) -> str:
+    """What happened, as a table in Markdown."""
+    lines = [f"| {what} | {count} |" for what, count in sorted(counts.items())]
+    return "\n".join(["", f"| {title} | |", "|---|---:|", *lines, ""])

@@ -1,0 +1,93 @@
+"""Everything at once: three services, eight clients with mixed traffic, kills -9 at random.
+
+Ten seconds each as a part of ``make test``; ``make test-faults`` takes two minutes each and prints its tables: those of
+one run stand in deploy/README.md.
+"""
+
+import os
+import random
+import time
+
+import pytest
+
+from tests.faults.replay import history, meta, whole_log
+from tests.faults.servers import Cluster
+from tests.faults.storm import Storm, calm, kill_service, rage, table, verdict
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
+SECONDS = float(os.environ.get("STORM_S", "10"))
+SEED = int(os.environ.get("STORM_SEED", "1"))
+MODELS = ["a", "b", "c", "d"]
+
+
+def _services(serve, url, **settings):
+    made = [serve(REDIS_URL=url, STORE_TIMEOUT_S=1, WAIT_TIMEOUT_S=2, **settings).start() for _ in range(3)]
+    for model in MODELS:
+        made[0].create(model)
+    return made
+
+
+def _first_snapshots(services):
+    for model in MODELS:
+        assert 201 == services[0].request("POST", f"/models/{model}/snapshots").status
+
+
+def test_one_store_that_writes_always(serve, store):
+    """Services and store are killed again and again: every acknowledged id is in exactly once, as it was told."""
+    services = _services(serve, store.url, SNAPSHOT_MIN_KB=64)
+    _first_snapshots(services)
+    with store.client() as client:
+        client.config_set("auto-aof-rewrite-percentage", 0)  # its file is the judge's memory
+
+    def kill_store(draw: random.Random) -> None:
+        store.kill()
+        time.sleep(draw.uniform(0, 1.0))
+        store.start()
+        with store.client() as client:
+            client.config_set("auto-aof-rewrite-percentage", 0)
+
+    with Storm(services, MODELS, seed=SEED) as storm:
+        strikes = [("kill -9 of a service", kill_service(services)), ("kill -9 of the store", kill_store)]
+        rage(SECONDS, SEED, strikes, storm.counts)
+        calm(services)
+    found = verdict(storm, store.url, lambda model: history(store.data, model, meta(store.url, model).incarnation))
+    print(table(f"One Redis, appendfsync always, {SECONDS:g} s", storm.counts + found))
+    assert 0 == found["acknowledged rows lost"] + found["lost tails reported"]
+
+
+@pytest.mark.parametrize("replicas", [0, 1])
+def test_a_cluster_with_failovers(serve, replicas):
+    """What an asynchronous failover loses is counted and reported; nothing is in twice, nothing else is lost."""
+    cluster = Cluster(appendfsync="everysec")
+    try:
+        cluster.start()
+        services = _services(serve, cluster.url, SNAPSHOT_MIN_KB=10**6, MIN_REPLICAS=replicas)
+        with Storm(services, MODELS, seed=SEED) as storm:
+            time.sleep(1)
+            _first_snapshots(services)
+
+            def fail_over(draw: random.Random, *, cut: bool = False) -> None:
+                primary = cluster.primary(draw.choice(MODELS))
+                if cut:
+                    primary.cut_off()
+                    time.sleep(0.5)
+                primary.kill()
+                time.sleep(draw.uniform(3, 5))
+                primary.start()
+                deadline = time.monotonic() + 30
+                while not cluster.whole() and time.monotonic() < deadline:
+                    time.sleep(0.1)
+
+            strikes = [
+                ("kill -9 of a service", kill_service(services)),
+                ("kill -9 of a primary", fail_over),
+                ("kill -9 of a primary that its replica had lost", lambda draw: fail_over(draw, cut=True)),
+            ]
+            rage(SECONDS, SEED + replicas, strikes, storm.counts)
+            calm(services)
+        found = verdict(storm, cluster.url, lambda model: whole_log(cluster.url, model))
+        print(table(f"Six nodes, ONEPASS_MIN_REPLICAS={replicas}, {SECONDS:g} s", storm.counts + found))
+        assert found["their entries"] == found["their entries, reported"]
+        assert not replicas or found["acknowledged rows lost"] == 0
+    finally:
+        cluster.end()

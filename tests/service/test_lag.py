@@ -1,0 +1,63 @@
+"""How far behind its logs a service is: what readiness and metrics say of it."""
+
+import asyncio
+
+import pytest
+
+from service.runtime.engine import LAG_S_MAX
+from service.store.keys import ModelKeys
+from tests.service.api_fixtures import DFOP
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def _lagging(api, path, entries, seconds):
+    """Let a replica know of entries that nobody has appended."""
+    replica = await api.app.state.context.engine.hub.get(path.removeprefix("/models/"))
+    replica.hinted(replica.version + entries)
+    replica.since = asyncio.get_running_loop().time() - seconds
+    return replica
+
+
+async def test_lag_is_told_and_late_replicas_are_not_ready(start):
+    """One model of three that is late is its own trouble; two of three are the service's."""
+    api = await start()
+    paths = [await api.learnt() for _ in range(3)]
+    api.app.state.context.engine.follower._compare = lambda *_: None  # the sweep would find the truth
+    await _lagging(api, paths[0], 7, LAG_S_MAX + 1)
+    shown = await api.get("/readyz")
+    assert (7, True, True) == (shown["lag"], shown["checks"]["lag"], shown["ready"])
+    await _lagging(api, paths[1], 9, LAG_S_MAX + 1)
+    answer = await api.ask("GET", "/readyz")
+    assert (503, 9, False) == (answer.status_code, answer.json()["lag"], answer.json()["checks"]["lag"])
+    told = (await api.ask("GET", "/metrics")).text.splitlines()
+    names = [path.removeprefix("/models/") for path in paths]
+    assert "onepass_models_lagging 2.0" in told
+    assert "onepass_lag_entries 9.0" in told
+    assert f'onepass_model_lag_entries{{model="{names[1]}"}} 9.0' in told
+    assert not any(names[2] in line for line in told if line.startswith("onepass_model_lag"))
+
+
+async def test_a_lag_that_is_none_ends_with_the_next_look(start):
+    """A hint of entries that a failover has lost meanwhile is forgotten when the head says so."""
+    api = await start()
+    path = await api.learnt()
+    replica = await _lagging(api, path, 5, 0)
+    engine = api.app.state.context.engine
+    await engine.follower._look([replica.name])
+    assert (0, False, 0.0) == (replica.lag, replica.behind, replica.since)
+    assert [] == engine.lags
+
+
+async def test_a_model_in_no_memory_is_not_followed(start):
+    """Hints of models that nobody has asked for cost nothing, and one that leaves is not listened to any more."""
+    api = await start()
+    await api.client.put("/models/idle", json=DFOP)
+    engine = api.app.state.context.engine
+    channel = ModelKeys("idle", "").hints
+    assert "idle" in engine.hints._wanted, channel
+    engine.hub._drop("idle")
+    assert "idle" not in engine.hints._wanted
+    before = engine.stats.loads
+    await engine.follower._look(["idle"])
+    assert before == engine.stats.loads

@@ -1,0 +1,44 @@
+"""What the store's URL says."""
+
+import pytest
+
+from service.store.url import parse
+
+
+@pytest.mark.parametrize(
+    ("url", "kind", "where"),
+    [
+        ("redis://h", "single", {"host": "h"}),
+        ("redis://u:p@h:1/2", "single", {"host": "h", "port": 1, "username": "u", "password": "p", "db": 2}),
+        ("unix:///a/b?db=3", "single", {"path": "/a/b", "db": 3}),
+    ],
+)
+def test_one_server(url, kind, where):
+    """Host or path, credentials, database."""
+    found = parse(url)
+    assert (kind, where) == (found.kind, {name: found.where.get(name) for name in where})
+    assert () == found.seeds
+
+
+def test_sentinels():
+    """Where they are, what they are asked for, and which credentials are theirs and which the store's."""
+    found = parse("redis+sentinel://u:p@a,b:7/store/2?sentinel_username=su&sentinel_password=sp")
+    assert ("sentinel", (("a", 26379), ("b", 7)), "store") == (found.kind, found.seeds, found.service)
+    assert {"username": "u", "password": "p", "db": 2} == found.where
+    assert {"username": "su", "password": "sp"} == found.sentinel
+
+
+def test_a_cluster():
+    """Its nodes, and credentials for all of them."""
+    found = parse("redis+cluster://u:p@a:1,b")
+    assert ("cluster", (("a", 1), ("b", 6379))) == (found.kind, found.seeds)
+    assert {"username": "u", "password": "p"} == found.where
+
+
+@pytest.mark.parametrize("scheme", ["rediss+sentinel", "rediss+cluster"])
+def test_several_servers_behind_tls(scheme):
+    """Certificates are told once, for all of them."""
+    found = parse(f"{scheme}://a:1,b:2/{'store' if scheme.endswith('sentinel') else ''}?ssl_ca_certs=/c.pem")
+    assert "SSLConnection" == found.where["connection_class"].__name__
+    assert "/c.pem" == found.where["ssl_ca_certs"]
+    assert (("a", 1), ("b", 2)) == found.seeds

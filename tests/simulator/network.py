@@ -1,0 +1,173 @@
+"""The way between one process and the store, and everything that goes wrong on it."""
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from redis import exceptions
+
+from service.errors import StoreDown
+from service.store.connection import Call, Safety, store_down
+from tests.simulator.scripts import Scripts
+
+TIMEOUT_S = 0.2
+"""What the service is told to wait for the store."""
+
+
+@dataclass
+class Weather:
+    """How likely each of these is for a round trip; ``hint``: that a hint is lost."""
+
+    lost_request: float = 0.0
+    lost_reply: float = 0.0
+    late: float = 0.0
+    twice: float = 0.0
+    slow: float = 0.0
+    hint: float = 0.0
+
+    @classmethod
+    def drawn(cls, draw: random.Random) -> "Weather":
+        """Often fair, sometimes bad in one way, sometimes in all."""
+        if draw.random() < 0.2:
+            return cls()
+        worst = draw.choice((0.02, 0.1, 0.3))
+        return cls(*(worst * draw.choice((0, 0, 0.5, 1)) for _ in range(5)), draw.choice((0, 0, 0.3, 1)))
+
+
+class World:
+    """One store, its clock, and who listens to it.
+
+    Args:
+        loop: whose time it is.
+        draw: of everything that is left to chance.
+        weather: between the store and everybody.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, draw: random.Random, weather: Weather) -> None:
+        self.loop, self.draw, self.weather = loop, draw, weather
+        self.scripts = Scripts(lambda: 10**12 + int(1000 * loop.time()), self._publish)
+        self.lines: list[Line] = []
+        self.up = True
+
+    def _publish(self, channel: str, text: bytes) -> None:
+        for line in self.lines:
+            if channel in line.channels and self.draw.random() >= self.weather.hint:
+                self.loop.call_later(self.draw.uniform(0, 0.005), line.tell, [b"message", channel.encode(), text])
+
+
+class Way:
+    """Stands where service.store.connection.Connection does, for one process.
+
+    Attributes:
+        dead: the process has crashed: nothing reaches it any more, and it sends nothing.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.dead = False
+
+    def lane(self, key: str) -> str:
+        return ""
+
+    async def run(self, calls: Sequence[Call], *, quick: bool = False, safety: Safety | None = None) -> list[Any]:
+        scripts = self._world.scripts
+        try:
+            return await self._trip(lambda: [scripts.call(call) for call in calls])
+        except StoreDown as down:
+            return [down] * len(calls)
+
+    async def one(self, call: Call) -> Any:
+        return (await self._trip(lambda: [self._world.scripts.call(call)]))[0]
+
+    async def ask(self, *commands: Sequence[Any]) -> list[Any]:
+        return await self._trip(lambda: [self._world.scripts.command(command) for command in commands])
+
+    async def ping(self) -> None:
+        await self.ask(("PING",))
+
+    async def durability(self) -> str:
+        return "always"
+
+    async def eviction_ok(self) -> bool:
+        return True
+
+    async def subscriber(self) -> "Line":
+        await self._trip(list)
+        line = Line(self._world)
+        self._world.lines.append(line)
+        return line
+
+    async def close(self) -> None:
+        self.dead = True
+
+    async def _trip(self, execute: Callable[[], list[Any]]) -> list[Any]:
+        """There and back, or not."""
+        world, weather, draw = self._world, self._world.weather, self._world.draw
+        if self.dead:
+            await world.loop.create_future()
+        chance, there = draw.random(), draw.uniform(0.0002, 0.002)
+        if not world.up or (chance := chance - weather.lost_request) < 0:
+            await self._nothing(TIMEOUT_S)
+        if (chance := chance - weather.late) < 0:  # a packet of the past, carried out when nobody waits any more
+            world.loop.call_later(draw.uniform(0.5, 4) * TIMEOUT_S, execute)
+            await self._nothing(TIMEOUT_S)
+        await asyncio.sleep(there)
+        if self.dead and draw.random() < 0.5:
+            await world.loop.create_future()
+        replies = execute()
+        if (chance := chance - weather.twice) < 0:
+            world.loop.call_later(draw.uniform(0, 3) * TIMEOUT_S, execute)
+        if (chance := chance - weather.lost_reply) < 0:
+            await self._nothing(TIMEOUT_S - there)
+        if chance - weather.slow < 0:
+            await asyncio.sleep(draw.uniform(0, TIMEOUT_S / 2))
+        await asyncio.sleep(draw.uniform(0.0002, 0.002))
+        if self.dead:
+            await world.loop.create_future()
+        return replies
+
+    async def _nothing(self, wait_s: float) -> None:
+        await asyncio.sleep(wait_s)
+        if self.dead:
+            await self._world.loop.create_future()
+        raise store_down(exceptions.TimeoutError("no reply in time")) or AssertionError
+
+
+class Line:
+    """A connection that hears hints."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.channels: set[str] = set()
+        self._said: asyncio.Queue[Any] = asyncio.Queue()
+
+    async def send_command(self, verb: str, *channels: str) -> None:
+        if verb == "PING":
+            self.tell([b"pong", b""])
+        for channel in channels:
+            (self.channels.add if verb == "SUBSCRIBE" else self.channels.discard)(channel)
+            self.tell([verb.lower().encode(), channel.encode(), len(self.channels)])
+
+    async def read_response(self, timeout: float, disconnect_on_error: bool) -> Any:
+        try:
+            async with asyncio.timeout(timeout):
+                said = await self._said.get()
+        except TimeoutError:
+            return None
+        if said is None:
+            raise exceptions.ConnectionError("cut")
+        return said
+
+    def tell(self, said: Any) -> None:
+        self._said.put_nowait(said)
+
+    def cut(self) -> None:
+        """Break."""
+        self.channels.clear()
+        self.tell(None)
+
+    async def disconnect(self, nowait: bool) -> None:
+        if self in self._world.lines:
+            self._world.lines.remove(self)

@@ -1,0 +1,381 @@
+"""What service/store's Lua does, said again in Python: slow, plain, and checked against the Lua (test_scripts.py).
+
+Data are what Redis would hold, by key. Replies are what the client library would return.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from service.store import catalog, scripts, snapshots
+from service.store.connection import Call, Script
+
+Args = list[bytes]
+Entry = tuple[int, list[bytes]]
+_RECORD = re.compile(rb"(\d+):(\d+):(\d+):([^:]*):(.*)", re.DOTALL)
+
+
+@dataclass
+class Data:
+    """Keys of all kinds; ``history`` has every entry that was not cut off, trimmed or not."""
+
+    hashes: dict[str, dict[bytes, bytes]] = field(default_factory=dict)
+    scores: dict[str, dict[bytes, float]] = field(default_factory=dict)
+    logs: dict[str, dict[int, list[bytes]]] = field(default_factory=dict)
+    history: dict[str, dict[int, list[bytes]]] = field(default_factory=dict)
+
+    def copy(self) -> "Data":
+        """As it is now; entries are never changed once they are there."""
+        parts = (self.hashes, self.scores, self.logs, self.history)
+        return Data(*({key: dict(held) for key, held in part.items()} for part in parts))
+
+    def unlink(self, key: str) -> None:
+        """Forget a key."""
+        for part in (self.hashes, self.scores, self.logs):
+            part.pop(key, None)
+
+
+class Scripts:
+    """One server's scripts and the few plain commands that the store uses.
+
+    Args:
+        now_ms: the server's time.
+        publish: told of every message.
+    """
+
+    def __init__(self, now_ms: Callable[[], int], publish: Callable[[str, bytes], None] = lambda *_: None) -> None:
+        self.data = Data()
+        self._now_ms, self._publish = now_ms, publish
+        self._known: dict[Script, Callable[[Sequence[str], Args], Any]] = {
+            scripts.APPEND: self._append,
+            scripts.READ_AFTER: self._read_after,
+            scripts.RECORD: self._record,
+            scripts.LOOKUP: lambda keys, ids: [*self._look(keys[0], keys[1], ids).values()],
+            catalog._CREATE: self._create,
+            catalog._DELETE: self._delete,
+            snapshots._CHUNK: self._chunk,
+            snapshots._PUBLISH: self._publish_snapshot,
+        }
+
+    def call(self, call: Call) -> Any:
+        """Run a script."""
+        return self._known[call.script](call.keys, [_bytes(arg) for arg in call.args])
+
+    def command(self, words: Sequence[Any]) -> Any:
+        """Run a plain command."""
+        name, *rest = words
+        args = [_bytes(word) for word in rest[1:]]
+        held = self.data.hashes.get(rest[0], {}) if rest else {}
+        if name == "PING":
+            return b"PONG"
+        if name == "CONFIG":
+            return [args[0], {b"appendonly": b"yes", b"appendfsync": b"always", b"maxmemory": b"0"}.get(args[0], b"x")]
+        if name == "HMGET":
+            return [held.get(arg) for arg in args]
+        if name == "HVALS":
+            return [*held.values()]
+        if name == "HGET":
+            return held.get(args[0])
+        scores = self.data.scores.setdefault(rest[0], {})
+        if name == "ZADD":
+            scores[args[1]] = float(args[0])
+        elif name == "ZREM":
+            scores.pop(args[0], None)
+        else:
+            raise NotImplementedError(name)
+        return 1
+
+    # ---------------------------------------------------------------- shared parts
+
+    def _look(self, seen: str, due: str, ids: Sequence[bytes]) -> dict[bytes, bytes | None]:
+        now, records, dues = self._now_ms(), self.data.hashes.get(seen, {}), self.data.scores.get(due, {})
+        return {i: records[i] if i in records and dues.get(i, 0) > now else None for i in ids}
+
+    def _join(self, keys: Sequence[str], args: Args) -> "_Joined | list[Any]":
+        meta = self.data.hashes.get(keys[0])
+        if meta is None or meta[b"incarnation"] != args[0]:
+            return [b"gone", int(meta is not None), b""]
+        log = self.data.logs.get(keys[1], {})
+        joined = _Joined(int(meta[b"version"]), meta[b"uid"], int(args[1]), log)
+        if joined.v0 > joined.head:
+            return [b"ahead", joined.head, joined.uid]
+        if joined.v0 == joined.head:
+            return joined if joined.uid == args[2] else [b"fork", joined.head, joined.uid]
+        if joined.v0 + 1 not in log:
+            return [b"trimmed", joined.head, joined.uid]
+        if _fields(log[joined.v0 + 1])[b"p"] != args[2]:
+            return [b"fork", joined.head, joined.uid]
+        return joined
+
+    def _sweep(self, hash_key: str, due_key: str) -> None:
+        dues = self.data.scores.get(due_key, {})
+        for identity in [i for i, due in dues.items() if due <= self._now_ms()]:
+            del dues[identity]
+            self.data.hashes.get(hash_key, {}).pop(identity, None)
+
+    # ---------------------------------------------------------------- the log
+
+    def _read_after(self, keys: Sequence[str], args: Args) -> Any:
+        joined = self._join(keys, args)
+        if isinstance(joined, list):
+            return joined
+        entries, complete = joined.read(joined.head, int(args[3]), int(args[4]))
+        return [b"ok", joined.head, joined.uid, complete, entries]
+
+    def _append(self, keys: Sequence[str], args: Args) -> Any:
+        joined = self._join(keys, args)
+        if isinstance(joined, list):
+            return joined
+        request = _Request.parse(args)
+        meta = self.data.hashes[keys[0]]
+        known = self._look(keys[2], keys[3], [i for _, _, ids, _ in request.segments for i in ids])
+        last = meta.get(b"w:" + request.writer)
+        if last is not None:
+            last_sequence, made = map(int, last.split(b":"))
+            if request.sequence < last_sequence:
+                return [b"fenced", joined.head, joined.uid]
+            if request.sequence == last_sequence:
+                return self._told_again(joined, request, known, made)
+        return self._add(keys, joined, request, known, last is None)
+
+    def _told_again(
+        self, joined: "_Joined", request: "_Request", known: dict[bytes, bytes | None], made: int
+    ) -> list[Any]:
+        held = _fields(joined.log[made]) if made in joined.log else None
+        out: list[Any] = []
+        for k, (_, _, ids, digests) in enumerate(request.segments):
+            kept = None if held is None else held.get(b"%d" % k)
+            skipped = set() if kept is None else set(_rows(held.get(b"%ds" % k, b"")))
+            own = [(known[i] or b"").startswith(_record(made, k, row)) for row, i in enumerate(ids)]
+            hits: list[Any] = []
+            for row, i in enumerate(ids):
+                if row in skipped or (kept is None and known[i] and not own[row]):
+                    hits += [row, known[i] or b""]
+            added = kept is not None if held is not None else any(own) or not ids
+            clashes = [] if added else _others(known, ids, digests, made, k)
+            if clashes:
+                out.append([b"seen", clashes])
+            elif added:
+                out.append([b"added", hits] if hits else b"added")
+            else:
+                out.append(b"full" if any(not known[i] for i in ids) else [b"seen", hits])
+        entries, complete = joined.read(made - 1, request.max_bytes, 10**9)
+        time = 0 if held is None else int(held[b"t"])
+        return [b"ok", joined.head, joined.uid, made, time, complete, out, entries]
+
+    def _add(
+        self,
+        keys: Sequence[str],
+        joined: "_Joined",
+        request: "_Request",
+        known: dict[bytes, bytes | None],
+        new_writer: bool,
+    ) -> list[Any]:
+        meta_key, log_key, seen, seen_due, pending, pending_due = keys
+        now, made = self._now_ms(), joined.head + 1
+        fields = [b"u", request.new_uid, b"p", joined.uid, b"t", b"%d" % now, b"n", b"%d" % len(request.segments)]
+        alive = sum(due > now for due in self.data.scores.get(seen_due, {}).values())
+        room = request.cap - alive
+        out: list[Any] = []
+        remember: dict[bytes, bytes] = {}
+        done: list[bytes] = []
+        for k, (blob, waiting, ids, digests) in enumerate(request.segments):
+            mine: dict[bytes, bytes] = {}
+            hits: list[Any] = []
+            for row, (i, digest) in enumerate(zip(ids, digests, strict=True)):
+                if record := known[i] or mine.get(i):
+                    hits += [row, record]
+                else:
+                    mine[i] = _record(made, k, row) + digest + b":"
+            clashes = _others(known, ids, digests, made, k)
+            if clashes:
+                out.append([b"seen", clashes])
+            elif ids and not mine:
+                out.append([b"seen", hits])
+            elif ids and len(mine) > room:
+                out.append(b"full")
+            else:
+                out.append([b"added", hits] if hits else b"added")
+                room -= len(mine)
+                fields += [b"%d" % k, blob]
+                if hits:
+                    fields += [b"%ds" % k, b",".join(b"%d" % row for row in hits[::2])]
+                done += [waiting] if waiting else []
+                known.update(mine)
+                remember |= mine
+        entries, complete = joined.read(joined.head, request.max_bytes, 10**9)
+        if len(fields) == 8:
+            return [b"ok", joined.head, joined.uid, 0, 0, complete, out, entries]
+        self.data.logs.setdefault(log_key, {})[made] = fields
+        self.data.history.setdefault(log_key, {})[made] = fields
+        meta = self.data.hashes[meta_key]
+        meta |= {b"version": b"%d" % made, b"uid": request.new_uid, b"updated": b"%d" % now}
+        meta[b"w:" + request.writer] = b"%d:%d" % (request.sequence, made)
+        if new_writer:
+            others = [w for w in meta if w.startswith(b"w:") and w != b"w:" + request.writer]
+            others.sort(key=lambda w: int(meta[w].split(b":")[1]))
+            for silent in others[: max(0, len(others) - 63)]:
+                del meta[silent]
+        self.data.hashes.setdefault(seen, {}).update(remember)
+        self.data.scores.setdefault(seen_due, {}).update(dict.fromkeys(remember, now + request.ttl_ms))
+        for identity in done:
+            self.data.hashes.get(pending, {}).pop(identity, None)
+            self.data.scores.get(pending_due, {}).pop(identity, None)
+        self._sweep(seen, seen_due)
+        self._publish(_channel(meta_key), b"%s %d %s" % (meta[b"incarnation"], made, request.new_uid))
+        return [b"ok", made, request.new_uid, made, now, complete, out, entries]
+
+    def _record(self, keys: Sequence[str], args: Args) -> list[Any]:
+        joined = self._join(keys, args)
+        if isinstance(joined, list):
+            return joined
+        held, found = self.data.hashes.get(keys[2], {}), {}
+        count = 0
+        for i, version, answer in zip(args[3::3], args[4::3], args[5::3], strict=True):
+            record = _RECORD.fullmatch(held.get(i, b""))
+            if record is not None and record[1] == version and not record[5]:
+                found[i] = held[i] + answer
+                count += 1
+        held.update(found)
+        return [b"ok", count]
+
+    # ---------------------------------------------------------------- models and snapshots
+
+    def _create(self, keys: Sequence[str], args: Args) -> Any:
+        meta = self.data.hashes.get(keys[0])
+        if meta is not None:
+            return [meta[b"incarnation"], meta[b"config"]]
+        now = b"%d" % self._now_ms()
+        named = {b"incarnation": args[0], b"config": args[1], b"version": b"0", b"uid": args[0]}
+        self.data.hashes[keys[0]] = {**named, b"created": now, b"updated": now}
+        return None
+
+    def _delete(self, keys: Sequence[str], args: Args) -> int:
+        if self.data.hashes.get(keys[0], {}).get(b"incarnation") != args[0]:
+            return 0
+        for version in self.data.hashes.get(keys[1], {}):
+            self.data.unlink((args[1] + version).decode())
+        for key in keys:
+            self.data.unlink(key)
+        self._publish(_channel(keys[0]), args[0])
+        return 1
+
+    def _chunk(self, keys: Sequence[str], args: Args) -> int:
+        meta_key, published, chunks = keys
+        if self.data.hashes.get(meta_key, {}).get(b"incarnation") != args[0]:
+            return 0
+        if args[1] in self.data.hashes.get(published, {}):
+            return 0
+        self.data.hashes.setdefault(chunks, {})[args[2]] = args[3]
+        return 1
+
+    def _publish_snapshot(self, keys: Sequence[str], args: Args) -> int:
+        meta = self.data.hashes.get(keys[0])
+        if meta is None or meta[b"incarnation"] != args[0]:
+            return 0
+        version, head, log = int(args[1]), int(meta[b"version"]), self.data.logs.get(keys[1], {})
+        uid = meta[b"uid"] if version == head else None
+        if version < head and version + 1 in log:
+            uid = _fields(log[version + 1])[b"p"]
+        if uid != args[2]:
+            return 0
+        kept, keep = [*map(int, self.data.hashes.get(keys[2], {}))], int(args[7])
+        if version not in kept:
+            if sum(v > version for v in kept) >= keep:
+                return 0
+            own = [args[6] + b":%d" % i for i in range(int(args[5]))]
+            chunks = self.data.hashes.get(keys[3], {})
+            if sum(len(chunks.get(part, b"")) for part in own) != int(args[4]):
+                return 0
+            self.data.hashes.setdefault(keys[2], {})[args[1]] = args[3]
+            self.data.hashes[keys[3]] = {part: chunks[part] for part in own}
+            kept.append(version)
+        kept.sort(reverse=True)
+        for old in kept[keep:]:
+            del self.data.hashes[keys[2]][b"%d" % old]
+            self.data.unlink(args[8].decode() + str(old))
+        if len(kept) >= min(keep, 2):
+            oldest = kept[min(keep, len(kept)) - 1]
+            for trimmed in [v for v in log if v <= oldest]:
+                del log[trimmed]
+        return 1
+
+
+@dataclass
+class _Joined:
+    """A reader that joins its log: the head, its uid, where the reader stands."""
+
+    head: int
+    uid: bytes
+    v0: int
+    log: dict[int, list[bytes]]
+
+    def read(self, last: int, limit: int, most: int) -> tuple[list[Any], int]:
+        """Entries after v0 up to ``last``, at least one where there are any, and whether these are all."""
+        out: list[Any] = []
+        for version in range(self.v0 + 1, last + 1):
+            if version not in self.log:
+                return out, 0
+            size = sum(map(len, self.log[version]))
+            if out and (size > limit or len(out) >= most):
+                return out, 0
+            limit -= size
+            out.append([b"%d-0" % version, self.log[version]])
+        return out, 1
+
+
+@dataclass
+class _Request:
+    writer: bytes
+    sequence: int
+    new_uid: bytes
+    ttl_ms: int
+    cap: int
+    max_bytes: int
+    segments: list[tuple[bytes, bytes, list[bytes], list[bytes]]]
+
+    @classmethod
+    def parse(cls, args: Args) -> "_Request":
+        segments, at = [], 10
+        for _ in range(int(args[9])):
+            n = int(args[at + 2])
+            ids, digests = args[at + 3 : at + 3 + n], args[at + 3 + n : at + 3 + 2 * n]
+            segments.append((args[at], args[at + 1], ids, digests))
+            at += 3 + 2 * n
+        return cls(args[3], int(args[4]), args[5], int(args[6]), int(args[7]), int(args[8]), segments)
+
+
+def _others(
+    known: dict[bytes, bytes | None], ids: Sequence[bytes], digests: Sequence[bytes], made: int, k: int
+) -> list[Any]:
+    """Rows whose id is known, or stands further up, with another digest."""
+    above: dict[bytes, bytes] = {}
+    found: list[Any] = []
+    for row, (i, digest) in enumerate(zip(ids, digests, strict=True)):
+        record = known[i] or above.get(i)
+        if record is None:
+            above[i] = _record(made, k, row) + digest + b":"
+        elif record.split(b":", 4)[3] != digest:
+            found += [row, record]
+    return found
+
+
+def _record(version: int, k: int, row: int) -> bytes:
+    return b"%d:%d:%d:" % (version, k, row)
+
+
+def _fields(flat: Sequence[bytes]) -> dict[bytes, bytes]:
+    return dict(zip(flat[::2], flat[1::2], strict=True))
+
+
+def _rows(skip: bytes) -> list[int]:
+    return [*map(int, skip.split(b","))] if skip else []
+
+
+def _channel(meta_key: str) -> str:
+    return meta_key.removesuffix("meta") + "hints"
+
+
+def _bytes(word: Any) -> bytes:
+    return word if isinstance(word, bytes) else str(word).encode()

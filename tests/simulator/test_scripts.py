@@ -1,0 +1,173 @@
+"""The scripts in Python against the scripts in Lua: the same calls, the same replies, on Redis and on Valkey."""
+
+import random
+import re
+
+import pytest
+
+from service.store.catalog import Catalog
+from service.store.keys import ModelKeys
+from service.store.log import Answers, Append, Log, SegmentIn
+from service.store.snapshots import SnapshotInfo, Snapshots, digest
+from tests.service.store_fixtures import connection, server  # noqa: F401  fixtures
+from tests.simulator.scripts import Scripts
+
+TIMES = re.compile(rb"\d{13}")
+SEQUENCES, CALLS = 120, 40
+
+
+class Both:
+    """A connection to a real server that compares every reply with the Python's."""
+
+    def __init__(self, real, plain):
+        self._real, self._plain = real, plain
+        self.compared = 0
+
+    async def run(self, calls, *, quick=False, safety=None):
+        replies = await self._real.run(calls, quick=quick)
+        for call, reply in zip(calls, replies, strict=True):
+            assert _bare(reply) == _bare(self._plain.call(call)), call
+            self.compared += 1
+        return replies
+
+    async def one(self, call):
+        return (await self.run([call]))[0]
+
+    async def ask(self, *commands):
+        replies = await self._real.ask(*commands)
+        for command, reply in zip(commands, replies, strict=True):
+            mine = self._plain.command(command)
+            order = sorted if command[0] == "HVALS" else lambda found: found
+            assert command[0].startswith("Z") or order(_bare(reply)) == order(_bare(mine)), command
+            self.compared += 1
+        return replies
+
+
+def _bare(reply):
+    """A reply without the time of day."""
+    if isinstance(reply, list | tuple):
+        return [_bare(part) for part in reply]
+    if isinstance(reply, int):
+        return 0 if reply > 10**12 else reply
+    return TIMES.sub(b"time", reply) if isinstance(reply, bytes) else reply
+
+
+class Writer:
+    """Somebody who appends, reads on and takes snapshots, and is not always up to date."""
+
+    def __init__(self, draw, name, store, number):
+        self._draw, self._name, self._store, self._id = draw, name, store, f"w{number}"
+        self._version, self._uid, self._incarnation = 0, "i0", "i0"
+        self._sequence, self._last = 0, None
+
+    async def step(self):
+        """One call, most often an append."""
+        kind = self._draw.choices(
+            ("append", "again", "read", "record", "snapshot", "lookup", "trim", "delete"), (8, 2, 2, 2, 2, 1, 1, 0.3)
+        )[0]
+        await getattr(self, f"_{kind}")()
+
+    def _segment(self):
+        draw = self._draw
+        rows = draw.choice((1, 1, 2, 3))
+        count = draw.choice((0, 1, rows))
+        ids = tuple(draw.choice("abcdefgh") for _ in range(count))
+        pending = draw.choice((None, None, "p"))
+        return SegmentIn(bytes(draw.randrange(30)), ids, tuple(draw.choice("xxxxy") for _ in ids), rows, pending)
+
+    async def _append(self):
+        self._sequence += 1
+        draw = self._draw
+        self._last = Append(
+            self._name,
+            self._incarnation,
+            self._version,
+            self._uid,
+            f"w{draw.choice('012')}" if draw.random() < 0.05 else self._id,
+            self._sequence,
+            f"u{draw.randrange(10**9)}",
+            tuple(self._segment() for _ in range(draw.choice((1, 1, 2, 5)))),
+            id_ttl_ms=draw.choice((0, 60_000, 60_000, 60_000)),
+            id_cap=draw.choice((3, 1000)),
+            max_bytes=draw.choice((1, 100, 10_000)),
+        )
+        await self._send()
+
+    async def _send(self):
+        (answer,) = await self._store.log.append_many([self._last])
+        if answer.code == "ok" and answer.complete:
+            if self._draw.random() < 0.8:
+                self._version, self._uid = answer.head, answer.head_uid
+        elif answer.code != "ok":
+            await self._catch_up()
+
+    async def _again(self):
+        if self._last is not None:
+            await self._send()
+
+    async def _read(self):
+        limits = (self._draw.choice((1, 200, 10_000)), self._draw.choice((1, 3, 100)))
+        more = await self._store.log.read_after(self._name, self._incarnation, self._version, self._uid, *limits)
+        if more.code == "ok" and more.entries:
+            self._version, self._uid = more.entries[-1].version, more.entries[-1].uid
+        elif more.code != "ok":
+            await self._catch_up()
+
+    async def _catch_up(self):
+        meta = await self._store.catalog.read(self._name)
+        if meta is None:
+            fresh = f"i{self._draw.randrange(10**6)}"
+            await self._store.catalog.create(self._name, fresh, b"{}")
+            meta = await self._store.catalog.read(self._name)
+        if self._draw.random() < 0.9:
+            self._version, self._uid, self._incarnation = meta.version, meta.uid, meta.incarnation
+
+    async def _record(self):
+        found = [(i, self._draw.randrange(self._version + 1), b"told:") for i in self._draw.sample("abcdefgh", 3)]
+        await self._store.log.record_answers([Answers(self._name, self._incarnation, self._version, self._uid, found)])
+
+    async def _lookup(self):
+        await self._store.log.lookup(self._name, self._incarnation, [*"abcdefgh"])
+
+    async def _snapshot(self):
+        blob = bytes(self._draw.randrange(50))
+        info = SnapshotInfo(self._version, self._uid, 0, 0, len(blob), digest(blob))
+        await self._store.snapshots.write(self._name, self._incarnation, info, blob, self._draw.choice((1, 2, 3)))
+        for kept in await self._store.snapshots.list(self._name, self._incarnation):
+            await self._store.snapshots.read(self._name, self._incarnation, kept)
+
+    async def _trim(self):
+        """What only a bug would do, seen from the other side: a version from before the log begins."""
+        self._version = max(0, self._version - self._draw.randrange(4))
+
+    async def _delete(self):
+        await self._store.catalog.delete(self._name)
+
+
+class Parts:
+    def __init__(self, both):
+        self.log, self.catalog, self.snapshots = Log(both), Catalog(both), Snapshots(both)
+
+
+@pytest.mark.parametrize("part", range(4))
+async def test_python_and_lua_answer_alike(connection, part):  # noqa: F811  the fixture
+    """Random appends, retries, reads, records, snapshots and deletions of three writers who share a model."""
+    codes = 0
+    for seed in range(part * SEQUENCES // 4, (part + 1) * SEQUENCES // 4):
+        draw = random.Random(seed)
+        now = int((await connection.ask(("TIME",)))[0][0]) * 1000
+        both = Both(connection, Scripts(lambda now=now: now))
+        store, name = Parts(both), f"m{seed}"
+        await store.catalog.create(name, "i0", b"{}")
+        writers = [Writer(draw, name, store, number) for number in range(3)]
+        for _ in range(CALLS):
+            await draw.choice(writers).step()
+        log = ModelKeys(name, writers[0]._incarnation).log
+        real = (await connection.ask(("XRANGE", log, "-", "+")))[0]
+        mine = both._plain.data.logs.get(log, {})
+        assert [b"%d-0" % version for version in mine] == [entry_id for entry_id, _ in real]
+        assert [_bare(fields) for fields in mine.values()] == [
+            _bare([part for pair in fields.items() for part in pair]) for _, fields in real
+        ]
+        codes += both.compared
+    assert SEQUENCES // 4 * CALLS < codes
