@@ -4,8 +4,8 @@ A replica rings when an entry it has applied has left alarms in its outbox, whoe
 the model's stream, then to the service's; both refuse what they have. So every replica may try, again after a crash and
 again after a replay, and what fails is only tried again: alarms wait in the outboxes, which are bounded.
 
-On start the models whose log goes on after their newest snapshot are loaded once, one after the other and at most half
-of the time: what a crash has left unpublished is in those tails, and nobody need ask for it.
+On start the models whose log goes on after their newest snapshot are loaded, one after the other and at most half of
+the time: what a crash has left unpublished is in those tails, and nobody need ask for it.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from core.config import Config
+from core.outbox import KEPT
 from service.errors import ModelDown, OnepassError, StoreDown
 from service.runtime.engine import Engine
 from service.runtime.replica import Replica
@@ -91,8 +92,11 @@ class Publisher:
         async with replica.held():
             after = Place(*replica.published)
             drifts = replica.machine.outbox.after(after)
+            pushed_out = len(drifts) == KEPT < replica.machine.outbox.total
         if ask and len(drifts) > FEW:
             drifts = []
+        elif pushed_out:
+            logger.warning("model %s: alarms came faster than they were published; some may be lost", replica.name)
         events = tuple(event(replica.name, replica.incarnation, drift) for drift in drifts)
         return Batch(replica.name, replica.incarnation, after, events)
 
@@ -146,18 +150,23 @@ class Publisher:
                 return
 
     async def _look(self, name: str, incarnation: str) -> None:
-        if not await self._has_tail(name, incarnation):
+        if self._engine.hub.held(name) is not None or not await self._has_tail(name, incarnation):
             return
         clock = asyncio.get_running_loop().time
         began = clock()
         try:
-            replica = await self._engine.recovery.load(name)  # not the hub's: it would crowd out models in use
-            await self.publish(replica)
+            await self.publish(await self._loaded(name))
         except StoreDown:
             raise
         except OnepassError as error:
             logger.info("model %s was passed over in the search for alarms: %s", name, error.detail)
         await asyncio.sleep(clock() - began)
+
+    async def _loaded(self, name: str) -> Replica:
+        """A model with its tail: kept where there is plenty of room, else let go: it must not crowd out those in use."""
+        engine = self._engine
+        plenty = 2 * engine.hub.ledger.used < engine.bounds.budget_bytes
+        return await (engine.hub.get(name) if plenty else engine.recovery.load(name))
 
     async def _has_tail(self, name: str, incarnation: str) -> bool:
         meta = await self._engine.store.catalog.read(name)
