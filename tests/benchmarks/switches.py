@@ -178,7 +178,8 @@ class Life:
     def fresh(self) -> Expert:
         """An empty expert of the current space."""
         assert self.machine.schema is not None
-        expert = Expert(self.machine.config, self.machine.schema.columns)
+        schema = self.machine.schema
+        expert = Expert(self.machine.config, schema.columns, schema.ranges)
         for _ in self.machine.labels.labels:
             expert.learner.add_class()
         return expert
