@@ -2,8 +2,8 @@
 # Needs make and Python 3.11 to 3.14 with venv and pip (Debian and Ubuntu: apt install make python3-venv).
 
 PYTHON ?= python3
-# Processes that run the tests: 0 is one process without xdist.
-WORKERS ?= 0
+# Processes that run the tests, at most four; 0 is one process without xdist.
+WORKERS ?= auto
 # More arguments for pytest, e.g. make test PYTEST_ARGS="-k style -x"
 PYTEST_ARGS ?=
 # More arguments for the lock, e.g. make lock LOCK_ARGS=--upgrade
@@ -46,7 +46,7 @@ lint: test-setup ## ruff, mypy, import contracts
 	$(BIN)/lint-imports --no-logo
 
 pytest: test-setup ## the tests alone
-	$(PY) -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
+	$(PY) -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
 
 test-faults: test-setup ## the storm of kills and failovers, two minutes each time
 	STORM_S=120 $(PY) -m pytest -n 0 -s tests/faults/test_storm.py $(PYTEST_ARGS)
