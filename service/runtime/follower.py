@@ -45,7 +45,7 @@ class Follower:
 
     def __init__(self, hub: Hub, pump: Pump, hints: Hints, log: Log) -> None:
         self._hub, self._pump, self._hints, self._log = hub, pump, hints, log
-        self._gathered: dict[Replica, None] = {}
+        self._gathered: dict[Replica, int] = {}
         self._behind: dict[Replica, None] = {}
         self._begun: dict[str, None] = {}
         self._reading = 0
@@ -91,13 +91,13 @@ class Follower:
         replica.hinted(version)
         if not self._gathered:
             asyncio.get_running_loop().call_later(GATHER_S, self._flush)
-        self._gathered[replica] = None
+        self._gathered.setdefault(replica, replica.version)
 
     def _flush(self) -> None:
         gathered, self._gathered = self._gathered, {}
-        for replica in gathered:
-            if replica.flying and replica.behind:
-                self._note(replica, replica.version)  # its append is under way: that brings the entries
+        for replica, version in gathered.items():
+            if replica.behind and not replica.suspect and (replica.flying or replica.version > version):
+                self._note(replica, replica.version)  # its own appends bring the entries, faster than reading would
             elif replica.behind:
                 self._behind[replica] = None
         self._pull()

@@ -188,11 +188,14 @@ class Hub:
             NotFound: there is no such model.
         """
         self._down.pop(name, None)
+        held = self._loaded.get(name)
         self._drop(name)
         deleted = await self._store.catalog.delete(name)
         self._drop(name)  # who asked for it meanwhile has loaded it once more
         if not deleted:
             raise no_model(name)
+        if held is not None:
+            held.end(no_model(name))
 
     async def names(self, limit: int, after: str | None) -> tuple[list[str], str | None]:
         """A page of model names in order."""

@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 
 PROBE_S = 0.2
 """How often a store that is down is asked whether it is back."""
+OTHERS_BYTES = 16 * 2**10
+"""Entries of others up to this size are applied at once, like our own; some tens of small ones."""
 BACKOFF_S = 0.02
 """Pause after a pipeline that failed."""
 TICK_BYTES_MAX = 32 * 2**20
@@ -356,9 +358,9 @@ class Pump:
 
     def _large(self, work: Work, appended: Appended) -> bool:
         """Whether finishing it takes long enough to let the other models go on meanwhile."""
-        if appended.entries or not appended.complete:
-            return True
-        return work.replica.work([job.segment for job in work.jobs]) > THREAD_FLOPS
+        others = sum(len(blob) for raw in appended.entries for _, blob, _ in raw.segments)
+        own = work.replica.work([job.segment for job in work.jobs])
+        return others > OTHERS_BYTES or not appended.complete or own > THREAD_FLOPS
 
     def _spawn(self, replica: Replica, work: "Awaitable[None]") -> None:
         """Go on with one model in a task of its own, so that the others need not wait."""

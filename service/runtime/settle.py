@@ -18,7 +18,8 @@ from service.runtime.replica import PATH_MAX, Job, Replica, Reply, Work
 from service.runtime.stats import Stats
 from service.store import codec
 from service.store.codec import Answer
-from service.store.log import Appended, Log, RawEntry, ReadOn, SegmentOut
+from service.store.entries import RawEntry, ReadOn
+from service.store.log import Appended, Log, SegmentOut
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +27,8 @@ ATTEMPTS_MAX = 5
 """How often a request is put back because its replica had to reload."""
 NOTICES_MAX = 100
 """Lost tails that are remembered, the last ones."""
+SOON_BYTES_MAX = 2**20
+"""Most bytes of log that a follower reads in one round trip (one entry at least, however large)."""
 ENTRIES_MAX = 1000
 """Most entries read on in one round trip."""
 DOWN = "the store does not answer; nothing is known to be learned: send the request again with the same id"
@@ -97,8 +100,9 @@ class Settler:
                     await self._apply_raw(replica, raw)
 
     async def _more(self, replica: Replica) -> ReadOn:
-        return await self._log.read_after(
-            replica.name, replica.incarnation, replica.version, replica.uid, self._read_bytes_max, ENTRIES_MAX
+        limit = min(self._read_bytes_max, SOON_BYTES_MAX)  # it shares its way with the rows
+        return await self._log.read_soon(
+            replica.name, replica.incarnation, replica.version, replica.uid, limit, ENTRIES_MAX
         )
 
     async def read_on(self, replica: Replica) -> None:
@@ -106,9 +110,11 @@ class Settler:
         syncs, replica.syncs = replica.syncs, []
         try:
             more = await self._more(replica)
-            while more.code == "ok" and more.entries:
+            while more.code == "ok":
                 for raw in more.entries:
                     await self._apply_raw(replica, raw)
+                if more.complete or not more.entries:
+                    break
                 more = await self._more(replica)
             if more.code == "gone":
                 self._forget(replica)

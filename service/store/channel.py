@@ -10,7 +10,7 @@ that come late must never be taken for those of a later call.
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -83,14 +83,27 @@ class Channel:
                 line = await self._connected()
         return await line.call(commands, self._timeout_s)
 
+    async def ear(self) -> "Ear":
+        """A connection of its own for what the server says unasked.
+
+        Raises:
+            ConnectionError, TimeoutError, OSError: it cannot be made.
+            RedisError: the server refuses it.
+        """
+        async with asyncio.timeout(self._timeout_s):
+            return Ear(await self._made())
+
     def close(self) -> None:
         """Close the connection; what waits on it fails."""
         if self._line is not None:
             self._line.end(ConnectionError("closed"))
 
     async def _connected(self) -> "_Line":
-        if self._line is not None and not self._line.closed:
-            return self._line
+        if self._line is None or self._line.closed:
+            self._line = await self._made()
+        return self._line
+
+    async def _made(self) -> "_Line":
         loop = asyncio.get_running_loop()
         if self._address.path is not None:
             _, line = await loop.create_unix_connection(_Line, self._address.path)
@@ -101,7 +114,6 @@ class Channel:
         except BaseException:  # cancelled by the time limit as well: a line that nobody will use is closed
             line.end(ConnectionError("not let in"))
             raise
-        self._line = line
         return line
 
     async def _greet(self, line: "_Line") -> None:
@@ -109,6 +121,46 @@ class Channel:
         for reply in await line.call(greeting, self._timeout_s) if greeting else ():
             if isinstance(reply, Exception):
                 raise reply
+
+
+class Ear:
+    """A connection that is subscribed to something; the library's, as far as it is needed, at a tenth of the cost."""
+
+    def __init__(self, line: "_Line") -> None:
+        self._line = line
+        self._said: deque[Any] = deque()
+        self._new = asyncio.Event()
+        line.hear = self._hear
+
+    def _hear(self, said: Any) -> None:
+        self._said.append(said)
+        self._new.set()
+
+    async def send_command(self, *words: str) -> None:
+        """Send a command; what it is answered is read like everything else."""
+        self._line.write(words)
+
+    async def read_response(self, timeout: float, *, disconnect_on_error: bool) -> Any:  # noqa: ARG002, ASYNC109
+        """What the server says next, or None where it says nothing for so long.
+
+        Raises:
+            ConnectionError, OSError, RedisError: the connection broke, or the server refuses what was asked.
+        """
+        if not self._said:
+            self._new.clear()
+            try:
+                async with asyncio.timeout(timeout):
+                    await self._new.wait()
+            except TimeoutError:
+                return None
+        said = self._said.popleft()
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    async def disconnect(self, *, nowait: bool) -> None:  # noqa: ARG002  the library's argument
+        """Close the connection."""
+        self._line.end(ConnectionError("closed"))
 
 
 class _Line(asyncio.Protocol):
@@ -119,6 +171,7 @@ class _Line(asyncio.Protocol):
         self._waiting: deque[tuple[asyncio.Future[list[Any]], int]] = deque()
         self._replies: list[Any] = []
         self._transport: asyncio.Transport | None = None
+        self.hear: Callable[[Any], None] | None = None
         self.closed = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -133,6 +186,9 @@ class _Line(asyncio.Protocol):
             self.end(ConnectionError("not the store's protocol"))
 
     def _take(self, reply: Any) -> None:
+        if self.hear is not None:
+            self.hear(reply)
+            return
         if not self._waiting:
             self.end(ConnectionError("a reply nobody asked for"))
             return
@@ -152,10 +208,18 @@ class _Line(asyncio.Protocol):
         self.closed = True
         if self._transport is not None:
             self._transport.abort()
+        if self.hear is not None:
+            self.hear(error)
         while self._waiting:
             future, _ = self._waiting.popleft()
             if not future.done():
                 future.set_exception(error)
+
+    def write(self, command: Command) -> None:
+        """Send a command whose replies nobody waits for one by one."""
+        if self.closed or self._transport is None:
+            raise ConnectionError("connection lost")
+        self._transport.write(hiredis.pack_command(command))  # type: ignore[arg-type]  # as in call
 
     async def call(self, commands: Sequence[Command], timeout_s: float) -> list[Any]:
         if self.closed or self._transport is None:

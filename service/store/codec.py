@@ -35,7 +35,7 @@ from core.entry import (
 from core.features import parse_features
 from core.labels import Label
 from core.model import Floats
-from service.store.log import RawEntry
+from service.store.entries import RawEntry
 
 FORMAT = 1
 """Version of the records."""

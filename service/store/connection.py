@@ -18,7 +18,7 @@ from redis import exceptions
 from redis.asyncio.connection import AbstractConnection
 
 from service.errors import StoreDown
-from service.store.channel import Command
+from service.store.channel import Command, Ear
 from service.store.node import Node
 from service.store.topology import Cluster, Sentinels, Single, Topology
 from service.store.trouble import store_down, translated
@@ -160,7 +160,7 @@ class Connection:
         kept = [None if values is None else values[0] == "0" or values[1] == "noeviction" for values in found]
         return False if False in kept else None if None in kept else True
 
-    async def subscriber(self) -> AbstractConnection:
+    async def subscriber(self) -> AbstractConnection | Ear:
         """A connection of its own for what the store says unasked; the caller reads it and disconnects it.
 
         Raises:

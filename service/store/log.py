@@ -18,13 +18,15 @@ A version made is never made again: the uid chain u <- p tells a log that a fail
 continued from the one a replica knows. scripts.py is the Lua of it.
 """
 
+import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from service.errors import StoreDown
 from service.store.connection import Call, Connection, Safety, Unreplicated
+from service.store.entries import Code, RawEntry, ReadOn, entries, read_on
 from service.store.keys import ModelKeys, raw
 from service.store.scripts import APPEND, LOOKUP, READ_AFTER, RECORD
 
@@ -33,7 +35,6 @@ SEGMENTS_MAX = 1000
 
 _log = logging.getLogger(__name__)
 
-Code = Literal["ok", "gone", "ahead", "fork", "trimmed", "fenced", "foreign"]
 Status = Literal["added", "seen", "full"]
 
 
@@ -139,18 +140,6 @@ class SegmentOut:
 
 
 @dataclass(frozen=True, slots=True)
-class RawEntry:
-    """An entry as it lies in the log; ``segments`` are (ordinal, blob, rows to skip), by ordinal."""
-
-    version: int
-    uid: str
-    previous: str
-    time_ms: int
-    count: int
-    segments: tuple[tuple[int, bytes, tuple[int, ...]], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Appended:
     """Answer to an append; unless ``code`` is "ok" nothing was written and only the head is told ("gone": 1
     where another incarnation has the name now, else 0).
@@ -179,17 +168,6 @@ class Appended:
     safe: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class ReadOn:
-    """Entries after a version, and whether they reach the head."""
-
-    code: Code
-    head: int
-    head_uid: str
-    entries: tuple[RawEntry, ...] = ()
-    complete: bool = True
-
-
 class Head(NamedTuple):
     """Who has a name now, and the last entry of its log."""
 
@@ -203,6 +181,8 @@ class Log:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._reads: list[tuple[Call, asyncio.Future[Any]]] = []
+        self._reading: set[asyncio.Task[None]] = set()
 
     def lane(self, name: str) -> str:
         """Equal for models that wait for the same server."""
@@ -253,14 +233,40 @@ class Log:
         """
         keys = ModelKeys(name, incarnation)
         args = (incarnation, version, uid, limit_bytes, limit_entries)
-        answer = await self._connection.one(Call(READ_AFTER, (keys.meta, keys.log), args))
-        if answer[0] != b"ok":
-            return ReadOn(answer[0].decode(), answer[1], answer[2].decode())
-        try:
-            entries = _entries(answer[4], version)
-        except (KeyError, ValueError):
-            return ReadOn("foreign", answer[1], answer[2].decode())
-        return ReadOn("ok", answer[1], answer[2].decode(), entries, bool(answer[3]) and len(entries) == len(answer[4]))
+        return read_on(await self._connection.one(Call(READ_AFTER, (keys.meta, keys.log), args)), version)
+
+    async def read_soon(
+        self, name: str, incarnation: str, version: int, uid: str, limit_bytes: int, limit_entries: int
+    ) -> ReadOn:
+        """``read_after`` of many models that read on at the same moment, in one round trip with the rows' own means.
+
+        Raises:
+            StoreDown: the store did not answer, or answered that it cannot.
+        """
+        keys = ModelKeys(name, incarnation)
+        args = (incarnation, version, uid, limit_bytes, limit_entries)
+        loop = asyncio.get_running_loop()
+        reply: asyncio.Future[Any] = loop.create_future()
+        if not self._reads:
+            loop.call_soon(self._send_reads)
+        self._reads.append((Call(READ_AFTER, (keys.meta, keys.log), args), reply))
+        return read_on(await reply, version)
+
+    def _send_reads(self) -> None:
+        reads, self._reads = self._reads, []
+        task = asyncio.get_running_loop().create_task(self._read(reads))
+        self._reading.add(task)
+        task.add_done_callback(self._reading.discard)
+
+    async def _read(self, reads: "list[tuple[Call, asyncio.Future[Any]]]") -> None:
+        results = await self._connection.run([call for call, _ in reads], quick=True)
+        for (_, reply), result in zip(reads, results, strict=True):
+            if reply.done():
+                continue
+            if isinstance(result, Exception):
+                reply.set_exception(failed(result))
+            else:
+                reply.set_result(result)
 
     async def lookup(self, name: str, incarnation: str, ids: Sequence[str]) -> list[Seen | None]:
         """What is remembered of each id.
@@ -350,7 +356,7 @@ def _appended(request: Append, answer: list[Any]) -> Appended:
     if code != "ok":
         return Appended(code, head, head_uid)
     made, time_ms, complete, segments, found = answer[3:]
-    entries = _entries(found, request.version)
+    after = entries(found, request.version)
     return Appended(
         code,
         head,
@@ -358,8 +364,8 @@ def _appended(request: Append, answer: list[Any]) -> Appended:
         made or None,
         time_ms,
         tuple(map(_segment, segments)),
-        entries,
-        bool(complete) and len(entries) == len(found),
+        after,
+        bool(complete) and len(after) == len(found),
     )
 
 
@@ -376,30 +382,3 @@ def _segment(answer: Any) -> SegmentOut:
     rows, records = hits[::2], hits[1::2]
     seen = tuple((row, seen_from(record)) for row, record in zip(rows, records, strict=True) if record)
     return SegmentOut("added", tuple(rows), seen) if status == b"added" else SegmentOut("seen", (), seen)
-
-
-def _entries(found: list[Any], after: int) -> tuple[RawEntry, ...]:
-    """The entries up to the first gap: whoever reads on from there is told that the log is trimmed."""
-    return tuple(_unbroken(map(_entry, found), after + 1))
-
-
-def _unbroken(entries: Iterator[RawEntry], version: int) -> Iterator[RawEntry]:
-    for entry in entries:
-        if entry.version != version:
-            return
-        yield entry
-        version += 1
-
-
-def _entry(item: list[Any]) -> RawEntry:
-    entry_id, flat = item
-    fields = dict(zip(flat[::2], flat[1::2], strict=True))
-    version = int(entry_id.partition(b"-")[0])
-    uid, previous = fields[b"u"].decode(), fields[b"p"].decode()
-    ordinals = sorted(int(field) for field in fields if field.isdigit())
-    segments = tuple((k, fields[b"%d" % k], _rows(fields.get(b"%ds" % k, b""))) for k in ordinals)
-    return RawEntry(version, uid, previous, int(fields[b"t"]), int(fields[b"n"]), segments)
-
-
-def _rows(skip: bytes) -> tuple[int, ...]:
-    return tuple(map(int, skip.split(b","))) if skip else ()

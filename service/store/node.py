@@ -13,7 +13,7 @@ from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from service.store.channel import Address, Channel, Command
+from service.store.channel import Address, Channel, Command, Ear
 
 
 class Node:
@@ -74,12 +74,14 @@ class Node:
             raise TimeoutError
         return task.result()
 
-    async def subscriber(self) -> AbstractConnection:
+    async def subscriber(self) -> AbstractConnection | Ear:
         """A connection of its own for what the server says unasked; the caller reads it and disconnects it.
 
         Raises:
             RedisError, OSError: it cannot be made.
         """
+        if self._channel is not None:
+            return await self._channel.ear()
         made: AbstractConnection = self._pool.make_connection()  # type: ignore[no-untyped-call]
         await made.connect()  # type: ignore[no-untyped-call]
         return made

@@ -31,6 +31,13 @@ LOGS = (1_000, 10_000, 50_000)
 LAGS = 400
 
 
+def _cpu_s(service: Service) -> float:
+    """CPU seconds of the workers and their parent, without the store."""
+    own = [service.system, *service.system.children(recursive=True)]
+    times = [each.cpu_times() for each in own if each.name() not in {"redis-server", "valkey-server"}]
+    return sum(time.user + time.system for time in times)
+
+
 def _feed(load: Load, service: Service, spread: bool, seconds: float) -> float:
     job = Job(
         service.port, "feedback", "/models/hot/feedback", CONNECTIONS, seconds, 0.3, spread=MODELS if spread else ()
@@ -38,9 +45,9 @@ def _feed(load: Load, service: Service, spread: bool, seconds: float) -> float:
     return load.run(job).rate
 
 
-def throughput(load: Load, rounds: int) -> dict[tuple[str, int], list[float]]:
-    """Rows a second by kind and number of workers."""
-    found: dict[tuple[str, int], list[float]] = defaultdict(list)
+def throughput(load: Load, rounds: int) -> dict[tuple[str, int], list[tuple[float, float]]]:
+    """Rows a second and CPU microseconds a row, by kind and number of workers."""
+    found: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
     with Service(workers="1") as one, Service(workers="2") as two:
         for service in (one, two):
             for name in ("hot", *MODELS):
@@ -50,7 +57,10 @@ def throughput(load: Load, rounds: int) -> dict[tuple[str, int], list[float]]:
         for number in range(rounds):
             for spread in (False, True):
                 for workers, service in ((1, one), (2, two)):
-                    found["spread" if spread else "hot", workers].append(_feed(load, service, spread, SECONDS))
+                    before = _cpu_s(service)
+                    rate = _feed(load, service, spread, SECONDS)
+                    cpu_us = 1e6 * (_cpu_s(service) - before) / (rate * (SECONDS + 0.3))
+                    found["spread" if spread else "hot", workers].append((rate, cpu_us))
             print(f"round {number + 1} of {rounds}", file=sys.stderr)
     return found
 
@@ -108,10 +118,12 @@ def main() -> int:
         found = throughput(load, options.rounds)
         print(f"{'single rows, 16 connections':30}{'1 worker':>12}{'2 workers':>12}{'ratio':>8}  lowest to highest")
         for kind, least in (("hot", HOT_MIN), ("spread", SPREAD_MIN)):
-            one, two = found[kind, 1], found[kind, 2]
+            one, two = ([rate for rate, _ in found[kind, workers]] for workers in (1, 2))
             ratios = sorted(b / a for a, b in zip(one, two, strict=True))
             ratio = median(ratios)
             print(f"{kind:30}{median(one):12.0f}{median(two):12.0f}{ratio:8.2f}  {ratios[0]:.2f} to {ratios[-1]:.2f}")
+            one, two = ([cpu for _, cpu in found[kind, workers]] for workers in (1, 2))
+            print(f"{'  CPU us a row, no store':30}{median(one):12.0f}{median(two):12.0f}")
             if ratio < least:
                 missed.append(f"{kind}: {ratio:.2f}, target {least}")
         print(f"\n{'recovery, entries':>20}{'rows':>10}{'seconds':>10}")

@@ -16,8 +16,10 @@ from core.seal import unseal
 from service.store import codec
 from service.store.catalog import Catalog, ModelMeta
 from service.store.connection import Connection
+from service.store.entries import RawEntry
+from service.store.entries import entry as read_entry
 from service.store.keys import ModelKeys
-from service.store.log import Log, RawEntry, _entry
+from service.store.log import Log
 from service.store.snapshots import Snapshots
 from tests.faults.load import Load, Row
 from tests.faults.processes import Service
@@ -98,7 +100,7 @@ def history(data: Path, name: str, incarnation: str) -> list[RawEntry]:
         while (command := reader.gets()) is not False:
             if command[0].upper() == b"XADD" and command[1] == key:
                 at = 2
-                found.append(_entry([command[at], command[at + 1 :]]))
+                found.append(read_entry([command[at], command[at + 1 :]]))
     return found
 
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 from core.config import Config
 from core.machine import Machine
 from service.store import codec
-from service.store.log import RawEntry
+from service.store.entries import RawEntry
 from tests.faults.load import Row, rows
 from tests.faults.processes import Answer, Service, eventually
 from tests.faults.replay import learnt, meta, oldest_snapshot, replay, stamp

@@ -7,7 +7,8 @@ import pytest
 
 from service.errors import StoreDown
 from service.store.catalog import Catalog
-from service.store.log import RawEntry, Seen, SegmentIn, SegmentOut
+from service.store.entries import RawEntry
+from service.store.log import Seen, SegmentIn, SegmentOut
 from tests.service.store_fixtures import INCARNATION, Model, many, one
 
 ADDED, FULL = SegmentOut("added"), SegmentOut("full")

@@ -128,7 +128,7 @@ async def test_the_memory_of_a_change_is_counted_at_once():
     await own.apply(Entry(2, 0, (wide,)), "u2", 10)
     assert 8 * 200**2 < own.nbytes - before
     await own.apply(Entry(3, 0, (Switch("abort"),)), "u3", 10)
-    assert before == own.nbytes
+    assert 1000 > own.nbytes - before  # two marks
 
 
 @pytest.mark.parametrize("mapping", ["linear", "kernel"])

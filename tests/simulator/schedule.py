@@ -27,8 +27,9 @@ from service.runtime.pump import Limits
 from service.runtime.recovery import Store
 from service.store import codec
 from service.store.catalog import Catalog
+from service.store.entries import entry as read_entry
 from service.store.keys import ModelKeys
-from service.store.log import Log, _entry
+from service.store.log import Log
 from service.store.snapshots import Snapshots
 from tests.simulator.clock import Loop
 from tests.simulator.network import TIMEOUT_S, Way, Weather, World
@@ -455,7 +456,7 @@ class _Serial:
         self.answers: dict[str, tuple[Any, ...]] = {}
         self.uids, self.states = [incarnation], {0: self.machine.to_bytes()}
         for version in sorted(history):
-            raw = _entry([b"%d-0" % version, history[version]])
+            raw = read_entry([b"%d-0" % version, history[version]])
             assert raw.previous == self.uids[-1], "the chain of uids is broken"
             entry = codec.entry(raw)
             for segment, outcome in zip(entry.segments, self.machine.apply(entry), strict=True):
@@ -475,7 +476,7 @@ class _Serial:
 
 
 def _ids(version: int, fields: list[bytes]) -> frozenset[str]:
-    entry = codec.entry(_entry([b"%d-0" % version, fields]))
+    entry = codec.entry(read_entry([b"%d-0" % version, fields]))
     return frozenset(i for segment in entry.segments if isinstance(segment, Rows) for i in segment.ids)
 
 
