@@ -69,13 +69,11 @@ class Hints:
         """
         with translated():
             line = await self._connection.subscriber()
-            if (task := asyncio.current_task()) is not None and task.cancelling():
-                await line.disconnect(nowait=True)
-                raise asyncio.CancelledError  # the client library has swallowed it while it connected
             self._asked.clear()
             self._changed.set()
             asking = asyncio.create_task(self._keep_asking(line))
             try:
+                _heed()
                 await self._read(line, heard, begun)
             finally:
                 self.hearing = False
@@ -92,6 +90,7 @@ class Hints:
                     raise StoreDown("the store did not answer in time")
                 asked = True
                 await line.send_command("PING")
+                _heed()
                 continue
             asked = False
             self.heard += 1
@@ -110,6 +109,7 @@ class Hints:
             for verb, names in (("SUBSCRIBE", new), ("UNSUBSCRIBE", old)):
                 for part in _parts([ModelKeys(name, "").hints for name in sorted(names)]):
                     await line.send_command(verb, *part)
+                    _heed()
             self._asked = (self._asked | new) - old
 
 
@@ -124,3 +124,10 @@ def _name(channel: bytes) -> str:
 def _hint(channel: bytes, text: bytes) -> Hint:
     incarnation, *rest = text.decode().split(" ")
     return Hint(_name(channel), incarnation, *((int(rest[0]), rest[1]) if rest else ()))
+
+
+def _heed() -> None:
+    """Raise a cancellation that got lost: asyncio.wait_for, which the client library uses, loses some before 3.12."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
