@@ -2,8 +2,8 @@
 # Needs make and Python 3.11 to 3.14 with venv and pip (Debian and Ubuntu: apt install make python3-venv).
 
 PYTHON ?= python3
-# Processes that run the tests: 0 is one process without xdist.
-WORKERS ?= 0
+# Processes that run the tests, at most four; 0 is one process without xdist.
+WORKERS ?= auto
 # More arguments for pytest, e.g. make test PYTEST_ARGS="-k style -x"
 PYTEST_ARGS ?=
 # More arguments for the lock, e.g. make lock LOCK_ARGS=--upgrade
@@ -46,7 +46,7 @@ lint: test-setup ## ruff, mypy, import contracts
 	$(BIN)/lint-imports --no-logo
 
 pytest: test-setup ## the tests alone
-	$(PY) -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
+	$(PY) -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
 
 test-faults: test-setup ## the storm of kills and failovers, two minutes each time
 	STORM_S=120 $(PY) -m pytest -n 0 -s tests/faults/test_storm.py $(PYTEST_ARGS)
@@ -63,6 +63,9 @@ bench-accuracy: test-setup ## predictions against the papers' and simple baselin
 bench-drift: test-setup ## what the drift watch sees, how late, how often in vain, and what it costs
 	$(PY) -m tests.benchmarks.detection
 
+bench-fesl: test-setup ## a change of features: the paper's protocol, three in a row, every algorithm, what it costs
+	$(PY) -m tests.benchmarks.fesl
+
 bench-sparse: test-setup ## Sparse-DFOP: the paper's figures, RECOVER, the cost of the projection
 	$(PY) -m tests.benchmarks.sparse
 
@@ -78,8 +81,14 @@ bench-speed: test-setup ## rows per second of the learners beside other librarie
 bench-stability: test-setup ## ten million rows that would wind up a plain recursion
 	$(PY) -m tests.benchmarks.stability
 
+bench-switch: test-setup ## a change of features through the HTTP API, beside a model from scratch
+	$(PY) -m tests.benchmarks.switch_http
+
 bench-models: test-setup ## ten thousand models: creating, memory, loading
 	$(PY) -m tests.benchmarks.models
+
+bench-drift-latency: test-setup ## from the answer to a drift's row to its event on /drift/stream
+	$(PY) -m tests.benchmarks.drift_latency
 
 bench-vigo: test-setup ## VIGO, VIGOd, VIGOw: the paper's tables, and rows per second beside other libraries'
 	$(PY) -m tests.benchmarks.vigo

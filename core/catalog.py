@@ -3,11 +3,11 @@
 An entry lives beside its learner, which knows its own parameters and costs; this file only collects them.
 """
 
-from core import dfop_entries, dynamic_odm_entries, vigo_entries
+from core import dfop_entries, dynamic_odm_entries, fesl_entries, vigo_entries
 from core.model import Algorithm
 from core.problems import Invalid
 
-FAMILIES = (dfop_entries, dynamic_odm_entries, vigo_entries)
+FAMILIES = (dfop_entries, dynamic_odm_entries, fesl_entries, vigo_entries)
 ALGORITHMS: dict[str, Algorithm] = {entry.id: entry for family in FAMILIES for entry in family.ENTRIES}
 
 

@@ -124,21 +124,9 @@ class Watch:
         if self.regression:
             self.add_class()
 
-    def restart(self, ranges: Floats | None = None) -> None:
-        """All windows begin anew, classes and ranges are kept: what comes next is not compared with what was.
-
-        Args:
-            ranges: (2, D) of other columns, as in ``Watch``; None: the columns are the same.
-        """
+    def restart(self) -> None:
+        """All windows begin anew, classes and ranges are kept: what comes next is not compared with what was."""
         classes = self.classes
-        if ranges is not None:
-            tests_means = self._limits[0] > 0
-            if tests_means:
-                delta_log = self._limits[1] - math.log(max(self._ranges.shape[1], 1))
-                self._limits[1] = delta_log + math.log(ranges.shape[1])
-            self._ranges = ranges[:, : ranges.shape[1] if tests_means else 0].copy()
-            self._started = False
-            self._means = np.zeros((FIRST, self._ranges.shape[1]))
         self._means = np.concatenate([self._means[:FIRST], np.zeros((PER_CLASS * classes, self._means.shape[1]))])
         self._tallies = np.zeros((classes, TALLIES))
         self._reference[:] = 0.0

@@ -129,6 +129,15 @@ class Encoder:
         _fill_and_absorb(X, self._moments)
         return X
 
+    def adopt(self, other: "Encoder") -> None:
+        """Start the means of columns that another space's encoder has as well from that one's."""
+        if self.missing != "mean":
+            return
+        places = {name: at for at, name in enumerate(other.schema.columns)}
+        for column, name in enumerate(self.schema.columns):
+            if name in places:
+                self._moments[:, column] = other._moments[:, places[name]]  # noqa: SLF001 - its own kind
+
     def _expanded(self, raw: Floats) -> Floats:
         if self.schema.plain:
             return np.array(raw)

@@ -13,49 +13,59 @@ from numpy.typing import NDArray
 from core.entry import Told
 from core.labels import Label, LabelSet
 from core.lookout import Lookout
-from core.model import Floats, Prediction
-from core.pipeline import Pipeline
+from core.model import Floats, Ints, Prediction
 from core.scored import Scored, joined, of_classes
+from core.switch import Course
 
 
 class Lesson(NamedTuple):
-    """Rows to learn, in order, by the same pipeline under the same watch.
+    """Rows to learn, in order, of one space under one watch.
 
     Attributes:
+        course: how rows of the space are read, and whom they teach.
+        lookout: the watch.
         raw: (n, F) rows.
         discounts: (n,) or None.
         row: rows the model had learned before them.
     """
 
+    course: Course
+    lookout: Lookout
     raw: Floats
     discounts: Floats | None
     row: int
 
-    def learn(self, pipeline: Pipeline, lookout: Lookout, part: slice, truth: NDArray[Any], new: bool) -> Prediction:
+    def learn(self, part: slice, truth: NDArray[Any], new: bool) -> Prediction:
         """Test then train on a part of the rows; what the model says of them is shown to the watch."""
         given = None if self.discounts is None else self.discounts[part]
-        X = pipeline.absorb(self.raw[part])
-        told = (pipeline.learn_new_class if new else pipeline.learn)(X, truth, given)
-        lookout.after(pipeline, X, truth, told.value, self.row + part.start)
+        course, X = self.course, self.course.absorb(self.raw[part])
+        told = (course.learn_new_class if new else course.learn)(X, truth, given)
+        if course.watched:
+            shown = course.teaches.watched(X)
+            self.lookout.after(course.teaches, shown, truth, told.value, self.row + part.start)
+        else:
+            course.teaches.take_alarms()
         return told
 
+    def reach(self, classes: Ints) -> int:
+        """How many of the next rows, of these classes (n,), may be learned at once."""
+        return self.lookout.reach(classes) if self.course.watched else len(classes)
 
-def learn_numbers(pipeline: Pipeline, lookout: Lookout, lesson: Lesson, truth: Floats) -> Scored:
+
+def learn_numbers(lesson: Lesson, truth: Floats) -> Scored:
     """Regression rows and their numbers (n,), in order."""
     parts: list[Scored] = []
     start, classes = 0, np.zeros(len(truth), dtype=np.int64)
     while start < len(truth) or not parts:
-        stop = start + lookout.reach(classes[start:])
+        stop = start + lesson.reach(classes[start:])
         part = slice(start, stop)
-        told = lesson.learn(pipeline, lookout, part, truth[part], new=False)
+        told = lesson.learn(part, truth[part], new=False)
         parts.append(Scored(told.value, truth[part], np.empty(0)))
         start = stop
     return parts[0] if len(parts) == 1 else joined(parts)
 
 
-def learn_classes(
-    pipeline: Pipeline, lookout: Lookout, seen: LabelSet, lesson: Lesson, labels: Sequence[Label]
-) -> Scored:
+def learn_classes(lesson: Lesson, seen: LabelSet, labels: Sequence[Label]) -> Scored:
     """Classification rows and their labels, in order; labels not seen before join ``seen``."""
     parts: list[Scored] = []
     truth = seen.indices(labels)
@@ -68,15 +78,24 @@ def learn_classes(
             stop += 1
             truth[start] = seen.add(labels[start])
             truth[stop:] = seen.indices(labels[stop:])
-            lookout.add_class()
+            lesson.lookout.add_class()
         else:
-            stop = start + lookout.reach(truth[start:stop])
+            stop = start + lesson.reach(truth[start:stop])
         part = slice(start, stop)
-        told = lesson.learn(pipeline, lookout, part, truth[part], new)
+        told = lesson.learn(part, truth[part], new)
         scored = Scored(told.value, truth[part], np.array([np.nan])) if new else of_classes(told, truth[part])
         parts.append(scored)
         start = stop
+    if not parts:  # every row of a request may have been learned before
+        return only_told(truth)
     return parts[0] if len(parts) == 1 else joined(parts)
+
+
+def only_told(truth: NDArray[Any]) -> Scored:
+    """Rows that nothing can be said of any more, with their numbers or class indices (n,): for ``as_told``."""
+    if truth.dtype == np.float64:
+        return Scored(np.zeros(len(truth)), truth, np.empty(0))
+    return Scored(np.full(len(truth), -1, dtype=np.int64), truth, np.full(len(truth), np.nan))
 
 
 def as_told(scored: Scored, told: Sequence[Told | None], seen: LabelSet | None) -> Scored:

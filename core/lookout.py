@@ -11,7 +11,7 @@ After an action all windows begin anew: a model that has just been reset makes e
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ from core.config import Config
 from core.drift import Watch
 from core.features import Space
 from core.model import Alarm, Floats, Header, Ints
-from core.pipeline import Pipeline
 from core.scored import squared
 
 
@@ -29,6 +28,19 @@ class Seen(NamedTuple):
 
     row: int
     alarm: Alarm
+
+
+class Alarming(Protocol):
+    """What learns rows, as far as the watch acts on it: a pipeline, or what stands for one during a switch."""
+
+    def take_alarms(self) -> list[Alarm]:
+        """The alarms of learners that make tests themselves, of the rows just learned."""
+
+    def reset_learner(self, classes: int) -> None:
+        """Learners in their first state, with so many classes."""
+
+    def forget(self) -> None:
+        """Learners trust their past less, where they can."""
 
 
 class Lookout:
@@ -49,7 +61,7 @@ class Lookout:
         self._kinds = set(config.watch)
         self._acts = config.on_drift
         self._row_by_row = config.on_drift != "report" and bool(self._kinds & set(own))
-        self._idle = not tests
+        self._tests, self._idle = tests, not tests
         self._seen: list[Seen] = []
         self.watch = Watch(tests, schema.ranges, self._regression)
 
@@ -60,7 +72,10 @@ class Lookout:
 
     def move(self, schema: Space) -> None:
         """Rows are of another feature space from now on: windows begin anew, so that a switch is not called a drift."""
-        self.watch.restart(schema.ranges)
+        classes = self.watch.classes
+        self.watch = Watch(self._tests, schema.ranges, self._regression)
+        for _ in range(classes - self.watch.classes):
+            self.watch.add_class()
 
     def add_class(self) -> None:
         """One more class, called before its first row is shown."""
@@ -72,7 +87,7 @@ class Lookout:
             return len(classes)
         return 1 if self._row_by_row else self.watch.rows_to_test(classes)
 
-    def after(self, pipeline: Pipeline, X: Floats, truth: NDArray[Any], told: NDArray[Any], row: int) -> None:
+    def after(self, pipeline: Alarming, X: Floats, truth: NDArray[Any], told: NDArray[Any], row: int) -> None:
         """Rows that were just learned.
 
         Args:
@@ -94,7 +109,7 @@ class Lookout:
             return self.watch.absorb(X, np.zeros(len(truth), dtype=np.int64), squared(told, truth))
         return self.watch.absorb(X, truth, (told != truth).astype(np.float64))
 
-    def _act(self, pipeline: Pipeline) -> None:
+    def _act(self, pipeline: Alarming) -> None:
         if self._acts == "report":
             return
         if self._acts == "reset":

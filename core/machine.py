@@ -15,27 +15,45 @@ from numpy.typing import NDArray
 
 from core.admission import known, labels_of, runs, space_of
 from core.config import Config
-from core.entry import Entry, Learned, Outcome, Refused, Replaced, Reset, Restore, Rows, Told
-from core.features import Schema, Space, parse_features
+from core.entry import (
+    Entry,
+    Learned,
+    Mapped,
+    Outcome,
+    Overlap,
+    Refused,
+    Replaced,
+    Reset,
+    Restore,
+    Rows,
+    Switch,
+    Switched,
+    Told,
+)
+from core.features import Space
 from core.labels import LabelSet
-from core.lesson import Lesson, as_told, learn_classes, learn_numbers
+from core.lesson import Lesson, as_told, learn_classes, learn_numbers, only_told
 from core.lookout import Lookout
-from core.model import Floats, Header, Prediction, Weights
+from core.model import Floats, Header
 from core.outbox import Outbox, of_alarm
-from core.pipeline import Pipeline, gather, scatter
+from core.overlap import OverlapPeriod
+from core.parts import gather, scatter
 from core.prequential import ClassificationMetrics, RegressionMetrics
+from core.reading import Readable
 from core.scored import Scored, squared
 from core.seal import seal, unseal
+from core.switch import Switching
+from core.switch_state import describe, rebuilt, spaces_of
 
 
-class Machine:
+class Machine(Readable):
     """The state of one model.
 
     Args:
         config: the model's configuration.
 
     Attributes:
-        pipeline: what reads and learns rows, or None until the first row fixes the features.
+        switching: the feature spaces and what reads and learns their rows.
         rows: rows learned.
         outbox: alarms on their way out; resets and restores leave it alone, since versions go on.
     """
@@ -48,88 +66,22 @@ class Machine:
     def _first_state(self) -> None:
         self.rows = 0
         self.labels = LabelSet()
-        self.pipeline: Pipeline | None = None
-        self.lookout: Lookout | None = None
+        self.switching = Switching(self.config, self.config.space)
         classify = self.config.task == "classification"
         self.metrics: ClassificationMetrics | RegressionMetrics = (
             ClassificationMetrics() if classify else RegressionMetrics()
         )
-        if (space := self.config.space) is not None:
-            self._fix_space(space)
+        self.lookout: Lookout | None = None
+        self._watch()
 
-    def _fix_space(self, schema: Space) -> None:
-        self.pipeline = Pipeline(self.config, schema)
-        self.lookout = Lookout(self.config, schema)
-
-    # ---------------------------------------------------------------- reading
-
-    @property
-    def schema(self) -> Space | None:
-        """The feature space, or None until the first row fixes it."""
-        return None if self.pipeline is None else self.pipeline.schema
-
-    @property
-    def phase(self) -> str:
-        """Where the model stands in a change of features."""
-        return "steady"
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory the state holds."""
-        return sum(part.nbytes for part in self._parts().values())
-
-    def predict(self, raw: Floats) -> Prediction:
-        """Predict raw rows (n, F) of the current space; changes nothing.
-
-        Raises:
-            RuntimeError: the space is not fixed yet (callers ask ``schema`` first).
-        """
-        if self.pipeline is None:
-            raise RuntimeError("no feature space yet")
-        return self.pipeline.predict(raw)
-
-    def told(self, prediction: Prediction, row: int) -> Told:
-        """One row of a prediction as it is told to a client."""
-        if self.config.task == "regression":
-            return Told(float(prediction.value[row]))
-        if prediction.value[row] < 0:
-            return Told(None)
-        shares = prediction.probabilities
-        pairs = None if shares is None else tuple(zip(self.labels.labels, shares[row].tolist(), strict=True))
-        return Told(self.labels.labels[prediction.value[row]], pairs)
-
-    def named(self, values: NDArray[Any]) -> list[Any]:
-        """Predicted values in the client's terms: labels, None before the first class, or numbers."""
-        if self.config.task == "regression":
-            return list(values.tolist())
-        labels = self.labels.labels
-        return [labels[index] if index >= 0 else None for index in values.tolist()]
-
-    def weights(self) -> Weights | None:
-        """The linear model in use over the encoded columns, or None."""
-        return None if self.pipeline is None else self.pipeline.weights()
-
-    def explain(self, raw: Floats) -> Header | None:
-        """What a learner without weights knows about one raw row (1, F), classes as their labels.
-
-        None where it has nothing to say; weights explain a linear one.
-        """
-        found = None if self.pipeline is None else self.pipeline.explain(raw)
-        if found is None:
-            return None
-        labels, ambiguity = self.labels.labels, found["ambiguity"]
-        if ambiguity is not None:
-            ambiguity = {**ambiguity, "nearest": labels[ambiguity["nearest"]]}
-        return {**found, "classes": [labels[index] for index in found["classes"]], "ambiguity": ambiguity}
+    def _watch(self) -> None:
+        """A watch for the space in force, which has seen nothing."""
+        self.lookout = None if self.schema is None else Lookout(self.config, self.schema)
 
     def info(self) -> Header:
         """What a person wants to see of the state."""
         labels = list(self.labels.labels)
-        return {"features": self._features() or [], "labels": labels, "state_bytes": self.nbytes, **self.learner_info()}
-
-    def learner_info(self) -> Header:
-        """What the learner says of itself."""
-        return {} if self.pipeline is None else self.pipeline.info()
+        return {"features": self._features(), "labels": labels, "state_bytes": self.nbytes, **self.learner_info()}
 
     # ---------------------------------------------------------------- the state machine
 
@@ -145,13 +97,15 @@ class Machine:
                 outcomes.append(self._reset())
             elif isinstance(first, Restore):
                 outcomes.append(self._restore(first))
+            elif isinstance(first, Switch):
+                outcomes.append(self._switch(first))
             else:
-                outcomes.append(Refused(f"{self.config.algorithm} takes no change of features"))
+                outcomes.append(self._map(first))
         return outcomes
 
     def _plain(self, rows: Rows) -> bool:
-        """Whether the rows are of this space with known labels only, none of them to be skipped."""
-        if self.schema is None or rows.space != self.schema.id or rows.skip:
+        """Whether the rows are of the space of feedback, with known labels only, none of them to be skipped."""
+        if self.teaching is None or rows.space != self.teaching.id or rows.skip:
             return False
         return self.config.task == "regression" or known(rows.y, self.labels)  # type: ignore[arg-type]
 
@@ -168,29 +122,38 @@ class Machine:
             keep = np.setdiff1d(np.arange(len(raw)), run[0].skip)
             raw, discounts = raw[keep], None if discounts is None else discounts[keep]
             labels = [labels[i] for i in keep]
-        scored = self._learn(np.ascontiguousarray(raw), labels, discounts, told)
-        return self._outcomes(run, scored, told)
+        scored = self._learn(run[0].space, np.ascontiguousarray(raw), labels, discounts, told)
+        learned = self.switching.course(run[0].space) is not None
+        return self._outcomes(run, scored, told, learned=learned)
 
     def _admit(self, rows: Rows) -> Refused | None:
         """Fix the space if this segment proposes it; refuse what earlier entries have made impossible."""
-        space = space_of(rows, self.schema)
-        if isinstance(space, Refused):
-            return space
-        if (refused := labels_of(rows, self.labels, self.config)) is not None:
-            return refused
-        if self.pipeline is None:
-            self._fix_space(space)
-        return None
+        gone = rows.told is not None and rows.space in self.switching.retired
+        if self.switching.course(rows.space) is None and not gone:
+            space = space_of(rows, self.schema)
+            if isinstance(space, Refused):
+                return space
+            if (refused := labels_of(rows, self.labels, self.config)) is not None:
+                return refused
+            self.switching = Switching(self.config, space)
+            self._watch()
+            return None
+        return labels_of(rows, self.labels, self.config)
 
-    def _learn(self, raw: Floats, labels: Any, discounts: Floats | None, told: list[Told | None] | None) -> Scored:
-        pipeline, lookout = self.pipeline, self.lookout
-        if pipeline is None or lookout is None or raw.shape != (len(labels), pipeline.schema.raw_width):
+    def _learn(
+        self, space: str, raw: Floats, labels: Any, discounts: Floats | None, told: list[Told | None] | None
+    ) -> Scored:
+        course = self.switching.course(space)
+        if course is None or self.lookout is None:
+            scored = self._only_scored(labels)
+        elif raw.shape != (len(labels), course.schema.raw_width):
             raise ValueError(f"rows of shape {raw.shape} with {len(labels)} labels are not of this feature space")
-        lesson = Lesson(raw, discounts, self.rows)
-        if self.config.task == "regression":
-            scored = learn_numbers(pipeline, lookout, lesson, np.asarray(labels, dtype=np.float64))
+        elif self.config.task == "regression":
+            lesson = Lesson(course, self.lookout, raw, discounts, self.rows)
+            scored = learn_numbers(lesson, np.asarray(labels, dtype=np.float64))
         else:
-            scored = learn_classes(pipeline, lookout, self.labels, lesson, labels)
+            lesson = Lesson(course, self.lookout, raw, discounts, self.rows)
+            scored = learn_classes(lesson, self.labels, labels)
         if told is not None:
             scored = as_told(scored, told, self.labels if self.config.task == "classification" else None)
         self._score(scored)
@@ -214,7 +177,21 @@ class Machine:
         else:
             self.metrics.absorb(scored.predicted, scored.truth, scored.p_true, len(self.labels.labels))
 
-    def _outcomes(self, run: Sequence[Rows], scored: Scored, told: list[Told | None] | None) -> list[Outcome]:
+    def _only_scored(self, labels: Sequence[Any]) -> Scored:
+        """Tracked rows of a space that is gone: the labels, to be scored by what was told."""
+        if self.config.task == "regression":
+            return only_told(np.asarray(labels, dtype=np.float64))
+        for label in labels:
+            if self.labels.index(label) < 0:
+                self.labels.add(label)
+                if self.pipeline is not None and self.lookout is not None:
+                    self.pipeline.add_class()
+                    self.lookout.add_class()
+        return only_told(self.labels.indices(labels))
+
+    def _outcomes(
+        self, run: Sequence[Rows], scored: Scored, told: list[Told | None] | None, *, learned: bool
+    ) -> list[Outcome]:
         names, losses = self.named(scored.predicted), self._losses(scored)
         if told is not None:
             names = [name if answer is None else answer.prediction for name, answer in zip(names, told, strict=True)]
@@ -224,7 +201,7 @@ class Machine:
             stop = start + len(segment.X) - len(segment.skip)
             rows += stop - start
             chunk = slice(start, stop)
-            outcomes.append(Learned(names[chunk], losses[chunk], rows, p_true=scored.p_true[chunk].tolist()))
+            outcomes.append(Learned(names[chunk], losses[chunk], rows, learned, scored.p_true[chunk].tolist()))
             start = stop
         return outcomes
 
@@ -233,10 +210,38 @@ class Machine:
             return np.asarray(scored.predicted != scored.truth, dtype=np.float64)
         return squared(scored.predicted, scored.truth)
 
+    # ---------------------------------------------------------------- change of features
+
+    def _switch(self, segment: Switch) -> Switched | Refused:
+        if (refusal := self.switching.refusal(segment)) is not None:
+            return Refused(refusal)
+        warning = self.switching.step(segment, self.rows, len(self.labels))
+        if segment.action == "complete" and self.lookout is not None and self.schema is not None:
+            self.lookout.move(self.schema)
+        self.metrics.mark(self.rows, "switch", action=segment.action)
+        return Switched(self.phase, self.overlap_rows, self.rows, warning)
+
+    def _map(self, segment: Overlap) -> Mapped | Refused:
+        now = self.pipeline
+        if (refusal := self.switching.refusal(segment)) is not None or not isinstance(now, OverlapPeriod):
+            return Refused(refusal or "")
+        raw = np.delete(segment.X, segment.skip, axis=0) if segment.skip else segment.X
+        now.map(np.ascontiguousarray(raw))
+        return Mapped(len(raw), self.overlap_rows, self.rows)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory the state holds."""
+        return sum(part.nbytes for part in self._parts().values())
+
     # ---------------------------------------------------------------- reset, save, load
 
     def _reset(self) -> Replaced:
+        switching = self.switching
         self._first_state()
+        switching.reset()
+        self.switching = switching
+        self._watch()
         self.metrics.mark(0, "reset")
         return Replaced(0)
 
@@ -259,15 +264,16 @@ class Machine:
             stamp: JSON-able facts about where the state was taken (version, incarnation), kept in the header.
         """
         arrays, parts = gather(self._parts())
-        state: Header = {"rows": self.rows, "labels": self.labels.to_header(), "features": self._features(), **parts}
+        state: Header = {"rows": self.rows, "labels": self.labels.to_header(), **parts}
+        state["switching"] = describe(self.switching)
         return seal(arrays, {"config": self.config.to_json(), "stamp": dict(stamp or {}), "state": state})
 
     def _parts(self) -> dict[str, Any]:
         held = {"metrics": self.metrics, "outbox": self.outbox, "watch": self.lookout, "pipeline": self.pipeline}
         return {name: part for name, part in held.items() if part is not None}
 
-    def _features(self) -> list[Any] | None:
-        return None if self.schema is None else [feature.to_json() for feature in self.schema.features]
+    def _features(self) -> list[Any]:
+        return [] if self.schema is None else [feature.to_json() for feature in self.schema.features]
 
     @classmethod
     def from_bytes(
@@ -285,22 +291,17 @@ class Machine:
         arrays, header = unseal(data)
         try:
             config, state = Config.parse(header["config"]), header["state"]
-            schema = config.space
-            if schema is None and state["features"] is not None:
-                schema = Schema(parse_features(state["features"]))
-            if schema is not None:
-                admit(config, schema)
+            for space in spaces_of(config, state["switching"]):
+                admit(config, space)
             machine = cls(config)
-            machine._load(arrays, state, schema)
+            machine._load(arrays, state)
             return machine, dict(header["stamp"])
         except (KeyError, TypeError, IndexError, AttributeError) as error:
             raise ValueError(f"state is not one of a model: {error!r}") from error
 
-    def _load(self, arrays: Mapping[str, NDArray[Any]], state: Header, schema: Space | None) -> None:
-        if self.pipeline is None and schema is not None:
-            self._fix_space(schema)
-        if state["features"] != self._features():
-            raise ValueError("the state is of another feature space")
+    def _load(self, arrays: Mapping[str, NDArray[Any]], state: Header) -> None:
+        self.switching = rebuilt(self.config, state["switching"])
+        self._watch()
         self.labels = LabelSet.from_header(state["labels"])
         scatter(self._parts(), arrays, state)
         self.rows = state["rows"]

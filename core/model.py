@@ -148,6 +148,17 @@ class Learner(Protocol):
 
 
 @runtime_checkable
+class Transferable(Protocol):
+    """A linear learner whose model can be moved to another feature space and averaged with others (core.switch)."""
+
+    def start_at(self, weights: Weights) -> None:
+        """Take over a model in the terms of ``weights``: one row per class seen, or one for regression."""
+
+    def restart(self) -> None:
+        """A switch is complete: learn faster again, where that is of use; the model stays."""
+
+
+@runtime_checkable
 class Explaining(Protocol):
     """A learner that can say what stands behind a prediction, beside or instead of weights."""
 
@@ -278,6 +289,8 @@ class Algorithm:
         row_cost: floating-point operations of learning one row, from a spec and the number of classes (coarse).
         row_discounts: whether a feedback row may carry its own ``discount``.
         class_bound: the largest number of classes it learns.
+        evolves: whether its parameters ``mapping``, ``variant`` and ``horizon`` say how a switch is made.
+        selects: whether after a switch one expert speaks for each row, instead of all together (core.mixture).
         sparse: whether its rows are named and sparse: no features, but ``compressed_dim`` columns of a projection.
         likeliest: whether the class it predicts is always the most probable one; some have better labels than that.
         forgets: whether its learner is ``Forgetful``.
@@ -295,6 +308,8 @@ class Algorithm:
     row_cost: Callable[[Spec, int], float]
     row_discounts: bool = False
     class_bound: int = field(default=100)
+    evolves: bool = False
+    selects: bool = False
     sparse: bool = False
     likeliest: bool = True
     forgets: bool = False

@@ -269,6 +269,12 @@ class Scaler:
         centre, spread = self._moments.copy()
         return centre, np.where(spread > 0.0, spread, 1.0)
 
+    @property
+    def varies(self) -> NDArray[np.bool_]:
+        """Which columns have shown more than one value (D,); all for "none", which does not look."""
+        seen: NDArray[np.bool_] = np.ones(self.dimension, dtype=bool) if self.kind == "none" else self._moments[1] > 0.0
+        return seen
+
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The moments and, before the 20th row of "robust", the rows so far; copies."""
         arrays: dict[str, NDArray[Any]] = {}

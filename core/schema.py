@@ -7,7 +7,8 @@ value is missing. Rows come by name (``row``), as a table (``block``), as an arr
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from copy import copy
 from hashlib import blake2b
 from itertools import chain
 from operator import itemgetter
@@ -53,12 +54,19 @@ class Schema:
         self.id: Final = _digest(self.features)
         self._cells: Final = tuple(CategoryCells(f) if f.type == "categorical" else _NUMBER_CELLS for f in features)
         self._pick: Final[Callable[[Any], Any]] = itemgetter(*self.names)
+        self._passed: frozenset[str] = frozenset()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Schema) and self.id == other.id
 
     def __hash__(self) -> int:
         return hash(self.id)
+
+    def passing(self, names: Collection[str]) -> "Schema":
+        """The same space, whose readers pass over some other names, whatever their values."""
+        found = copy(self)
+        found._passed = frozenset(names) - frozenset(self.names)  # noqa: SLF001  its own class
+        return found
 
     def row(self, values: Mapping[str, object], missing_allowed: bool, field: str = "features") -> Floats:
         """One row given by names, as (1, F).
@@ -81,7 +89,8 @@ class Schema:
         if not isinstance(values, Mapping):
             raise Invalid.of(field, "is not an object of names and values")
         known, allowed = self.index, list(self.names[:LISTED_MAX])
-        problems = [Problem(f"{field}.{name}", "is not a feature", allowed) for name in values if name not in known]
+        strange = [name for name in values if name not in known and name not in self._passed]
+        problems = [Problem(f"{field}.{name}", "is not a feature", allowed) for name in strange]
         raw = [math.nan] * len(self.names)
         for column, (name, cells) in enumerate(zip(self.names, self._cells, strict=True)):
             value = values.get(name)
@@ -186,6 +195,8 @@ class Schema:
         problems: list[Problem] = []
         for position, name in enumerate(columns):
             column = self.index.get(name, -1) if isinstance(name, str) else -1
+            if isinstance(name, str) and name in self._passed:
+                continue
             if column < 0:
                 problems.append(Problem(f"{field}[{position}]", "is not a feature", allowed))
             elif order[column] >= 0:

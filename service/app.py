@@ -30,13 +30,16 @@ from service.api.context import Context
 from service.api.keys import Keys
 from service.api.problems import install_handlers
 from service.embedded import CannotStart, EmbeddedStore
+from service.monitor import hooks
 from service.monitor.telemetry import Telemetry
+from service.monitor.watch import Watch
 from service.runtime.engine import READ_BYTES_MAX, Bounds, Engine
 from service.runtime.pump import Limits
 from service.runtime.recovery import Store
 from service.settings import Settings
 from service.store.catalog import Catalog
 from service.store.connection import Connection
+from service.store.drift import DriftStreams
 from service.store.log import Log
 from service.store.snapshots import Snapshots
 
@@ -47,6 +50,8 @@ STATIC = "/static"
 REDOC_LOGO = b"https://cdn.redoc.ly/redoc/logo-mini.svg"
 """What ReDoc would fetch from elsewhere."""
 SWAGGER = {"tryItOutEnabled": True, "defaultModelsExpandDepth": 0, "displayRequestDuration": True}
+WAIT_S = 1.0
+"""How long a look for drift events waits for one; another look follows."""
 CHILD_WATCH_S = 0.2
 """How often the private store is looked after."""
 
@@ -70,9 +75,15 @@ def create_app(lifespan: Lifespan | None = None) -> routes.App:
     return app
 
 
-def attach(app: FastAPI, engine: Engine, keys: Keys) -> None:
+def attach(app: FastAPI, engine: Engine, keys: Keys, watch: Watch) -> None:
     """Give the app its collaborators."""
-    app.state.context = Context(engine, keys, Telemetry(engine))
+    app.state.context = Context(engine, keys, Telemetry(engine, watch), watch.streams, watch.broadcast)
+
+
+def end_streams(app: FastAPI) -> None:
+    """End the open streams of events, before the server waits for its last requests."""
+    if hasattr(app.state, "context"):
+        app.state.context.broadcast.stop()
 
 
 class Grace:
@@ -115,6 +126,8 @@ def build(settings: Settings, failpoint: Callable[[str], None] = lambda _: None,
         ValueError: settings that cannot be used (found before anything starts).
     """
     keys = Keys(settings.api_keys.get_secret_value(), settings.rate_per_s, monotonic)
+    hooks.parse(settings.webhooks.get_secret_value())
+    hooks.key_of(settings.webhook_secret.get_secret_value())
     given = settings.redis_url.get_secret_value() if settings.redis_url else None
     if given is not None:
         Connection(given, settings.store_timeout_s)  # a URL that cannot be used is found here
@@ -131,7 +144,8 @@ def build(settings: Settings, failpoint: Callable[[str], None] = lambda _: None,
                 logger.error("%s", error)  # noqa: TRY400  the sentence says it all
                 raise
         engine = Engine(store(url, settings.store_timeout_s), bounds(settings), failpoint)
-        attach(app, engine, keys)
+        own = Connection(url, settings.store_timeout_s, connections_max=1)  # for what waits on it for news
+        attach(app, engine, keys, watch(engine, own, settings, failpoint))
         await engine.start()
         gc.collect()
         gc.freeze()  # what is loaded now stays: collections need not walk through it
@@ -143,7 +157,9 @@ def build(settings: Settings, failpoint: Callable[[str], None] = lambda _: None,
         finally:
             if keeper is not None:
                 keeper.cancel()
+            end_streams(app)
             await engine.stop(None if grace is None else grace.left_s)
+            await own.close()
             if private is not None:
                 await asyncio.to_thread(private.stop)
 
@@ -154,6 +170,26 @@ def store(url: str, timeout_s: float) -> Store:
     """The parts of the store behind one connection pool."""
     connection = Connection(url, timeout_s)
     return Store(connection, Log(connection), Catalog(connection), Snapshots(connection))
+
+
+def watch(engine: Engine, own: Connection, settings: Settings, failpoint: Callable[[str], None]) -> Watch:
+    """The drift monitor."""
+    streams = DriftStreams(
+        engine.store.connection,
+        own,
+        model_max=settings.drift_events_max,
+        service_max=settings.drift_events_all_max,
+        wait_s=min(WAIT_S, settings.store_timeout_s / 2),
+    )
+    return Watch(
+        engine,
+        streams,
+        streams_max=settings.streams_max,
+        urls=hooks.parse(settings.webhooks.get_secret_value()),
+        key=hooks.key_of(settings.webhook_secret.get_secret_value()),
+        budget_s=settings.webhook_budget_s,
+        failpoint=failpoint,
+    )
 
 
 def bounds(settings: Settings) -> Bounds:
@@ -249,8 +285,9 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
 def crasher(plan: str) -> Callable[[str], None]:
     """A failpoint that kills this process: ``POINT:N`` at the N-th time a point is passed, "" never.
 
-    For fault tests only, through ``ONEPASS_FAILPOINT``: points are "appended" (committed, not applied) and "applied"
-    (applied, not answered).
+    For fault tests only, through ``ONEPASS_FAILPOINT``: points are "appended" (committed, not applied), "applied"
+    (applied, not answered), "alarmed" (alarms in the outbox, not published) and "half-published" (in the model's stream
+    of drift events, not in the service's).
     """
     wanted, _, count = plan.partition(":")
     left = int(count or 1)

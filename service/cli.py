@@ -19,6 +19,7 @@ from service.replay import options as replay_options
 from service.replay.failure import Failed, Interrupted
 from service.settings import Settings
 
+_UNFINISHED = "ASGI callable returned without completing response"
 COLUMNS_MAX = 110
 """Width of ``onepass settings``, in a terminal that is wider."""
 
@@ -90,11 +91,14 @@ def _unknown_settings(environment: Iterable[str]) -> list[str]:
 
 
 class _NoTraceback(logging.Filter):
-    """Where the private store cannot start, the reason has been logged in one line; the server adds a traceback."""
+    """What the service has said in one line already, and the server would say again.
+
+    That the private store cannot start, with a traceback; and that a stream was cut whose client does not read.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
         text = record.getMessage()
-        return not (text.startswith("Traceback") and "CannotStart" in text)
+        return not (text.startswith("Traceback") and "CannotStart" in text) and not text.startswith(_UNFINISHED)
 
 
 def _serve(settings: Settings, options: argparse.Namespace) -> int:
@@ -129,7 +133,7 @@ def _serve_with_workers(settings: Settings, options: argparse.Namespace, count: 
 def _serve_alone(settings: Settings, options: argparse.Namespace) -> int:
     import uvicorn  # noqa: PLC0415  the other commands start without it
 
-    from service.app import Grace, build, crasher  # noqa: PLC0415  likewise
+    from service.app import Grace, build, crasher, end_streams  # noqa: PLC0415  likewise
 
     grace = Grace(settings.grace_s)
 
@@ -137,6 +141,10 @@ def _serve_alone(settings: Settings, options: argparse.Namespace) -> int:
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             grace.begin()
             super().handle_exit(sig, frame)
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            end_streams(app)
+            await super().shutdown(sockets)
 
     try:
         sockets = None if options.fd is None else [socket.socket(fileno=options.fd)]

@@ -18,6 +18,7 @@
         ├── QueueFull        the model's queue is at its bound
         ├── IdsFull          the model remembers as many ids as it may
         ├── PendingFull      the model has as many tracked predictions waiting as it may
+        ├── StreamsFull      as many streams of events are open as may be
         ├── Recreated        the model was deleted and its name given to another one meanwhile
         ├── Busy             one at a time of what it asks for, and others wait
         ├── Unreplicated     committed, but not yet on as many of the store's replicas as were asked for
@@ -131,6 +132,10 @@ class IdsFull(Unavailable):
 
 class PendingFull(Unavailable):
     """The model has as many tracked predictions waiting as it may."""
+
+
+class StreamsFull(Unavailable):
+    """As many streams of events are open as may be, or the service stops."""
 
 
 class Recreated(Unavailable):

@@ -60,4 +60,18 @@ class Settings(BaseSettings):
     )
     snapshots_kept: int = Field(3, ge=1, le=100, description="Snapshots kept per model.")
     snapshot_min_kb: int = Field(64, ge=1, description="Least log growth, in KiB, between two snapshots of a model.")
+    drift_events_max: int = Field(1000, ge=1, le=100_000, description="Drift events kept per model.")
+    drift_events_all_max: int = Field(
+        10_000, ge=1, le=100_000, description="Drift events kept of all models together, for GET /drift and its stream."
+    )
+    streams_max: int = Field(100, ge=0, description="Most open streams of drift events; beyond it 503.")
+    webhooks: SecretStr = Field(
+        SecretStr(""), description="Comma-separated http(s) URLs that every drift event is posted to."
+    )
+    webhook_secret: SecretStr = Field(
+        SecretStr(""), description="Signs what is posted (HMAC-SHA256); empty: nothing is signed."
+    )
+    webhook_budget_s: float = Field(
+        3600.0, gt=0, le=604_800, description="How long one event is posted again before it is dropped."
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="What is written to the log.")

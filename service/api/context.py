@@ -3,14 +3,16 @@
 import asyncio
 import re
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Protocol
 
 from starlette.requests import Request
 
 from core.problems import Invalid
 from service.api.keys import Keys
+from service.runtime.broadcast import Broadcast
 from service.runtime.engine import Engine, Freshness
+from service.store.drift import DriftStreams
+from service.store.events import iso as iso
 
 LIMIT_MAX = 1000
 LIMIT = 100
@@ -36,6 +38,8 @@ class Context:
     engine: Engine
     keys: Keys
     telemetry: Telemetry
+    drift: DriftStreams
+    broadcast: Broadcast
     recovering: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -93,8 +97,3 @@ def known_queries(request: Request, *names: str) -> None:
             raise Invalid.of(name[:200], "is not a query parameter here", list(names))
         if given.count(name) > 1:
             raise Invalid.of(name, "is given twice")
-
-
-def iso(time_ms: int) -> str:
-    """Milliseconds since the epoch as ISO 8601 in UTC."""
-    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -7,8 +7,8 @@ send labels, look at the metrics.
 from http import HTTPStatus
 from typing import Any
 
+from service.api.components import components
 from service.api.examples import ANSWER, BODY, PROBLEM, SPARSE, SVMLIGHT, TABLES
-from service.api.schemas import components
 
 TITLE = "Onepass"
 INTRO = """
@@ -25,6 +25,8 @@ TAGS = [
     {"name": "one row", "description": "Create a model, then the test-then-train loop."},
     {"name": "batches", "description": "Rows in order, each tested, then trained."},
     {"name": "models", "description": "How a model is doing."},
+    {"name": "drift", "description": "When the world has changed: events, listed and live."},
+    {"name": "features", "description": "A change of features: both sets for a while, then the new one."},
     {"name": "state", "description": "Snapshots, export and import, reset."},
     {"name": "deletion", "description": "The end of a model."},
     {"name": "service", "description": "The catalogue, health and metrics."},
@@ -43,7 +45,13 @@ SUMMARY = {
     "POST /models/{name}/predict/batch": "Predict many rows",
     "POST /models/{name}/feedback/batch": "Learn many labelled rows",
     "GET /models/{name}/metrics": "Prequential metrics",
+    "GET /models/{name}/drift": "Drift events of a model",
+    "GET /drift": "Drift events of all models",
+    "GET /drift/stream": "Drift events, live",
     "GET /models/{name}/weights": "Weights of a linear model",
+    "GET /models/{name}/features": "Where a change of features stands",
+    "POST /models/{name}/features/switch": "Begin, complete or abort a change of features",
+    "POST /models/{name}/features/overlap": "Unlabelled rows with both sets of features",
     "GET /models/{name}/pending": "Tracked predictions that wait for labels",
     "POST /models/{name}/reset": "Back to the first state",
     "GET /models/{name}/snapshots": "List snapshots",
@@ -88,10 +96,37 @@ TEXT = {
         "the most frequent one (`last_value` for regression). `log_loss` is over the rows whose label had been seen "
         "before; the first row of a class has no probability to score."
     ),
+    "GET /models/{name}/drift": (
+        "Oldest first. Every alarm up to the answer's `version` is among them: who was just answered here, or "
+        "sends `min_version`, sees what his rows have raised. The newest are kept (`ONEPASS_DRIFT_EVENTS_MAX`)."
+    ),
+    "GET /drift": (
+        "Of every model the key may touch, in the order in which they became known; a model's own are in order. They "
+        "stay when the model is deleted. The newest are kept (`ONEPASS_DRIFT_EVENTS_ALL_MAX`)."
+    ),
+    "GET /drift/stream": (
+        "Server-sent events: `start` where the stream begins, `drift` with an event as GET /drift shows it, `gap` "
+        '(`{"after", "first", "missed"}`) where events that should follow are no longer kept. The `id` of each is a '
+        "position; sent as `Last-Event-ID` (browsers do by themselves) it resumes behind it, at any replica, and so "
+        "does the id inside an event. A comment comes where nothing else does for 15 s. One that does not keep up is "
+        "dropped and may come back. *Try it out* waits for the end of the stream: use `curl -N` instead."
+    ),
     "GET /models/{name}/weights": (
         "`names` picks columns, `sparsity` the largest of each output. Of a model of named sparse rows the weights are "
         "recovered from those of their projection over the `names` given (required; a URL holds 64 KB); `residual` "
         "is the share of the model that they leave unexplained. What cannot be recovered is 422."
+    ),
+    "POST /models/{name}/features/switch": (
+        "`begin` declares the whole new space. From then on feedback carries the features of both spaces, predictions "
+        "need the old ones (new ones are passed over), and the mapping between them is learned. After `complete` only "
+        "the new features are sent: the old model goes on, on recovered features, beside new ones, and each is weighed "
+        "by how well it does. `abort` goes back. Names in both spaces are kept. Any number of changes, one at a time. "
+        "`id` or Idempotency-Key make a retry safe."
+    ),
+    "POST /models/{name}/features/overlap": (
+        "Teaches how old features are recovered from new ones, and nothing else. One row by name, or several by "
+        "column; also `text/csv` with a header (`?id=`) and `application/x-npy` (old features in their order, then the "
+        "new names). Every name of both spaces has to be there."
     ),
     "POST /models/{name}/reset": ("Rows and metrics start at 0; the version goes on, ids stay seen."),
     "POST /models/{name}/restore": ("An entry that embeds the state: the version goes on."),
@@ -120,10 +155,14 @@ def tag(method: str, path: str) -> str:
     last = path.rpartition("/")[2]
     if path.endswith("/batch"):
         return "batches"
+    if "/drift" in path:
+        return "drift"
     if last in ("predict", "feedback", "pending") or (method, path) == ("PUT", "/models/{name}"):
         return "one row"
     if method == "DELETE":
         return "deletion"
+    if "/features" in path:
+        return "features"
     if last in ("reset", "snapshots", "restore", "state"):
         return "state"
     return "models" if path.startswith("/models") else "service"
@@ -175,12 +214,13 @@ def _parameters(route: str) -> list[dict[str, Any]]:
             _query("consistency", {"enum": ["eventual", "strong"]}, "strong: read the head of the log first."),
             _query("incarnation", {"type": "string"}, "The incarnation that min_version is of; another one is 409."),
         ]
-    if path in ("/models", "/models/{name}/pending"):
+    if path in ("/models", "/models/{name}/pending", "/models/{name}/drift", "/drift"):
         limit = {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}
         found += [
             _query("limit", limit, "Most items in the answer."),
             _query("cursor", {"type": "string"}, "The `next` of the page before."),
         ]
+    found += _drift(path)
     if path.endswith("/weights"):
         found += [
             _query("names", {"type": "string"}, "Columns, or names of sparse rows, separated by commas."),
@@ -190,10 +230,27 @@ def _parameters(route: str) -> list[dict[str, Any]]:
         found += [
             _query(name, {"type": "string"}, f"CSV: the column of the {name}.") for name in ("label", "id", "discount")
         ]
-    if "/feedback" in path:
-        text = "Your own id of this request; sent again within a day it is learned once."
+    if path.endswith("/overlap"):
+        found.append(_query("id", {"type": "string"}, "CSV: the column of the id."))
+    if "/feedback" in path or "/features/" in path:
+        text = "Your own id of this request; sent again within a day it is learned or done once."
         found.append({"name": "Idempotency-Key", "in": "header", "schema": {"type": "string"}, "description": text})
     return found
+
+
+def _drift(path: str) -> list[dict[str, Any]]:
+    times = "a time (`2026-01-31T12:00:00Z`), and events at or after it"
+    if path == "/models/{name}/drift":
+        text = f"A whole number is a version, and events after it are shown; else {times}."
+        return [_query("since", {"type": "string"}, text)]
+    if path == "/drift":
+        text = f"A whole number is a time in ms since 1970; else {times}. What counts is the event's `time`."
+        return [_query("since", {"type": "string"}, text)]
+    if path != "/drift/stream":
+        return []
+    text = "The last `id` that was received, or the id inside an event; what follows it is sent first."
+    header = {"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}, "description": text}
+    return [_query("model", {"type": "string"}, "Only the events of this model."), header]
 
 
 def queries(route: str) -> tuple[str, ...]:
@@ -209,7 +266,9 @@ def _responses(route: str, scope: str) -> dict[str, Any]:
     status, name, example = ANSWER[route]
     fine: dict[str, Any] = {"description": SUMMARY[route]}
     kind = "text/plain" if route == "GET /metrics" else "application/json"
-    if route == "GET /models/{name}/state":
+    if route == "GET /drift/stream":
+        fine["content"] = {"text/event-stream": {"schema": {"type": "string"}, "example": example}}
+    elif route == "GET /models/{name}/state":
         fine["content"] = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
     elif status != 204:
         content: dict[str, Any] = {
@@ -256,7 +315,7 @@ def _errors(route: str, scope: str) -> list[int]:
             codes |= {409, 422}
     if any(parameter["name"] == "min_version" for parameter in _parameters(route)):
         codes.add(504)
-    if path == "/models":
+    if path in ("/models", "/drift", "/drift/stream"):
         codes |= {422, 503}
     return sorted(codes)
 

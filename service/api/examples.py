@@ -17,6 +17,8 @@ BODY: dict[str, tuple[str, Any]] = {
         {"columns": ["load", "price"], "data": [[0.31, 0.056], [0.44, 0.061]], "labels": ["UP", "DOWN"]},
     ),
     "POST /models/{name}/restore": ("RestoreTo", {"version": 0}),
+    "POST /models/{name}/features/switch": ("SwitchBody", {"action": "begin", "features": ["load", "wind"]}),
+    "POST /models/{name}/features/overlap": ("OverlapBody", {"features": {**ROW, "wind": 4.2}}),
 }
 SPARSE_ROWS = [{"names": ["cheap", "pills"], "values": [1, 2]}, {"names": ["meeting"], "values": [1]}]
 SPARSE: dict[str, tuple[str, Any]] = {
@@ -28,6 +30,7 @@ SVMLIGHT = "spam cheap:1 pills:2\nham meeting:1 # a comment\n"
 TABLES = {
     "POST /models/{name}/predict/batch": "load,price\n0.31,0.056\n0.44,0.061\n",
     "POST /models/{name}/feedback/batch": "load,price,class\n0.31,0.056,UP\n0.44,0.061,DOWN\n",
+    "POST /models/{name}/features/overlap": "load,price,wind\n0.31,0.056,4.2\n0.44,0.061,3.7\n",
 }
 _SCORES = {"accuracy": 0.84, "kappa": 0.66, "kappa_temporal": 0.12, "log_loss": 0.41}
 _METRICS = {
@@ -42,7 +45,35 @@ _METRICS = {
     "version": 40,
     "incarnation": "5f3a9c0d1e2b4a68",
 }
+_DRIFT = {
+    "id": "5f3a9c0d1e2b4a68-1204-0",
+    "model": "demo",
+    "time": "2026-01-31T12:00:00.000Z",
+    "kind": "class_mean",
+    "class": "UP",
+    "version": 1204,
+    "row": 1204,
+    "features": [{"name": "price", "before": 0.056, "after": 0.081}],
+    "before": None,
+    "after": None,
+    "epsilon_cut": 0.018,
+    "windows": {"before": 900, "after": 300},
+    "action": "report",
+}
+_STREAM = (
+    'event: start\nid: 1769860800000-16\ndata: {"position":"1769860800000-16"}\n\n'
+    'event: drift\nid: 1769860801234-17\ndata: {"id":"5f3a9c0d1e2b4a68-1204-0","model":"demo",...}\n\n'
+)
 _STAND = {"version": 18, "incarnation": "5f3a9c0d1e2b4a68"}
+_SPACES = {
+    "phase": "overlap",
+    "current": ["load", "price"],
+    "next": ["load", "wind"],
+    "overlap_rows": 0,
+    "mapping_error": None,
+    "ensemble": None,
+    **_STAND,
+}
 ANSWER: dict[str, tuple[int, str | None, Any]] = {
     "GET /healthz": (200, None, {"alive": True}),
     "GET /readyz": (
@@ -117,6 +148,9 @@ ANSWER: dict[str, tuple[int, str | None, Any]] = {
         },
     ),
     "GET /models/{name}/metrics": (200, None, _METRICS),
+    "GET /models/{name}/drift": (200, "ModelDriftList", {"events": [_DRIFT], "next": None, **_STAND, "version": 1204}),
+    "GET /drift": (200, "DriftList", {"events": [_DRIFT], "next": None}),
+    "GET /drift/stream": (200, None, _STREAM),
     "GET /models/{name}/weights": (
         200,
         "WeightsAnswer",
@@ -125,6 +159,17 @@ ANSWER: dict[str, tuple[int, str | None, Any]] = {
             "bias": {"UP": 0.1, "DOWN": -0.1},
             **_STAND,
         },
+    ),
+    "GET /models/{name}/features": (200, "FeatureSpaces", _SPACES),
+    "POST /models/{name}/features/switch": (
+        200,
+        "SwitchedSpaces",
+        {**_SPACES, "rows": 18, "duplicate": False, "durability": "everysec"},
+    ),
+    "POST /models/{name}/features/overlap": (
+        200,
+        "Taught",
+        {"overlap_rows": 1, "rows": 18, "duplicate": False, "duplicates": 0, "durability": "everysec", **_STAND},
     ),
     "GET /models/{name}/pending": (200, "PendingList", None),
     "POST /models/{name}/reset": (200, "Replaced", {"name": "demo", "rows": 0, **_STAND}),

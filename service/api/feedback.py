@@ -19,11 +19,10 @@ from core.labels import Label
 from core.model import Floats
 from core.prequential import classification_batch, regression_batch
 from core.problems import Conflict, Invalid, Problem
-from service.api import bodies, tables
+from service.api import bodies, repeats, tables
 from service.api.context import Context, known_queries
 from service.api.schemas import FeedbackColumns, FeedbackRow, FeedbackSparse, Learnt, LearntBatch
 from service.errors import Clash, ModelDown, NotFound
-from service.runtime import replies
 from service.runtime.engine import Bounds
 from service.runtime.intake import (
     DISCOUNT,
@@ -34,21 +33,16 @@ from service.runtime.intake import (
     Place,
     digest_of,
     digest_of_bytes,
+    matrix,
     same_count,
 )
 from service.runtime.replica import Replica, Reply
 from service.store import codec
-from service.store.codec import Answer
-from service.store.log import Seen
 
 _row = msgspec.json.Decoder(FeedbackRow)
 _columns = msgspec.json.Decoder(FeedbackColumns)
 _sparse_rows = msgspec.json.Decoder(FeedbackSparse)
 _encode = msgspec.json.Encoder().encode
-
-NO_IDENTITY = "is not 1 to 200 printable characters"
-ID, PREDICTION, REQUEST = "i:", "p:", "k:"
-"""Prefixes that keep a client's ids, prediction ids and Idempotency-Keys apart."""
 
 
 class Batch(NamedTuple):
@@ -85,15 +79,18 @@ async def feedback_row(ctx: Context, request: Request) -> Response:
     if ask.prediction_id is not None:
         reply = await _tracked(ctx, replica, intake, ask, digest)
     else:
+        size = len(body) if intake.sparse else 0
         try:
-            size = len(body) if intake.sparse else 0
             rows = await tables.aside(size, intake.row, ask.features or {}, ask.label, ask.discount, identity)
-            digest = digest or (digest_of(rows.y[0]) if identity else "")
         except (Invalid, Conflict, Clash) as error:
-            reply = await _again(ctx, replica, intake, ask.label, identity, digest, error)
+            reply = await _unfit(ctx, replica, ask, identity, digest, size, error)
         else:
-            reply = await engine.pump.submit(replica, rows, (digest,) if identity else ())
+            reply = await _submit(ctx, replica, rows, digest)
     return Response(_encode(_learnt(ctx, replica, reply)), media_type=bodies.JSON)
+
+
+async def _submit(ctx: Context, replica: Replica, rows: Rows, digest: str) -> Reply:
+    return await ctx.engine.pump.submit(replica, rows, (digest or digest_of(rows.y[0]),) if rows.ids else ())
 
 
 def _identity(ask: FeedbackRow, idempotency_key: str | None, body: bytes) -> tuple[str | None, str]:
@@ -109,34 +106,25 @@ def _identity(ask: FeedbackRow, idempotency_key: str | None, body: bytes) -> tup
     if ask.prediction_id is not None:
         if ask.features is not None:
             raise Invalid.of("features", "go without prediction_id: the row was kept when it was predicted")
-        return PREDICTION + _printable(ask.prediction_id, "prediction_id"), ""
+        return repeats.PREDICTION + repeats.printable(ask.prediction_id, "prediction_id"), ""
     if ask.features is None:
         raise Invalid.of("features", "is required", "features, or prediction_id")
     if idempotency_key is not None:
-        return REQUEST + _printable(idempotency_key, "Idempotency-Key"), digest_of_bytes(body)
-    return None if ask.id is None else ID + _printable(ask.id, "id"), ""
-
-
-def _printable(identity: str, field: str) -> str:
-    if not _is_identity(identity):
-        raise Invalid.of(field, NO_IDENTITY)
-    return identity
-
-
-def _is_identity(identity: str) -> bool:
-    return 1 <= len(identity) <= 200 and identity.isprintable()
+        return repeats.REQUEST + repeats.printable(idempotency_key, "Idempotency-Key"), digest_of_bytes(body)
+    return None if ask.id is None else repeats.ID + repeats.printable(ask.id, "id"), ""
 
 
 async def _tracked(ctx: Context, replica: Replica, intake: Intake, ask: FeedbackRow, digest: str) -> Reply:
     """The label of a tracked prediction: the row as it was kept, scored by what was told."""
-    identity = PREDICTION + str(ask.prediction_id)
+    identity = repeats.PREDICTION + str(ask.prediction_id)
     blob, _, seen = await ctx.engine.pending.fetch(replica.name, replica.incarnation, str(ask.prediction_id), identity)
     if blob is None and seen is None:
         problem = Problem("prediction_id", "is not waiting: unknown, expired, or never tracked", "GET .../pending")
         raise NotFound("there is no such tracked prediction", [problem])
     digest = digest_of(intake.bare_labels([ask.label], LABEL)[0])
     if seen is not None:
-        return await _seen_again(ctx, replica, identity, seen, digest)
+        repeats.same([seen], [digest])
+        return await repeats.first_reply(ctx, replica, [identity], [seen])
     labels = intake.labels([ask.label], LABEL)
     discounts = None if ask.discount is None else intake.discounts([ask.discount], DISCOUNT)
     try:
@@ -147,16 +135,26 @@ async def _tracked(ctx: Context, replica: Replica, intake: Intake, ask: Feedback
     return await ctx.engine.pump.submit(replica, rows, (digest,), str(ask.prediction_id))
 
 
-async def _again(
-    ctx: Context, replica: Replica, intake: Intake, label: Any, identity: str | None, digest: str, error: Exception
+async def _unfit(
+    ctx: Context, replica: Replica, ask: FeedbackRow, identity: str | None, digest: str, size: int, error: Exception
 ) -> Reply:
-    """A row that does not validate (any more): the first answer, if its id has been seen."""
-    if identity is None:
-        raise error
-    (seen,) = await ctx.engine.store.log.lookup(replica.name, replica.incarnation, [identity])
-    if seen is None:
-        raise error
-    return await _seen_again(ctx, replica, identity, seen, digest or digest_of(_bare(intake, [label], LABEL, error)[0]))
+    """A row that does not validate: read again where the replica stood behind the log, as after a change of features.
+
+    If it still does not validate and its id has been seen, the first answer.
+    """
+    if await ctx.engine.caught_up(replica):
+        intake = Intake(ctx.engine.hub, replica)
+        try:
+            rows = await tables.aside(size, intake.row, ask.features or {}, ask.label, ask.discount, identity)
+        except (Invalid, Conflict, Clash) as still:
+            error = still
+        else:
+            return await _submit(ctx, replica, rows, digest)
+    ids = () if identity is None else (identity,)
+    seen = await repeats.known(ctx, replica, ids, error)
+    bare = Intake(ctx.engine.hub, replica)
+    repeats.same(seen, [digest or digest_of(_bare(bare, [ask.label], LABEL, error)[0])])
+    return await repeats.first_reply(ctx, replica, ids, seen)
 
 
 def _bare(intake: Intake, labels: Any, place: Place, error: Exception) -> "list[Label] | Floats":
@@ -165,24 +163,6 @@ def _bare(intake: Intake, labels: Any, place: Place, error: Exception) -> "list[
         return intake.bare_labels(labels, place)
     except Invalid:
         raise error from None
-
-
-async def _seen_again(ctx: Context, replica: Replica, identity: str, seen: Seen, digest: str) -> Reply:
-    if seen.digest != digest:
-        raise Clash(replies.OTHER)
-    return _repeated(1, [(0, await _first_answer(ctx, replica, identity, seen))])
-
-
-async def _first_answer(ctx: Context, replica: Replica, identity: str, seen: Seen) -> Answer:
-    answer = replica.answer(identity, seen.answer)
-    return answer or await ctx.engine.settler.regenerate(replica, identity, seen.version)
-
-
-def _repeated(rows: int, earlier: Sequence[tuple[int, Answer]]) -> Reply:
-    reply = replies.repeated(rows, earlier)
-    if isinstance(reply, Exception):
-        raise reply
-    return reply
 
 
 def _learnt(ctx: Context, replica: Replica, reply: Reply) -> Learnt:
@@ -213,7 +193,7 @@ async def feedback_batch(ctx: Context, request: Request) -> Response:
     _bounded(engine.bounds, intake, batch)
     ids, digests = _batch_ids(ctx, request, batch, body)
     try:
-        rows = await tables.aside(len(body) if intake.sparse else 0, _rows, intake, batch, kind, ids)
+        rows = await _batch_rows(ctx, replica, batch, kind, ids, len(body))
     except (Invalid, Conflict, Clash) as error:
         reply = await _batch_again(ctx, replica, intake, batch, ids, digests, error)
         labels = _bare(intake, batch.labels, batch.label_place, error)
@@ -225,13 +205,30 @@ async def feedback_batch(ctx: Context, request: Request) -> Response:
     return Response(_encode(_learnt_batch(ctx, replica, reply, labels)), media_type=bodies.JSON)
 
 
+async def _batch_rows(ctx: Context, replica: Replica, batch: Batch, kind: str, ids: tuple[str, ...], size: int) -> Rows:
+    """The rows as the model reads them; once more where the replica stood behind the log."""
+
+    async def read() -> Rows:
+        intake = Intake(ctx.engine.hub, replica)
+        return await tables.aside(size if intake.sparse else 0, _rows, intake, batch, kind, ids)
+
+    try:
+        return await read()
+    except (Invalid, Clash):
+        if not await ctx.engine.caught_up(replica):
+            raise
+    return await read()
+
+
 def _read(kind: str, request: Request, body: bytes, intake: Intake) -> Batch:
     if kind == bodies.CSV:
         return _read_csv(request, body)
     known_queries(request)
     if kind == bodies.NPY:
-        array = tables.npy(body, len(intake.known_schema().names) + 1)
-        return Batch(None, array[:, :-1], array[:, -1].tolist(), LABELS, None, None, DISCOUNTS, len(array))
+        array = tables.npy(body)
+        if array.ndim != 2 or array.shape[1] < 2:
+            raise Invalid.of("body", "is not a table of features and a label", "two dimensions, the label last")
+        return Batch(None, array, array[:, -1].tolist(), LABELS, None, None, DISCOUNTS, len(array))
     if kind == bodies.SVMLIGHT:
         return _read_svmlight(body)
     if intake.sparse:
@@ -291,14 +288,13 @@ def _batch_ids(ctx: Context, request: Request, batch: Batch, body: bytes) -> tup
         if batch.ids is not None:
             raise Invalid.of("ids", "exclude Idempotency-Key")
         query = request.scope["query_string"]
-        return (REQUEST + _printable(whole, "Idempotency-Key"),), (digest_of_bytes(query + b"\n" + body),)
+        return (repeats.REQUEST + repeats.printable(whole, "Idempotency-Key"),), (
+            digest_of_bytes(query + b"\n" + body),
+        )
     if batch.ids is None:
         return (), ()
     tables.bounded(len(batch.ids), ctx.engine.bounds.batch_ids_max)
-    odd = [at for at, identity in enumerate(batch.ids) if not _is_identity(identity)]
-    if odd:
-        raise Invalid(*(Problem(f"ids[{at}]", NO_IDENTITY) for at in odd[:20]))
-    return tuple(ID + identity for identity in batch.ids), ()
+    return repeats.per_row(batch.ids, repeats.ID), ()
 
 
 def _rows(intake: Intake, batch: Batch, kind: str, ids: tuple[str, ...]) -> Rows:
@@ -321,8 +317,9 @@ def _raw(intake: Intake, batch: Batch, kind: str) -> tuple[Space, tuple[str, ...
         sparse = intake.sparse_schema()
         return sparse, None, tables.sparse(sparse, kind, batch.data)
     if batch.names is None:
-        schema = intake.known_schema()
-        return schema, None, schema.matrix(batch.data, intake.missing_allowed, "body")
+        schema = intake.teaching_schema()
+        table = matrix(batch.data, schema.raw_width + 1)
+        return schema, None, schema.matrix(table[:, :-1], intake.missing_allowed, "body")
     schema, names = intake.schema(batch.names, "columns" if kind == bodies.JSON else "header")
     read = schema.block if kind == bodies.JSON else schema.text_cells
     return schema, names, read(batch.names, batch.data, intake.missing_allowed)
@@ -342,15 +339,9 @@ async def _batch_again(
     error: Exception,
 ) -> Reply:
     """A batch that does not validate (any more): the first answers, if every id of it has been seen."""
-    found = await ctx.engine.store.log.lookup(replica.name, replica.incarnation, ids) if ids else [None]
-    known = [seen for seen in found if seen is not None]
-    if len(known) < len(found):
-        raise error
-    given = digests or _digests(_bare(intake, batch.labels, batch.label_place, error))
-    if any(seen.digest != digest for seen, digest in zip(known, given, strict=True)):
-        raise Clash(replies.OTHER)
-    pairs = zip(ids, known, strict=True)
-    return _repeated(len(ids), [(row, await _first_answer(ctx, replica, *pair)) for row, pair in enumerate(pairs)])
+    seen = await repeats.known(ctx, replica, ids, error)
+    repeats.same(seen, digests or _digests(_bare(intake, batch.labels, batch.label_place, error)))
+    return await repeats.first_reply(ctx, replica, ids, seen)
 
 
 def _metrics(reply: Reply, labels: "list[Label] | Floats") -> dict[str, Any]:

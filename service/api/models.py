@@ -208,7 +208,7 @@ async def import_state(ctx: Context, request: Request) -> Response:
     bounds = ctx.engine.bounds
     body = await bodies.read(request, max(bounds.body_bytes_max, bounds.model_bytes_max))
     try:
-        loaded, _ = await asyncio.to_thread(Machine.from_bytes, body, ctx.engine.hub.admit)
+        loaded, _ = await asyncio.to_thread(Machine.from_bytes, body, ctx.engine.hub.admission())
     except Invalid:
         raise
     except ValueError as error:

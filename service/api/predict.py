@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -10,7 +10,7 @@ import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
-from core.features import SparseSchema
+from core.features import Space, SparseSchema
 from core.labels import key
 from core.machine import Machine
 from core.model import Floats, Prediction
@@ -18,7 +18,8 @@ from core.problems import Invalid
 from service.api import bodies, tables
 from service.api.context import Context, freshness
 from service.api.schemas import PredictColumns, Predicted, PredictedBatch, PredictRow, PredictSparse
-from service.errors import PendingFull, no_model
+from service.api.weights import no_weights
+from service.errors import Clash, PendingFull, no_model
 from service.runtime.engine import Bounds
 from service.runtime.intake import Intake
 from service.runtime.replica import THREAD_FLOPS, Replica
@@ -41,15 +42,19 @@ async def predict_row(ctx: Context, request: Request) -> Response:
     if ask.track:
         ctx.keys.allow(request.headers, "learn", request.path_params["name"])
     replica = await engine.replica(request.path_params["name"], freshness(request))
-    intake = Intake(engine.hub, replica)
-    size = len(body) if intake.sparse else 0
-    raw = await tables.aside(size, intake.space().row, ask.features, intake.missing_allowed)
-    prediction = await _predict(replica, raw)
+    size = len(body)
+
+    async def row(intake: Intake) -> Floats:
+        return await tables.aside(
+            size if intake.sparse else 0, intake.space().row, ask.features, intake.missing_allowed
+        )
+
+    space, raw, prediction = await _answered(ctx, replica, row)
     answer = _one(replica, prediction)
-    if ask.track:
-        answer.prediction_id = await _track(ctx, replica, raw, prediction, answer.version)
-    if ask.explain:
+    if ask.explain:  # at once: the model may move on while anything is waited for
         answer.explanation = await _explain(replica.machine, ask.features, raw, prediction, size)
+    if ask.track:
+        answer.prediction_id = await _track(ctx, replica, space, raw, prediction, answer.version)
     return Response(_encode(answer), media_type=bodies.JSON)
 
 
@@ -59,10 +64,12 @@ async def predict_batch(ctx: Context, request: Request) -> Response:
     kind = bodies.table_type(request)
     body = await bodies.read(request, engine.bounds.body_bytes_max)
     replica = await engine.replica(request.path_params["name"], freshness(request))
-    intake = Intake(engine.hub, replica)
-    bodies.fitting(kind, intake.sparse)
-    raw = await tables.aside(len(body) if intake.sparse else 0, _table, kind, body, intake, engine.bounds)
-    prediction = await _predict(replica, raw)
+    bodies.fitting(kind, replica.machine.config.entry.sparse)
+
+    async def rows(intake: Intake) -> Floats:
+        return await tables.aside(len(body) if intake.sparse else 0, _table, kind, body, intake, engine.bounds)
+
+    _, _, prediction = await _answered(ctx, replica, rows)
     return Response(_encode(_many(replica, prediction)), media_type=bodies.JSON)
 
 
@@ -91,21 +98,52 @@ def _dense_table(kind: str, body: bytes, intake: Intake) -> Floats:
         header, rows = tables.csv_rows(body)
         return schema.text_cells(header, rows, intake.missing_allowed)
     if kind == bodies.NPY:
-        return schema.matrix(tables.npy(body, len(schema.names)), intake.missing_allowed, "body")
+        return intake.prediction_matrix(tables.npy(body))
     ask = bodies.decode(body, _columns)
     bodies.refuse_repeated(body, 2)
     return schema.block(ask.columns, ask.data, intake.missing_allowed)
 
 
-async def _predict(replica: Replica, raw: Floats) -> Prediction:
-    """Predict from a consistent state: while a thread learns, wait for it; much work goes to a thread."""
+async def _answered(
+    ctx: Context, replica: Replica, read: Callable[[Intake], Awaitable[Floats]]
+) -> tuple[Space, Floats, Prediction]:
+    """Rows that are read and predicted in one and the same space: it, the rows, and what is said of them.
+
+    They are read again where the features have changed between the two, and where the replica stood behind the log.
+    """
+    asked = False
+    while True:
+        space = replica.machine.schema
+        try:
+            raw = await read(Intake(ctx.engine.hub, replica))
+        except (Invalid, Clash):
+            if asked or not await ctx.engine.caught_up(replica):
+                raise
+            asked = True
+            continue
+        assert space is not None
+        prediction = await _predict(replica, space, raw)
+        if prediction is not None:
+            return space, raw, prediction
+
+
+async def _predict(replica: Replica, space: Space, raw: Floats) -> Prediction | None:
+    """Predict from a consistent state: while a thread learns, wait for it; much work goes to a thread.
+
+    None where the model has other features by then.
+    """
     if replica.flops(len(raw)) > THREAD_FLOPS:
         async with replica.held():
-            return await asyncio.to_thread(replica.machine.predict, raw)
+            return await asyncio.to_thread(replica.machine.predict, raw) if _still(replica, space) else None
     if replica.lock.locked():
         async with replica.held():
-            return replica.machine.predict(raw)
-    return replica.machine.predict(raw)
+            return replica.machine.predict(raw) if _still(replica, space) else None
+    return replica.machine.predict(raw) if _still(replica, space) else None
+
+
+def _still(replica: Replica, space: Space) -> bool:
+    now = replica.machine.schema
+    return now is not None and now.id == space.id
 
 
 def _one(replica: Replica, prediction: Prediction) -> Predicted:
@@ -134,12 +172,13 @@ def _many(replica: Replica, prediction: Prediction) -> PredictedBatch:
     return answer
 
 
-async def _track(ctx: Context, replica: Replica, raw: Floats, prediction: Prediction, version: int) -> str:
+async def _track(
+    ctx: Context, replica: Replica, space: Space, raw: Floats, prediction: Prediction, version: int
+) -> str:
     """Keep the row and what was told until its label comes."""
     bounds, machine = ctx.engine.bounds, replica.machine
-    assert machine.schema is not None
     identity = secrets.token_urlsafe(15)
-    blob = codec.encode_tracked(machine.schema.id, raw, machine.told(prediction, 0), version)
+    blob = codec.encode_tracked(space.id, raw, machine.told(prediction, 0), version)
     track = Track(replica.name, replica.incarnation, identity, blob, bounds.prediction_ttl_ms, bounds.pending_max)
     (outcome,) = await ctx.engine.pending.track_many([track])
     if outcome == "gone":
@@ -165,7 +204,7 @@ async def _explain(
         return found
     weights = machine.weights()
     if weights is None or machine.pipeline is None or machine.schema is None:
-        raise Invalid.of("explain", f"{machine.config.algorithm} has no weights to explain with")
+        raise Invalid.of("explain", f"is not possible: {no_weights(machine)}")
     output = 0 if machine.config.task == "regression" else int(prediction.value[0])
     if output < 0:
         return {"bias": 0.0, "contributions": {}}

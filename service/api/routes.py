@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from core.problems import Invalid
-from service.api import describe, feedback, health, models, predict, weights
+from service.api import describe, drift, features, feedback, health, models, predict, weights
 from service.api.context import NAME, Context, known_queries
 from service.api.problems import disconnected, problem, status_of
 from service.errors import NotFound, Unavailable
@@ -61,9 +61,15 @@ ROUTES = (
     Route("POST", "/models/{name}/feedback/batch", feedback.feedback_batch, "learn"),
     Route("POST", "/models/{name}/predict/batch", predict.predict_batch, "read"),
     Route("GET", "/models/{name}/metrics", models.metrics, "read"),
+    Route("GET", "/models/{name}/drift", drift.of_model, "read"),
+    Route("GET", "/drift", drift.of_all, "read"),
+    Route("GET", "/drift/stream", drift.stream, "read"),
     Route("GET", "/models/{name}", models.show, "read"),
     Route("GET", "/models", models.listing, "read"),
     Route("GET", "/models/{name}/weights", weights.weights, "read"),
+    Route("GET", "/models/{name}/features", features.show, "read"),
+    Route("POST", "/models/{name}/features/switch", features.switch, "admin"),
+    Route("POST", "/models/{name}/features/overlap", features.overlap, "learn"),
     Route("POST", "/models/{name}/snapshots", models.take_snapshot, "admin"),
     Route("GET", "/models/{name}/snapshots", models.snapshots, "read"),
     Route("POST", "/models/{name}/restore", models.restore, "admin"),

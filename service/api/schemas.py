@@ -1,11 +1,10 @@
 """The bodies of requests and answers, as the contract names them.
 
-The same structs decode requests, encode answers and describe both in /openapi.json.
+The same structs decode requests, encode answers and describe both in /openapi.json (components).
 """
 
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 Label = str | int | bool
@@ -86,6 +85,20 @@ class RestoreTo(Struct, forbid_unknown_fields=True):
     """Which snapshot to go back to."""
 
     version: Annotated[int, Meta(ge=0, description="A version that GET /snapshots lists.")]
+
+
+class FeatureEntry(Struct, rename={"minimum": "min", "maximum": "max"}, omit_defaults=True, forbid_unknown_fields=True):
+    """A declared feature."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=200)]
+    type: Literal["numeric", "categorical"] = "numeric"
+    categories: Annotated[
+        list[Label] | None, Meta(description="The values of a categorical feature; required there.")
+    ] = None
+    minimum: Annotated[float | None, Meta(description="Where values usually begin; others are taken as they are.")] = (
+        None
+    )
+    maximum: Annotated[float | None, Meta(description="Where values usually end.")] = None
 
 
 class Predicted(Struct, omit_defaults=True, kw_only=True):
@@ -274,20 +287,6 @@ class Ready(Struct):
     checks: dict[str, bool | None]
 
 
-class FeatureEntry(Struct, rename={"minimum": "min", "maximum": "max"}, omit_defaults=True, forbid_unknown_fields=True):
-    """A declared feature."""
-
-    name: Annotated[str, Meta(min_length=1, max_length=200)]
-    type: Literal["numeric", "categorical"] = "numeric"
-    categories: Annotated[
-        list[Label] | None, Meta(description="The values of a categorical feature; required there.")
-    ] = None
-    minimum: Annotated[float | None, Meta(description="Where values usually begin; others are taken as they are.")] = (
-        None
-    )
-    maximum: Annotated[float | None, Meta(description="Where values usually end.")] = None
-
-
 class WatchTest(Struct, omit_defaults=True, forbid_unknown_fields=True):
     """The settings of a drift test."""
 
@@ -317,37 +316,3 @@ class ModelBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
         Literal["report", "reset", "forget"],
         Meta(description="What an alarm does beside being told: the learner starts anew, or forgets most of its past."),
     ] = "report"
-
-
-REQUESTS = (
-    PredictRow,
-    FeedbackRow,
-    PredictColumns,
-    PredictSparse,
-    FeedbackColumns,
-    FeedbackSparse,
-    RestoreTo,
-    ModelBody,
-)
-ANSWERS = (
-    Predicted,
-    Learnt,
-    PredictedBatch,
-    LearntBatch,
-    ModelList,
-    Model,
-    SnapshotList,
-    SnapshotEntry,
-    Replaced,
-    PendingList,
-    WeightsAnswer,
-    AlgorithmList,
-    ProblemDocument,
-    Ready,
-)
-
-
-def components() -> dict[str, Any]:
-    """All of them as OpenAPI component schemas."""
-    _, found = msgspec.json.schema_components((*REQUESTS, *ANSWERS), ref_template="#/components/schemas/{name}")
-    return found

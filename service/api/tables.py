@@ -17,7 +17,6 @@ from core.problems import Invalid, Problem
 from service.api import bodies
 from service.api.schemas import SparseRow
 from service.errors import NotTable, TooLarge
-from service.runtime.intake import matrix
 
 T = TypeVar("T")
 THREAD_BODY_BYTES = 65_536
@@ -67,12 +66,12 @@ def pop_column(header: list[str], rows: list[list[str]], name: str | None, query
     return [row.pop(at) for row in rows]
 
 
-def npy(body: bytes, columns: int) -> NDArray[np.float64]:
-    """An .npy body as a table of a given width; object arrays (which would need pickle) are refused.
+def npy(body: bytes) -> NDArray[Any]:
+    """The array of an .npy body; object arrays (which would need pickle) are refused.
 
     Raises:
         NotTable: not an .npy file (400).
-        Invalid: another shape or type.
+        Invalid: no real numbers.
     """
     stream = io.BytesIO(body)
     try:
@@ -84,8 +83,7 @@ def npy(body: bytes, columns: int) -> NDArray[np.float64]:
         raise Invalid.of("body", f"has type {kind.name}", "float64")
     if min(shape, default=0) < 0 or math.prod(shape) * kind.itemsize != len(body) - stream.tell():
         raise NotTable("the body is not as long as its .npy header says")  # said before anything is allocated
-    array = np.frombuffer(body, kind, math.prod(shape), stream.tell()).reshape(shape, order="F" if by_columns else "C")
-    return matrix(array, columns)
+    return np.frombuffer(body, kind, math.prod(shape), stream.tell()).reshape(shape, order="F" if by_columns else "C")
 
 
 _NPY_HEADERS: dict[Any, Any] = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}

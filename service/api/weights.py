@@ -34,23 +34,33 @@ async def weights(ctx: Context, request: Request) -> Response:
     elif isinstance(schema, SparseSchema):
         found = await _recovered(ctx, request, replica, schema)
     else:
-        found = _read_off(request, replica, schema)
+        async with replica.held():
+            found = _read_off(request, replica)
     return Response(_encode(found), media_type=bodies.JSON)
 
 
 def _linear(machine: Machine) -> Weights:
     found = machine.weights()
     if found is None:
-        raise Clash(f"{machine.config.algorithm} is not a linear model: it has no weights")
+        raise Clash(f"there are no weights: {no_weights(machine)}")
     return found
+
+
+def no_weights(machine: Machine) -> str:
+    """Why a model has no weights to show."""
+    if machine.phase == "ensemble":
+        return "after the change of features several experts speak together, and not all of them are linear"
+    return f"{machine.config.algorithm} is not a linear model"
 
 
 def _outputs(machine: Machine) -> list[str]:
     return ["value"] if machine.config.task == "regression" else [key(label) for label in machine.labels.labels]
 
 
-def _read_off(request: Request, replica: Replica, schema: Schema) -> WeightsAnswer:
-    """Weights of the encoded columns."""
+def _read_off(request: Request, replica: Replica) -> WeightsAnswer:
+    """Weights of the encoded columns of the space in force."""
+    schema = replica.machine.schema
+    assert isinstance(schema, Schema)
     found = _linear(replica.machine)
     columns = _columns(request.query_params.get("names"), schema.columns)
     most = len(columns)

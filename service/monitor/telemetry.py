@@ -8,6 +8,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
+from service.monitor.watch import Watch
+from service.runtime.change import ACTIONS
 from service.runtime.engine import Engine
 
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -29,6 +31,7 @@ HELP = {
     "lost_tails": "Times a replica found the tail of its log gone or rewritten",
     "lost_entries": "Entries applied here that were lost so, at least",
     "models_down": "Models taken out of service",
+    "switches": "Steps in changes of features that this process committed, by action",
 }
 
 
@@ -37,9 +40,10 @@ class Telemetry:
 
     Args:
         engine: whose counters are shown.
+        watch: likewise.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, watch: Watch) -> None:
         self._registry = CollectorRegistry()
         self._requests = Counter(
             "onepass_requests", "Requests answered", ("route", "method", "status"), registry=self._registry
@@ -48,6 +52,7 @@ class Telemetry:
             "onepass_request_seconds", "Time to answer", ("route", "method"), buckets=BUCKETS, registry=self._registry
         )
         self._registry.register(_Runtime(engine))
+        self._registry.register(_Drift(watch))
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._registry)
         self._counted: dict[tuple[str, str, int], Counter] = {}
@@ -79,7 +84,12 @@ class _Runtime(Collector):
         """One family per counter, and the gauges of the moment."""
         engine = self._engine
         for field in fields(engine.stats):
-            yield CounterMetricFamily(f"onepass_{field.name}", HELP[field.name], getattr(engine.stats, field.name))
+            if field.name != "switches":
+                yield CounterMetricFamily(f"onepass_{field.name}", HELP[field.name], getattr(engine.stats, field.name))
+        switches = CounterMetricFamily("onepass_switches", HELP["switches"], labels=("action",))
+        for action in ACTIONS:
+            switches.add_metric((action,), engine.stats.switches[action])
+        yield switches
         loaded, lags = engine.hub.loaded, engine.lags
         gauges = {
             "models_loaded": ("Models in memory", len(loaded)),
@@ -97,3 +107,29 @@ class _Runtime(Collector):
         for entries, model in lags[:LAGS_SHOWN]:
             by_model.add_metric([model], entries)
         yield by_model
+
+
+class _Drift(Collector):
+    """Reads the counters of the drift watch; labels are the kinds of tests and the numbers of webhooks: few."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    def collect(self) -> Iterator[Metric]:
+        """Events, what became of them at the webhooks, and the open streams."""
+        events = CounterMetricFamily(
+            "onepass_drift_events", "Drift events this process was the first to publish", labels=["kind"]
+        )
+        for kind, count in self._watch.publisher.published.items():
+            events.add_metric([kind], count)
+        yield events
+        hooks = CounterMetricFamily(
+            "onepass_webhook_events",
+            "Drift events delivered to and dropped at a webhook, and attempts that failed; webhooks by number",
+            labels=["webhook", "outcome"],
+        )
+        for hook in self._watch.hooks:
+            for outcome, count in hook.outcomes.items():
+                hooks.add_metric([str(hook.number), outcome], count)
+        yield hooks
+        yield GaugeMetricFamily("onepass_drift_streams", "Open streams of drift events", self._watch.broadcast.open)

@@ -72,6 +72,9 @@ class Engine:
         store: where models are kept.
         bounds: limits.
         failpoint: called at named points; fault tests crash there.
+
+    Attributes:
+        companions: background tasks of others, started, watched over and ended with the engine's own.
     """
 
     def __init__(self, store: Store, bounds: Bounds, failpoint: Callable[[str], None] = lambda _: None) -> None:
@@ -118,6 +121,7 @@ class Engine:
         self.store_ok: bool | None = None
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._dead: set[str] = set()
+        self.companions: dict[str, Callable[[], Awaitable[None]]] = {}
 
     # ---------------------------------------------------------------- life
 
@@ -135,6 +139,8 @@ class Engine:
         }
         for name, run in runs.items():
             self._tasks[name] = asyncio.get_running_loop().create_task(self._supervise(name, run), name=name)
+        for name, companion in self.companions.items():
+            self._tasks[name] = asyncio.get_running_loop().create_task(self._supervise(name, companion), name=name)
 
     async def stop(self, grace_s: float | None = None) -> None:
         """Answer what is queued, write snapshots, end the tasks.
@@ -243,6 +249,18 @@ class Engine:
         if fresh.min_version > replica.version:
             await self._reach(replica, fresh.min_version)
         return replica
+
+    async def caught_up(self, replica: Replica) -> bool:
+        """Read the log's head for a request that is about to be refused; whether the replica stood behind it.
+
+        Another replica may have committed what makes the request right: its features changed, say.
+        """
+        before = replica.version
+        try:
+            await self.pump.sync(replica)
+        except StoreDown:
+            return False
+        return replica.version != before
 
     async def _at_head(self, replica: Replica) -> Replica:
         try:

@@ -7,9 +7,11 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from core.config import Config
-from core.features import Space
+from core.features import Schema, Space
 from core.problems import Invalid
 from service.errors import Clash, ModelDown, no_model
+from service.runtime.alarms import Alarms
+from service.runtime.change import mapping_bytes
 from service.runtime.recovery import Recovery, Store
 from service.runtime.replica import Ledger, Replica
 from service.runtime.stats import Stats
@@ -30,6 +32,10 @@ class Hub:
         stats: counters.
         budget_bytes: memory for all loaded models together.
         model_bytes_max: memory one model's state may take.
+
+    Attributes:
+        ledger: the memory in use.
+        alarms: where the loaded models ring when they have alarms to publish.
     """
 
     def __init__(
@@ -39,6 +45,7 @@ class Hub:
         self._budget_bytes, self._model_bytes_max = budget_bytes, model_bytes_max
         self._loaded: OrderedDict[str, Replica] = OrderedDict()
         self.ledger = Ledger()
+        self.alarms = Alarms()
         self._down: dict[str, tuple[ModelDown, float]] = {}
         self._loading: dict[str, asyncio.Task[Replica]] = {}
         self._came: Callable[[str], None] = lambda _: None
@@ -98,6 +105,7 @@ class Hub:
             replica.ledger = self.ledger
             self._came(name)
             self.ledger.used += replica.nbytes
+            self.alarms.attach(replica)
             self.shrink()
         return held
 
@@ -141,6 +149,35 @@ class Hub:
             raise Invalid.of(
                 "params.compressed_dim" if config.entry.sparse else "features",
                 f"make {schema.width} input columns; the state of {config.algorithm} would take {need / 2**20:.0f} MiB",
+                f"<= {self._model_bytes_max / 2**20:.0f} MiB of state",
+            )
+
+    def admission(self) -> Callable[[Config, Space], None]:
+        """``admit`` for the spaces of one state, one after the other: a second one is that of a change of features."""
+        before: list[Schema] = []
+
+        def admit(config: Config, space: Space) -> None:
+            self.admit(config, space)
+            if isinstance(space, Schema):
+                for old in before:
+                    self.admit_switch(config, old, space, "linear")
+                before.append(space)
+
+        return admit
+
+    def admit_switch(self, config: Config, old: Schema, following: Schema, mapping: str) -> None:
+        """Refuse a change of features during which the state would not fit: the old model, two new ones, the mapping.
+
+        Raises:
+            Invalid: naming ``features`` and the limit.
+        """
+        need = config.state_bytes(old.width) + 2 * config.state_bytes(following.width)
+        need += mapping_bytes(old, following, mapping)
+        if need > self._model_bytes_max:
+            raise Invalid.of(
+                "features",
+                f"make {following.width} input columns; during the change the old model, two new ones and the mapping "
+                f"would take {need / 2**20:.0f} MiB",
                 f"<= {self._model_bytes_max / 2**20:.0f} MiB of state",
             )
 

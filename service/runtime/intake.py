@@ -8,15 +8,17 @@ import hashlib
 import json
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from core.cells import LISTED_MAX
 from core.config import Config
-from core.entry import Rows
+from core.entry import Overlap, Rows
 from core.features import Feature, Line, Schema, Space, SparseSchema, parse_features
 from core.labels import Label, LabelSet, canonical, from_texts
 from core.model import Floats
@@ -53,24 +55,49 @@ class Intake:
         return self.config.entry.sparse
 
     def space(self) -> Space:
-        """How the model reads rows.
+        """How the model reads rows to predict; in an overlap new names are passed over.
 
         Raises:
             Clash: it has no features yet.
         """
-        if self._machine.schema is None:
+        space, union = self._machine.schema, self._machine.teaching
+        if space is None:
             raise Clash(f"model {self._name} has no features yet: the first feedback row fixes them")
-        return self._machine.schema
+        if isinstance(space, Schema) and isinstance(union, Schema) and union.raw_width > space.raw_width:
+            return _passing(space, union)
+        return space
 
     def known_schema(self) -> Schema:
-        """The schema of a model with declared or fixed features.
+        """The schema that rows to predict are read by.
 
         Raises:
-            Clash: it has none yet.
+            Clash: the model has none yet.
         """
         schema = self.space()
         assert isinstance(schema, Schema)
         return schema
+
+    def teaching_schema(self) -> Schema:
+        """The schema that labelled rows are read by: in an overlap the features of both spaces.
+
+        Raises:
+            Clash: the model has none yet.
+        """
+        self.space()
+        schema = self._machine.teaching
+        assert isinstance(schema, Schema)
+        return schema
+
+    def prediction_matrix(self, array: NDArray[Any]) -> Floats:
+        """Rows to predict by position: the columns of ``space``, in an overlap also those of both spaces.
+
+        Raises:
+            Clash, Invalid: as ``known_schema`` and ``Schema.matrix``.
+        """
+        schema, union = self.known_schema(), self.teaching_schema()
+        if array.ndim == 2 and array.shape[1] == union.raw_width > schema.raw_width:
+            array = array[:, : schema.raw_width]  # the old features stand first
+        return schema.matrix(matrix(array, schema.raw_width), self.missing_allowed, "body")
 
     def sparse_schema(self) -> SparseSchema:
         """The space of a model of sparse rows."""
@@ -85,10 +112,34 @@ class Intake:
             Invalid: names that no schema can have, or too many for the model limit.
         """
         if self._machine.schema is not None:
-            return self.known_schema(), None
+            self.all_there(names, field)
+            return self.teaching_schema(), None
         proposed = Schema(self._proposal(names, field))
         self._hub.admit(self.config, proposed)
         return proposed, tuple(names)
+
+    def all_there(self, names: Collection[str], field: str) -> None:
+        """In an overlap every name of both spaces has to be given, whatever may be missing otherwise.
+
+        A name that is absent comes from a client that does not know of the change; filling it would teach the mapping
+        what is not so.
+
+        Raises:
+            Invalid: listing the names that are absent.
+        """
+        if self._machine.phase != "overlap":
+            return
+        given = set(names)
+        _refuse_absent([name for name in self.teaching_schema().names if name not in given], field)
+
+    def _read(self, space: Space, values: Mapping[str, Any]) -> Floats:
+        self.all_there(values, "features")
+        try:
+            return space.row(values, self.missing_allowed)
+        except Invalid as error:
+            if len(error.problems) == PROBLEMS_MAX and not self.missing_allowed:
+                _refuse_absent([name for name in space.names if name not in values], "features")
+            raise
 
     def _proposal(self, names: Sequence[str], field: str) -> tuple[Feature, ...]:
         return parse_features(list(names), field)
@@ -100,14 +151,36 @@ class Intake:
             Invalid: naming the field.
             Clash: the label cannot join the classes of the model.
         """
-        space: Space | None = self._machine.schema
+        space: Space | None = self._machine.teaching
         names = None
         if space is None:
             space, names = self.schema([*values], "features")
-        raw = space.row(values, self.missing_allowed)
+        raw = self._read(space, values)
         labels = self.labels([label], LABEL)
         discounts = None if discount is None else self.discounts([discount], DISCOUNT)
         return Rows(space.id, names, raw, labels, discounts, None, () if identity is None else (identity,))
+
+    def overlap_schema(self) -> Schema:
+        """The schema of unlabelled rows with both sets of features.
+
+        Raises:
+            Clash: no overlap is under way.
+        """
+        if self._machine.phase != "overlap":
+            raise Clash(
+                f"no overlap is under way: the phase is {self._machine.phase}; begin a change of features first"
+            )
+        return self.teaching_schema()
+
+    def overlap_row(self, values: Mapping[str, Any], ids: tuple[str, ...]) -> Overlap:
+        """One unlabelled row with both sets of features.
+
+        Raises:
+            Clash: no overlap is under way.
+            Invalid: naming the field.
+        """
+        schema = self.overlap_schema()
+        return Overlap(schema.id, self._read(schema, values), ids)
 
     # ---------------------------------------------------------------- labels
 
@@ -184,6 +257,16 @@ class Intake:
             allowed = f">= {DISCOUNT_MIN:g} and <= 1"
             raise Invalid(*(Problem(place(int(at)), "is out of range", allowed) for at in wrong[:PROBLEMS_MAX]))
         return found
+
+
+@lru_cache(maxsize=64)
+def _passing(schema: Schema, union: Schema) -> Schema:
+    return schema.passing(union.names)
+
+
+def _refuse_absent(names: Sequence[str], field: str) -> None:
+    if names:
+        raise Invalid.of(field, "lacks features", list(names[:LISTED_MAX]))
 
 
 def digest_of(label: Label | float) -> str:

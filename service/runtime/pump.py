@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.entry import Rows, Segment
+from core.entry import Overlap, Rows, Segment
 from service.errors import OnepassError, QueueFull, StoreDown
 from service.runtime.recorder import Answered, Recorder
 from service.runtime.replica import THREAD_FLOPS, Job, Replica, Reply, Work
@@ -121,7 +121,7 @@ class Pump:
         if len(replica.queue) >= self._limits.queue_max:
             raise QueueFull(f"model {replica.name} has {len(replica.queue)} requests waiting")
         loop = asyncio.get_running_loop()
-        rows = len(segment.X) if isinstance(segment, Rows) else 1
+        rows = len(segment.X) if isinstance(segment, Rows | Overlap) else 1
         sent = SegmentIn(codec.encode(segment), segment.ids, tuple(digests), rows, pending)
         job = Job(segment, sent, loop.create_future())
         replica.queue.append(job)
@@ -358,9 +358,9 @@ class Pump:
 
     def _large(self, work: Work, appended: Appended) -> bool:
         """Whether finishing it takes long enough to let the other models go on meanwhile."""
-        rows = sum(job.sent.rows for job in work.jobs)
         others = sum(len(blob) for raw in appended.entries for _, blob, _ in raw.segments)
-        return others > OTHERS_BYTES or not appended.complete or work.replica.flops(rows) > THREAD_FLOPS
+        own = work.replica.work([job.segment for job in work.jobs])
+        return others > OTHERS_BYTES or not appended.complete or own > THREAD_FLOPS
 
     def _spawn(self, replica: Replica, work: "Awaitable[None]") -> None:
         """Go on with one model in a task of its own, so that the others need not wait."""

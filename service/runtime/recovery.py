@@ -95,6 +95,8 @@ class Recovery:
         replica.path = loaded.path
         replica.at_head()
         replica.measure()
+        replica.published = (0, 0)  # the log may have lost its tail, and so the alarms in it
+        replica.ring()
 
     async def _recovered(self, meta: ModelMeta, from_before: int | None) -> Replica:
         """Snapshot plus log; begun again where another replica's snapshot has meanwhile taken away what was read."""

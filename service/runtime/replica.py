@@ -3,14 +3,15 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.entry import Entry, Learned, Outcome, Refused, Rows, Segment
+from core.entry import Entry, Learned, Outcome, Overlap, Refused, Rows, Segment, Switch, Switched
 from core.machine import Machine
 from service.errors import ModelDown, OnepassError
+from service.runtime import change
 from service.runtime.stats import Stats
 from service.store import codec
 from service.store.codec import Answer
@@ -20,6 +21,8 @@ logger = logging.getLogger(__name__)
 
 THREAD_FLOPS = 2e7
 """Work above this many floating-point operations (some milliseconds) leaves the event loop."""
+EXPERTS = 3
+"""Models that learn side by side after a change of features."""
 PATH_MAX = 256
 """Applied entries whose uids are kept; a log that parts from ours further back is told by its version alone."""
 PATH_BYTES = 170
@@ -48,6 +51,9 @@ class Reply:
         p_true: probability given to each true label, NaN where there was none; empty for regression.
         duplicates: how many rows had been sent before.
         whole: True when nothing was learned because all of it had been sent before.
+        overlap_rows: rows that have taught the mapping by then, where the request taught it or was a switch.
+        warning: what the client of a switch should know, or None.
+        standing: where the model stood after a switch (JSON).
     """
 
     version: int
@@ -58,6 +64,9 @@ class Reply:
     p_true: Sequence[float] = ()
     duplicates: int = 0
     whole: bool = False
+    overlap_rows: int = 0
+    warning: str | None = None
+    standing: bytes = b""
 
 
 @dataclass(slots=True, eq=False)
@@ -112,6 +121,7 @@ class Replica:
         answers: id -> (version, answer) of applied entries, until the store has them.
         fresh: ids of own entries whose answers go with the next tick.
         log_bytes: bytes of entries since the last snapshot; snapshot_bytes, snapshot_version: the last snapshot.
+        published: the place up to which its alarms are known to be published; bell: told where there are later ones.
         nbytes: memory held, and the ledger that sums it up while the model is loaded.
         lock: held while a thread works on the machine; saving: held while a snapshot is written.
     """
@@ -141,6 +151,8 @@ class Replica:
     log_bytes: int = 0
     snapshot_bytes: int = 0
     snapshot_version: int = -1
+    published: tuple[int, int] = (0, 0)
+    bell: "Callable[[Replica], None] | None" = None
     nbytes: int = OBJECT_BYTES
     ledger: Ledger | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -151,14 +163,35 @@ class Replica:
         """Whether the replica may leave memory."""
         waiting = self.queue or self.syncs or self.fresh or self.awaited
         at_work = self.flying or self.busy or self.lock.locked() or self.saving.locked()
-        return not (waiting or at_work or self.unsettled)
+        return not (waiting or at_work or self.unsettled or (self.bell is not None and self.unpublished))
+
+    @property
+    def unpublished(self) -> bool:
+        """Whether the outbox holds alarms that are not known to be published."""
+        return self.machine.outbox.last > self.published
+
+    def ring(self) -> None:
+        """Tell that there are alarms to publish, where there are any and somebody listens."""
+        if self.bell is not None and self.unpublished:
+            self.bell(self)
 
     def flops(self, rows: int) -> float:
-        """Work of learning some rows, as the catalogue estimates it."""
+        """Work of predicting or learning some rows with the models in use, as the catalogue estimates it."""
         machine = self.machine
         width = 1 if machine.schema is None else machine.schema.width
-        classes = max(2, len(machine.labels.labels))
-        return rows * machine.config.entry.row_cost(machine.config.spec(width), classes)
+        steady = machine.phase == "steady"
+        if not steady:
+            width = max(space.width for space in machine.spaces.values())
+        row = machine.config.entry.row_cost(machine.config.spec(width), max(2, len(machine.labels.labels)))
+        return rows * row if steady else rows * (EXPERTS * row + change.recovery_flops(machine))
+
+    def work(self, segments: Sequence[Segment]) -> float:
+        """Work of applying some segments, in floating-point operations."""
+        learned = sum(len(segment.X) for segment in segments if isinstance(segment, Rows))
+        mapped = learned + sum(len(segment.X) for segment in segments if isinstance(segment, Overlap))
+        steps = any(isinstance(segment, Switch) for segment in segments)
+        taught = change.mapping_flops(self.machine, mapped) if mapped or steps else 0.0
+        return self.flops(learned) + taught
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator[None]:
@@ -185,10 +218,9 @@ class Replica:
         """
         if entry.version != self.version + 1:
             raise RuntimeError(f"entry {entry.version} does not follow version {self.version}")
-        rows = sum(len(segment.X) for segment in entry.segments if isinstance(segment, Rows))
         try:
             async with self.lock:
-                if self.flops(rows) > THREAD_FLOPS:
+                if self.work(entry.segments) > THREAD_FLOPS:
                     outcomes = await asyncio.to_thread(self.machine.apply, entry)
                 else:
                     outcomes = self.machine.apply(entry)
@@ -204,14 +236,16 @@ class Replica:
         self.log_bytes += size
         for segment, outcome in zip(entry.segments, outcomes, strict=True):
             if segment.ids:
-                for identity, answer in codec.answers(entry.version, segment, outcome):
+                standing = change.record(self.machine) if isinstance(outcome, Switched) else b""
+                for identity, answer in codec.answers(entry.version, segment, outcome, standing):
                     self.answers[identity] = (entry.version, answer)
             if isinstance(outcome, Learned):
                 self.stats.rows += len(outcome.losses)
             elif isinstance(outcome, Refused):
                 self.stats.refused += 1
-        if entry.version & 31 == 1 or before == 0:
+        if entry.version & 31 == 1 or before == 0 or any(isinstance(outcome, Switched) for outcome in outcomes):
             self.measure()
+        self.ring()
         if self.awaited:
             self._arrived()
         if self.since and not self.behind:

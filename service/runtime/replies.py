@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from core.entry import Outcome, Refused
+from core.entry import Mapped, Outcome, Refused, Switched
 from core.problems import Problem
 from service.errors import Clash, OnepassError
 from service.runtime.replica import Job, Reply
@@ -12,12 +12,14 @@ from service.store import codec
 from service.store.codec import Answer
 from service.store.log import Seen
 
-FIELDS = {"i:": "id", "p:": "prediction_id", "k:": "Idempotency-Key"}
+FIELDS = {"i:": "id", "p:": "prediction_id", "k:": "Idempotency-Key", "o:": "id", "s:": "id"}
 """The field that an id came in, by the prefix it is remembered under."""
 OTHER = "an id has been sent before with another label or body; nothing was learned from this request"
 
 
-def fresh(job: Job, version: int, outcome: Outcome, earlier: Sequence[tuple[int, Answer]]) -> Reply | OnepassError:
+def fresh(
+    job: Job, version: int, outcome: Outcome, earlier: Sequence[tuple[int, Answer]], standing: bytes = b""
+) -> Reply | OnepassError:
     """The reply to a segment that was committed now.
 
     Args:
@@ -25,10 +27,13 @@ def fresh(job: Job, version: int, outcome: Outcome, earlier: Sequence[tuple[int,
         version: the version its entry made.
         outcome: what apply said of the rows that were not skipped.
         earlier: answers of its rows that had been seen before, by row.
+        standing: where the model stands after a switch.
     """
     if isinstance(outcome, Refused):
         return Clash(outcome.detail)
-    now = codec.whole_answer(version, outcome)
+    now = codec.whole_answer(version, outcome, standing)
+    if isinstance(outcome, Switched | Mapped):
+        return _changed(now, duplicates=len(earlier))
     if not earlier:
         return Reply(version, now.rows, now.predictions, now.losses, now.learned, now.p_true)
     return Reply(version, now.rows, *_merged(len(job.segment.ids), now, earlier), duplicates=len(earlier))
@@ -40,12 +45,31 @@ def repeated(rows: int, earlier: Sequence[tuple[int, Answer]]) -> Reply | Onepas
     last = max((answer for _, answer in earlier), key=lambda answer: answer.version)
     if all(answer.refusal is not None for _, answer in earlier):
         return Clash(first.refusal or "refused")
+    changed = [answer for _, answer in earlier if answer.switch is not None]
+    if changed:
+        return _changed(max(changed, key=lambda answer: answer.version), duplicates=rows, whole=True)
     if rows == 1:
         own = (first.predictions, first.losses, first.learned, first.p_true)
         return Reply(first.version, first.rows, *own, duplicates=len(first.predictions), whole=True)
     learned = all(answer.learned for _, answer in earlier)
     nothing = Answer(codec.FORMAT, last.version, last.rows, [], [], learned)
     return Reply(last.version, last.rows, *_merged(rows, nothing, earlier), duplicates=rows, whole=True)
+
+
+def _changed(answer: Answer, duplicates: int, whole: bool = False) -> Reply:
+    """The reply to a step in a change of features, or to overlap rows."""
+    _, overlap_rows, warning = answer.switch or (None, 0, None)
+    return Reply(
+        answer.version,
+        answer.rows,
+        (),
+        (),
+        duplicates=duplicates,
+        whole=whole,
+        overlap_rows=overlap_rows,
+        warning=warning,
+        standing=answer.standing,
+    )
 
 
 def _merged(

@@ -9,11 +9,11 @@ import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from core.entry import Entry, Outcome, Rows, Segment
+from core.entry import Entry, Outcome, Overlap, Rows, Segment, Switch, Switched
 from service.errors import IdsFull, ModelDown, OnepassError, Recreated, StoreDown, Unreplicated, no_model
-from service.runtime import replies
+from service.runtime import change, replies
 from service.runtime.replica import PATH_MAX, Job, Replica, Reply, Work
 from service.runtime.stats import Stats
 from service.store import codec
@@ -146,6 +146,9 @@ class Settler:
         self._failpoint("applied")
         self._stats.entries += 1
         self._stats.segments += len(added)
+        for segment, outcome in zip(segments, outcomes, strict=True):
+            if isinstance(segment, Switch) and isinstance(outcome, Switched):
+                self._stats.switches[segment.action] += 1
         fresh = [identity for segment in segments for identity in segment.ids]
         replica.fresh.extend(fresh)
         await self._answer(work, appended, dict(zip(added, outcomes, strict=True)))
@@ -187,7 +190,8 @@ class Settler:
             return StoreDown(DOWN)
         if outcome is None:
             return replies.repeated(len(job.segment.ids), earlier)
-        return replies.fresh(job, made or 0, outcome, earlier)
+        standing = change.record(replica.machine) if isinstance(outcome, Switched) else b""
+        return replies.fresh(job, made or 0, outcome, earlier, standing)
 
     async def regenerate(self, replica: Replica, identity: str, version: int) -> Answer:
         """The answer of an entry whose writer crashed before recording it: replay finds it again.
@@ -305,23 +309,29 @@ def resolve(syncs: "Sequence[asyncio.Future[None]]", error: OnepassError | None)
 
 def _sift(replica: Replica) -> None:
     """After a reload: answer the requests that cannot go on, keep the others in line."""
-    name, schema = replica.name, replica.machine.schema
     for job in replica.queue:
-        segment = job.segment
         if job.attempts > ATTEMPTS_MAX:
-            reject(job.reply, StoreDown(f"model {name} could not catch up with its log"))
-        elif isinstance(segment, Rows) and (segment.names is None if schema is None else segment.space != schema.id):
+            reject(job.reply, StoreDown(f"model {replica.name} could not catch up with its log"))
+        elif not _fits(replica, job.segment):
             # apply would refuse it for good, id and all; sent again it is checked against what the model is now.
-            reject(job.reply, StoreDown(f"model {name} went back to other features: send the request again"))
+            reject(job.reply, StoreDown(f"model {replica.name} went back to other features: send the request again"))
     waiting = [job for job in replica.queue if not job.reply.done()]
     replica.queue.clear()
     replica.queue.extend(waiting)
 
 
+def _fits(replica: Replica, segment: Segment) -> bool:
+    """Whether rows are of a space that the model takes; a tracked one is scored in any case."""
+    machine = replica.machine
+    if isinstance(segment, Overlap):
+        return machine.phase == "overlap" and machine.teaching is not None and segment.space == machine.teaching.id
+    if not isinstance(segment, Rows) or segment.told is not None:
+        return True
+    return segment.names is not None if machine.schema is None else segment.space in machine.spaces
+
+
 def _skipping(segment: Segment, skip: tuple[int, ...]) -> Segment:
-    if not skip or not isinstance(segment, Rows):
-        return segment
-    return Rows(segment.space, segment.names, segment.X, segment.y, segment.discounts, segment.told, segment.ids, skip)
+    return replace(segment, skip=skip) if skip and isinstance(segment, Rows | Overlap) else segment
 
 
 def fail(work: Work, error: OnepassError) -> None:

@@ -1,7 +1,7 @@
 """Snapshots off the request path: when a model's log has outgrown its last snapshot, and on stop.
 
-A snapshot of version v is written only after the answers up to v: whoever loads it finds every earlier answer in the
-store and regenerates the later ones by replay.
+A snapshot of version v is written only after the answers and the alarms up to v: whoever loads it finds every earlier
+one in the store and regenerates the later ones by replay.
 """
 
 import asyncio
@@ -92,6 +92,7 @@ class Snapshotter:
             except Clash:
                 await self._pump.sync(replica)
                 raise
+            await self._hub.alarms.out(replica)
             if await self._snapshots.write(replica.name, replica.incarnation, info, blob, self._keep):
                 self._stats.snapshots += 1
                 replica.log_bytes = max(0, replica.log_bytes - size)  # it may have reloaded meanwhile

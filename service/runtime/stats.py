@@ -1,6 +1,7 @@
 """Plain counters of the runtime; the monitor turns them into Prometheus metrics when it is asked."""
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
@@ -23,6 +24,7 @@ class Stats:
         lost_tails: times a replica found itself ahead of its log or on a rewritten one.
         lost_entries: entries applied here that were lost so, at least.
         models_down: models taken out of service.
+        switches: steps in changes of features this process committed, by action.
     """
 
     ticks: int = 0
@@ -40,3 +42,4 @@ class Stats:
     lost_tails: int = 0
     lost_entries: int = 0
     models_down: int = 0
+    switches: Counter[str] = field(default_factory=Counter)

@@ -7,6 +7,7 @@ there (a crash in between), but never misses one that is; ``names`` asks meta ab
 from dataclasses import dataclass
 
 from service.store.connection import Call, Connection, Script
+from service.store.drift import forget
 from service.store.keys import INDEX, ModelKeys
 from service.store.scripts import BASICS
 
@@ -100,8 +101,18 @@ class Catalog:
         """Delete the model that has the name now, with all that belongs to it; False where there is none."""
         while (meta := await self.read(name)) is not None:
             keys = ModelKeys(name, meta.incarnation)
-            own = (keys.meta, keys.snapshots, keys.log, keys.seen, keys.seen_due, keys.pending, keys.pending_due)
+            own = (
+                keys.meta,
+                keys.snapshots,
+                keys.log,
+                keys.seen,
+                keys.seen_due,
+                keys.pending,
+                keys.pending_due,
+                keys.drift,
+            )
             if await self._connection.one(Call(_DELETE, own, (meta.incarnation, keys.chunks_prefix))):
+                await self._connection.one(forget(name, meta.incarnation))
                 await self._connection.ask(("ZREM", INDEX, keys.member()))
                 return True
             # Somebody else deleted it and the name was taken again in between: look who has it now.

@@ -292,6 +292,8 @@ class Connection:
 
 
 def _key(command: Command) -> str | None:
+    if command[0] == "XREAD":
+        return str(command[command.index("STREAMS") + 1])
     return str(command[1]) if len(command) > 1 and command[0] not in ("CONFIG", "SCRIPT", "KEYS", "ACL") else None
 
 

@@ -69,6 +69,9 @@ class Hints:
         """
         with translated():
             line = await self._connection.subscriber()
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                await line.disconnect(nowait=True)
+                raise asyncio.CancelledError  # the client library has swallowed it while it connected
             self._asked.clear()
             self._changed.set()
             asking = asyncio.create_task(self._keep_asking(line))

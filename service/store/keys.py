@@ -11,6 +11,12 @@
     onepass:{NAME}:INC:pending_due      ZSET  prediction id -> when it expires, ms
     onepass:{NAME}:INC:snapshots        HASH  version -> JSON of SnapshotInfo; published ones only
     onepass:{NAME}:INC:chunks:VERSION   HASH  "DIGEST:NUMBER" -> 4 MiB of the snapshot
+    onepass:{NAME}:INC:drift            STREAM  the model's last drift events, see drift.py
+
+    onepass:drift                       STREAM  the last drift events of all models, in the order they became known;
+                                                its consumer groups are the webhooks
+    onepass:{onepass:drift}:marks       HASH  "NAME INC" -> place of the model's last event in it, or "gone"
+    onepass:{onepass:drift}:gone        ZSET  "NAME INC" -> when the model was deleted, ms
 
     onepass:{NAME}:hints                CHANNEL  "INC VERSION UID" for every entry; "INC" when the model is deleted
 
@@ -22,6 +28,10 @@ from dataclasses import dataclass
 
 INDEX = "onepass:models"
 """Space sorts before every character a name may hold, so the members sort by name."""
+DRIFT = "onepass:drift"
+"""What stands in braces names the slot, else the whole key does: these three share theirs."""
+DRIFT_MARKS = f"onepass:{{{DRIFT}}}:marks"
+DRIFT_GONE = f"onepass:{{{DRIFT}}}:gone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +82,11 @@ class ModelKeys:
         return self._key("snapshots")
 
     @property
+    def drift(self) -> str:
+        """Stream of the model's own drift events."""
+        return self._key("drift")
+
+    @property
     def chunks_prefix(self) -> str:
         """What ``chunks`` of every version begins with; scripts that drop versions complete it themselves."""
         return self._key("chunks:")
@@ -81,7 +96,7 @@ class ModelKeys:
         return f"{self.chunks_prefix}{version}"
 
     def member(self) -> str:
-        """This model in ``INDEX``."""
+        """This model in ``INDEX``, and among the marks of the drift events."""
         return f"{self.name} {self.incarnation}"
 
     def _key(self, what: str) -> str:

@@ -164,19 +164,6 @@ def test_a_restart_forgets_what_was(regression):
     assert built.absorb(X - 3.0, y, np.full(400, 5000.0) if regression else np.ones(400))
 
 
-def test_a_restart_with_other_columns_watches_those():
-    """After a change of features rows are wider; before it they were others, so nothing is compared."""
-    X, y, loss = stream(rows=400)
-    built = watch()
-    built.absorb(X, y, loss)
-    wide = np.hstack([X + 1e3, X])
-    built.restart(np.full((2, 2 * D), np.nan))
-    assert [] == [alarm for alarm in built.absorb(wide, y, loss) if alarm.kind == "class_mean"]
-    fresh = watch(ranges=np.full((2, 2 * D), np.nan))
-    fresh.absorb(wide, y, loss)
-    assert state(fresh) == state(built)
-
-
 def test_who_only_guesses_has_nothing_to_lose():
     """Two classes: errors of .5 that swing between them are no drift; from .2 on they are."""
     rng = np.random.default_rng(3)

@@ -86,6 +86,7 @@ class Load:
         rows: sent in this order, each until it is acknowledged.
         clients: how many.
         model: name.
+        client: what kind.
 
     Attributes:
         answers: id -> the body of the acknowledgement.
@@ -94,7 +95,14 @@ class Load:
         failures: whatever else happened; has to stay empty.
     """
 
-    def __init__(self, services: Sequence[Service], rows: Sequence[Row], clients: int = 8, model: str = "m") -> None:
+    def __init__(
+        self,
+        services: Sequence[Service],
+        rows: Sequence[Row],
+        clients: int = 8,
+        model: str = "m",
+        client: type[Client] = Client,
+    ) -> None:
         self.answers: dict[str, Any] = {}
         self.broken = 0
         self.refused: Counter[str] = Counter()
@@ -104,7 +112,7 @@ class Load:
         self._changed = threading.Condition()
         self._deadline = time.monotonic() + PATIENCE_S
         places = [services[number % len(services)] for number in range(clients)]
-        self._threads = [threading.Thread(target=self._work, args=(Client(at, model),), daemon=True) for at in places]
+        self._threads = [threading.Thread(target=self._work, args=(client(at, model),), daemon=True) for at in places]
 
     def start(self) -> "Load":
         """Let the clients begin."""

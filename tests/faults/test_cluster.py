@@ -4,6 +4,7 @@ import pytest
 
 from core.config import Config
 from service.store import codec
+from tests.faults.drifts import Stream, calm, events, learn, moved
 from tests.faults.load import Load, rows
 from tests.faults.processes import eventually
 from tests.faults.replay import bare, judge, learnt, meta, repeat, replay, stamp, whole_log
@@ -62,6 +63,27 @@ def test_models_live_on_all_nodes_of_a_cluster(pair, cluster):
         assert 201 == pair[0].request("POST", f"/models/{name}/snapshots").status
         assert 204 == pair[1].request("DELETE", f"/models/{name}").status
         assert 404 == eventually(404, lambda name=name: pair[0].request("GET", f"/models/{name}").status)
+
+
+def test_drift_events_of_models_on_all_nodes(pair):
+    """A model's stream and the service's are on different nodes: each event is in both, once, and live everywhere."""
+    for name in NAMES[:3]:
+        calm(pair[0], name)
+    with Stream(pair[0]) as first, Stream(pair[1]) as second:
+        for at, name in enumerate(NAMES[:3]):
+            learn(pair[at % 2], moved(), name)
+        expected = []
+        for name in NAMES[:3]:
+            found = pair[1].get(f"/models/{name}/drift?consistency=strong")["events"]
+            assert len(found) > 0
+            assert found == events(pair[0], name)
+            expected += [event["id"] for event in found]
+        heard = [[stream.next()["data"]["id"] for _ in expected] for stream in (first, second)]
+    assert sorted(expected) == sorted(heard[0])
+    assert heard[0] == heard[1]
+    for name in NAMES[:3]:
+        assert 204 == pair[0].request("DELETE", f"/models/{name}").status
+    assert sorted(expected) == sorted(event["id"] for name in NAMES[:3] for event in events(pair[1], name))
 
 
 def test_a_node_that_dies_is_replaced_by_its_replica(pair, cluster):

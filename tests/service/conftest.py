@@ -1,6 +1,7 @@
 """Fixtures of the service tests; a real server is behind every one of them."""
 
+from tests.alarms import alarming
 from tests.service.api_fixtures import api, own_settings, start, store_url
 from tests.service.store_fixtures import connection, model, server
 
-__all__ = ["api", "connection", "model", "own_settings", "server", "start", "store_url"]
+__all__ = ["alarming", "api", "connection", "model", "own_settings", "server", "start", "store_url"]

@@ -1,5 +1,6 @@
 """Segments and answers come back from their bytes as they were; anything else is refused."""
 
+import msgspec
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -44,6 +45,24 @@ def test_answers_of_a_switch_are_remembered():
     rows = codec.whole_answer(8, Mapped(3, 15, 400))
     assert ("ensemble", 12, "few rows") == codec.decode_answer(codec.encode_answer(step)).switch
     assert (None, 15, None) == codec.decode_answer(codec.encode_answer(rows)).switch
+
+
+def test_where_a_model_stood_after_a_switch_is_remembered_with_its_id():
+    """As it was answered; with a row's answer nothing of the kind is kept."""
+    ((identity, blob),) = codec.answers(
+        7, Switch("abort", ids=("s:x",)), Switched("steady", 0, 3), b'{"phase":"steady"}'
+    )
+    assert ("s:x", b'{"phase":"steady"}') == (identity, codec.decode_answer(blob).standing)
+    X = np.zeros((3, 2))
+    found = codec.answers(8, Overlap("space", X, ("a", "b", "c"), (1,)), Mapped(2, 2, 3))
+    assert ["a", "c"] == [name for name, _ in found]
+    assert [b"", b""] == [codec.decode_answer(blob).standing for _, blob in found]
+
+
+def test_an_answer_without_a_standing_is_read():
+    """As records of the same format were written before there were switches."""
+    old = msgspec.msgpack.encode([1, 7, 3, ["UP"], [0.0], True, [0.5], None])
+    assert (b"", None) == (codec.decode_answer(old).standing, codec.decode_answer(old).switch)
 
 
 @pytest.mark.parametrize("blob", [b"", b"\xc1", codec.encode(Reset())[:-1], codec.encode(Reset(("x",))) + b"\0"])

@@ -83,7 +83,9 @@ async def test_a_key_does_what_its_scope_allows_and_no_more(locked, route, who):
     """Admin includes learn, learn includes read; below its scope a route is 403, before its body is looked at."""
     level = {"reader": "read", "learner": "learn", "boss": "admin"}[who]
     allowed = SCOPES[level] >= SCOPES[route.scope]
-    answer = await locked.ask(route.method, route.path.replace("{name}", "nobody"), content=b"no json", **as_(who))
+    query = {"model": "-bad"} if route.path == "/drift/stream" else {}  # let in, it would not end
+    path = route.path.replace("{name}", "nobody")
+    answer = await locked.ask(route.method, path, params=query, content=b"no json", **as_(who))
     if allowed:
         assert answer.status_code not in (401, 403)
     else:

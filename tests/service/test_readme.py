@@ -1,4 +1,4 @@
-"""The README's session, run as it stands against a service that starts empty."""
+"""The README's sessions, run as they stand against services that start empty."""
 
 import re
 import shutil
@@ -10,14 +10,13 @@ import pytest
 from service.replay import private
 
 README = Path(__file__).parents[2] / "README.md"
-SESSION = re.search(r"```console\n(.*?)```", README.read_text(), re.DOTALL)
+SESSIONS = re.findall(r"```console\n(.*?)```", README.read_text(), re.DOTALL)
 
 
-def steps() -> list[tuple[str, list[str]]]:
+def steps(session: str) -> list[tuple[str, list[str]]]:
     """(command, the pieces that its answer must hold in this order) of each call."""
-    assert SESSION is not None
     found: list[tuple[str, list[str]]] = []
-    for line in SESSION[1].splitlines():
+    for line in session.splitlines():
         if line.startswith("$ "):
             found.append((line[2:], []))
         else:
@@ -26,10 +25,11 @@ def steps() -> list[tuple[str, list[str]]]:
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl: apt install curl")
-def test_session():
-    """Every call of the README's session answers what the README says, and the number has moved."""
+@pytest.mark.parametrize("session", SESSIONS, ids=["the first", "a change of features"])
+def test_session(session):
+    """Every call of the README's sessions answers what the README says, and the number has moved."""
     with private.service() as url:
-        for shown, pieces in steps():
+        for shown, pieces in steps(session):
             command = shown.replace("localhost:8000", url)
             answer = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=30).stdout
             at = 0

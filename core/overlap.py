@@ -1,0 +1,162 @@
+"""The overlap period of a change of features: rows carry both spaces, the old model still answers.
+
+    union row  ->  old columns X1, new columns X2        X = [X1 X2], encoded
+    old model: tested and trained on X1                  what it says is the model's prediction
+    recovery:  learns X2 -> what the old expert reads    (core.recovery), labels or not
+    new model: trained on X2 as well, so that it does not start from nothing (not in the paper's variant)
+
+A row of the old space teaches the old model alone.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.config import Config
+from core.declaration import Feature
+from core.encoder import Encoder
+from core.model import Alarm, Floats, Header, Prediction, Weights
+from core.parts import gather, scatter
+from core.pipeline import Pipeline
+from core.recovery import Kind, Recovery
+from core.schema import Schema
+from core.spaces import places, union
+
+
+class OverlapPeriod:
+    """An old model, a new one, and the recovery of the old one's columns.
+
+    Args:
+        config: the model's configuration.
+        old: the model of the space in force, of dense rows.
+        features: the new space.
+        kind: of the mapping.
+        paper: whether the paper's forms are asked for.
+
+    Attributes:
+        old, new, recovery: the parts.
+        schema: the old space, which predictions are made in.
+        next_schema: the new one.
+        teaching: the union, which feedback comes in.
+        phase: "overlap".
+    """
+
+    phase = "overlap"
+
+    def __init__(self, config: Config, old: Pipeline, features: tuple[Feature, ...], kind: Kind, paper: bool) -> None:
+        assert isinstance(old.schema, Schema)
+        self.schema: Schema = old.schema
+        self.next_schema = Schema(features)
+        self.teaching = union(self.schema, features)
+        self.kind, self.paper = kind, paper
+        self.old, self.new = old, Pipeline(config, self.next_schema)
+        self.new.encoder.adopt(old.encoder)
+        self.recovery = Recovery(self.next_schema.columns, old.expert.columns, kind, paper)
+        self._old_places, self._new_places = places(self.schema, self.teaching), places(self.next_schema, self.teaching)
+
+    @property
+    def encoder(self) -> Encoder:
+        """That of the space in force."""
+        return self.old.encoder
+
+    def predict(self, raw: Floats) -> Prediction:
+        """Predict raw rows of the old space; changes nothing."""
+        return self.old.predict(raw)
+
+    def absorb(self, raw: Floats) -> Floats:
+        """Encode raw rows of the union: the old space's columns, then the new one's."""
+        old, new = self._parted(raw)
+        return np.hstack([self.old.absorb(old), self.new.absorb(new)])
+
+    def _parted(self, raw: Floats) -> tuple[Floats, Floats]:
+        return np.ascontiguousarray(raw[:, self._old_places]), np.ascontiguousarray(raw[:, self._new_places])
+
+    def learn(self, X: Floats, truth: NDArray[Any], discounts: Floats | None) -> Prediction:
+        """Test the old model, then train all, on rows as ``absorb`` gave them."""
+        X1, X2 = self._columns(X)
+        self.recovery.learn(X2, self.old.expert.own(X1))
+        if not self.paper:
+            self.new.learn(X2, truth, discounts)
+        return self.old.learn(X1, truth, discounts)
+
+    def learn_new_class(self, X: Floats, truth: NDArray[Any], discounts: Floats | None) -> Prediction:
+        """The same for one row of a class that nobody has seen."""
+        X1, X2 = self._columns(X)
+        self.recovery.learn(X2, self.old.expert.own(X1))
+        if self.paper:
+            self.new.add_class()
+        else:
+            self.new.learn_new_class(X2, truth, discounts)
+        return self.old.learn_new_class(X1, truth, discounts)
+
+    def _columns(self, X: Floats) -> tuple[Floats, Floats]:
+        width = self.schema.width
+        return np.ascontiguousarray(X[:, :width]), np.ascontiguousarray(X[:, width:])
+
+    def map(self, raw: Floats) -> None:
+        """Teach the recovery, and what the new space's columns look like, with raw rows of the union."""
+        old, new = self._parted(raw)
+        X2 = self.new.absorb(new)
+        self.recovery.learn(X2, self.old.expert.own(self.old.encoder.encode(old)))
+        if self.new.scaler is not None:
+            self.new.scaler.absorb(X2)
+
+    def add_class(self) -> None:
+        """One more class, which no row is learned of now."""
+        self.old.add_class()
+        self.new.add_class()
+
+    def reset_learner(self, classes: int) -> None:
+        """The old learner in its first state."""
+        self.old.reset_learner(classes)
+
+    def forget(self) -> None:
+        """The old learner trusts its past less."""
+        self.old.forget()
+
+    def take_alarms(self) -> list[Alarm]:
+        """The old learner's; what the new one finds in its first rows is no drift."""
+        self.new.take_alarms()
+        return self.old.take_alarms()
+
+    def watched(self, X: Floats) -> Floats:
+        """The old columns."""
+        return self._columns(X)[0]
+
+    def weights(self) -> Weights | None:
+        """The old model's."""
+        return self.old.weights()
+
+    def explain(self, raw: Floats) -> Header | None:
+        """What the old learner knows about one raw row (1, F) of its space."""
+        return self.old.explain(raw)
+
+    def info(self) -> Header:
+        """The old learner's."""
+        return self.old.info()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory the state holds."""
+        return sum(part.nbytes for part in self._parts().values())
+
+    def classes_differ(self, classes: int) -> bool:
+        """Whether one of the models knows another number of classes."""
+        return self.old.classes_differ(classes) or self.new.classes_differ(classes)
+
+    def _parts(self) -> dict[str, Any]:
+        return {"old": self.old, "new": self.new, "recovery": self.recovery}
+
+    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
+        """The state of the parts, each under its name."""
+        return gather(self._parts())
+
+    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
+        """Take over a state that ``to_arrays`` gave; after an error the period is of no use.
+
+        Raises:
+            ValueError: not a state of these spaces and this configuration.
+        """
+        scatter(self._parts(), arrays, header)

@@ -1,0 +1,186 @@
+"""Alarms out of the outboxes of the machines and into the streams: one event per detection.
+
+A replica rings when an entry it has applied has left alarms in its outbox, whoever wrote the entry. Its alarms go to
+the model's stream, then to the service's; both refuse what they have. So every replica may try, again after a crash and
+again after a replay, and what fails is only tried again: alarms wait in the outboxes, which are bounded.
+
+On start the models whose log goes on after their newest snapshot are loaded, one after the other and at most half of
+the time: what a crash has left unpublished is in those tails, and nobody need ask for it.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable
+
+from core.config import Config
+from core.outbox import KEPT
+from service.errors import ModelDown, OnepassError, StoreDown
+from service.runtime.engine import Engine
+from service.runtime.replica import Replica
+from service.store import codec
+from service.store.catalog import ModelMeta
+from service.store.drift import NOWHERE, Batch, DriftStreams
+from service.store.events import Place, event
+
+logger = logging.getLogger(__name__)
+
+AT_ONCE = 8
+"""Models whose events are on their way to the store together."""
+FEW = 8
+"""Alarms that are sent without asking first which of them the streams have."""
+BACKOFF_S, BACKOFF_S_MAX = 0.1, 5.0
+"""Pause after a failure; it doubles up to the second."""
+PAGE = 100
+"""Models looked at in one go while sweeping."""
+
+
+class Publisher:
+    """Publishes for the replicas of one process.
+
+    Args:
+        engine: whose models.
+        streams: where to.
+        failpoint: called at named points; fault tests crash there.
+
+    Attributes:
+        published: events by kind that this process was the first to publish.
+    """
+
+    def __init__(self, engine: Engine, streams: DriftStreams, failpoint: Callable[[str], None]) -> None:
+        self._engine, self._streams, self._failpoint = engine, streams, failpoint
+        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._tasks: dict[Replica, asyncio.Task[None]] = {}
+        self.published: Counter[str] = Counter()
+        engine.hub.alarms.listen(self.publish)
+
+    async def run(self) -> None:
+        """Publish for ever; the supervisor restarts it should it die."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._listen())
+                group.create_task(self._sweep())
+        finally:
+            for task in self._tasks.values():
+                task.cancel()
+
+    async def publish(self, replica: Replica) -> None:
+        """Publish the alarms that the replica's outbox holds; those it gets meanwhile, too.
+
+        Raises:
+            StoreDown: the store did not answer; nothing is lost.
+            ModelDown: the model is out of service.
+        """
+        ask = replica.published == NOWHERE  # just loaded: most of its alarms may be published
+        while replica.unpublished:
+            batch = await self._batch(replica, ask)
+            ask = False
+            async with self._slots:
+                last = await self._streams.to_model(batch)
+                self._failpoint("half-published")
+                if last is not None:
+                    reached, added = await self._streams.to_service(batch)
+                    self.published.update(event.kind for event in batch.events[len(batch.events) - added :])
+                    last = None if reached is None else min(last, reached)
+            if last is None:  # the model is gone, and whoever deleted it wanted no more of it
+                replica.published = replica.machine.outbox.last
+                return
+            replica.published = last
+
+    async def _batch(self, replica: Replica, ask: bool) -> Batch:
+        """What to send; nothing where there is much and it is only asked how much of it the streams have."""
+        async with replica.held():
+            after = Place(*replica.published)
+            drifts = replica.machine.outbox.after(after)
+            pushed_out = len(drifts) == KEPT < replica.machine.outbox.total
+        if ask and len(drifts) > FEW:
+            drifts = []
+        elif pushed_out:
+            logger.warning("model %s: alarms came faster than they were published; some may be lost", replica.name)
+        events = tuple(event(replica.name, replica.incarnation, drift) for drift in drifts)
+        return Batch(replica.name, replica.incarnation, after, events)
+
+    # ---------------------------------------------------------------- replicas that ring
+
+    async def _listen(self) -> None:
+        alarms = self._engine.hub.alarms
+        while True:
+            await alarms.wake.wait()
+            for replica in alarms.take():
+                if replica not in self._tasks:
+                    self._failpoint("alarmed")
+                    task = asyncio.get_running_loop().create_task(self._until_out(replica))
+                    self._tasks[replica] = task
+                    task.add_done_callback(lambda _, replica=replica: self._ended(replica))  # type: ignore[misc]
+
+    def _ended(self, replica: Replica) -> None:
+        self._tasks.pop(replica, None)
+        if not replica.gone and replica.down is None:
+            replica.ring()  # what came after the last look
+
+    async def _until_out(self, replica: Replica) -> None:
+        pause_s = BACKOFF_S
+        while replica.unpublished and not replica.gone:
+            try:
+                await self.publish(replica)
+            except ModelDown:
+                return  # what a failed apply has left is no state
+            except StoreDown as error:
+                if pause_s == BACKOFF_S:
+                    logger.warning("model %s: its drift events wait: %s", replica.name, error.detail)
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, BACKOFF_S_MAX)
+
+    # ---------------------------------------------------------------- what a crash has left
+
+    async def _sweep(self) -> None:
+        """Publish what is in the tails of logs that no replica here has applied."""
+        pause_s, after = BACKOFF_S, None
+        while True:
+            try:
+                names, following = await self._engine.store.catalog.names(PAGE, after)
+                for name, incarnation in names:
+                    await self._look(name, incarnation)
+            except StoreDown:
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, BACKOFF_S_MAX)
+                continue
+            pause_s, after = BACKOFF_S, following
+            if after is None:
+                return
+
+    async def _look(self, name: str, incarnation: str) -> None:
+        if self._engine.hub.held(name) is not None or not await self._has_tail(name, incarnation):
+            return
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        try:
+            await self.publish(await self._loaded(name))
+        except StoreDown:
+            raise
+        except OnepassError as error:
+            logger.info("model %s was passed over in the search for alarms: %s", name, error.detail)
+        await asyncio.sleep(clock() - began)
+
+    async def _loaded(self, name: str) -> Replica:
+        """A model with its tail: kept where there is plenty of room, else let go: it must not crowd out those in use."""
+        engine = self._engine
+        plenty = 2 * engine.hub.ledger.used < engine.bounds.budget_bytes
+        return await (engine.hub.get(name) if plenty else engine.recovery.load(name))
+
+    async def _has_tail(self, name: str, incarnation: str) -> bool:
+        meta = await self._engine.store.catalog.read(name)
+        if meta is None or meta.incarnation != incarnation or meta.version == 0:
+            return False
+        if not _watched(meta):
+            return False
+        kept = await self._engine.store.snapshots.list(name, incarnation)
+        return not kept or kept[0].version < meta.version
+
+
+def _watched(meta: ModelMeta) -> bool:
+    """Whether a model can raise alarms at all."""
+    try:
+        return bool(Config.parse(codec.config(meta.config)).watch)
+    except ValueError:
+        return True  # loading it says what is wrong

@@ -1,0 +1,208 @@
+"""Webhooks: every drift event posted to every configured URL, by one of the replicas.
+
+    POST URL                          the event as JSON, as GET /drift shows it
+    webhook-id: INC-VERSION-INDEX     the event's id: the same however often it is sent
+    webhook-timestamp: SECONDS        when this attempt was made
+    webhook-signature: v1,BASE64      HMAC-SHA256 of "ID.TIMESTAMP.BODY" under the secret
+
+These are the headers of the Standard Webhooks specification, whose libraries verify them: a secret that begins with
+``whsec_`` is base64 behind it, any other one is taken as it is. Only an answer 2xx counts; redirects are not followed
+and answers' bodies are not read.
+
+Each URL has a task and a consumer group of its own, so a dead one delays nobody. An event is delivered at least once
+(a crash between delivery and settling repeats it), in order as long as nothing fails. What fails is tried again after
+pauses that double, with jitter, until its budget ends; then it is dropped and counted.
+"""
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import hmac
+import logging
+import random
+import time
+from collections import Counter
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+import httpx
+
+from service.errors import StoreDown
+from service.runtime.broadcast import Broadcast
+from service.store.deliveries import IDLE_MS, Deliveries
+from service.store.events import Known
+
+logger = logging.getLogger(__name__)
+
+URLS_MAX = 16
+"""Each has a task, a group and a label of its own."""
+CONNECT_S, ATTEMPT_S = 5.0, 15.0
+"""How long connecting and a whole attempt may take."""
+BACKOFF_S, BACKOFF_S_MAX = 1.0, 300.0
+"""Pause after a failure; it doubles up to the second."""
+LOOK_S = 5.0
+"""How often a webhook looks for events that nobody told it of: those of replicas that died."""
+_PREFIX = "whsec_"
+
+
+def parse(text: str) -> list[str]:
+    """The URLs of ``ONEPASS_WEBHOOKS``.
+
+    Raises:
+        ValueError: naming the setting and which URL; never the URL, which may hold a secret.
+    """
+    urls = [url for item in text.split(",") if (url := item.strip())]
+    for at, url in enumerate(urls):
+        if not _is_http(url):
+            raise ValueError(f"ONEPASS_WEBHOOKS: URL {at + 1} is not http:// or https:// with a host")
+        if url in urls[:at]:
+            raise ValueError(f"ONEPASS_WEBHOOKS: URL {at + 1} stands there twice")
+    if len(urls) > URLS_MAX:
+        raise ValueError(f"ONEPASS_WEBHOOKS: {len(urls)} URLs; at most {URLS_MAX}")
+    return urls
+
+
+def _is_http(url: str) -> bool:
+    try:
+        httpx.URL(url)
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except (ValueError, httpx.InvalidURL):
+        return False
+
+
+def key_of(secret: str) -> bytes:
+    """The bytes that sign, of ``ONEPASS_WEBHOOK_SECRET``.
+
+    Raises:
+        ValueError: it begins with whsec_ and no base64 follows; it is not echoed.
+    """
+    if not secret.startswith(_PREFIX):
+        return secret.encode()
+    try:
+        return base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
+    except binascii.Error:
+        raise ValueError("ONEPASS_WEBHOOK_SECRET: what follows whsec_ is not base64") from None
+
+
+def signature(key: bytes, event_id: str, timestamp: int, body: bytes) -> str:
+    """The header ``webhook-signature``."""
+    signed = b".".join((event_id.encode(), str(timestamp).encode(), body))
+    return "v1," + base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()
+
+
+def group_of(url: str) -> str:
+    """Name of a webhook's consumer group; it does not tell the URL."""
+    return "hook:" + hashlib.sha256(url.encode()).hexdigest()[:16]
+
+
+class Webhook:
+    """One URL.
+
+    Args:
+        number: names it in logs and metrics.
+        url: where to.
+        key: signs; empty: nothing is signed.
+        deliveries: what is owed.
+        broadcast: says when there may be news.
+        budget_s: how long one event is tried.
+
+    Attributes:
+        outcomes: attempts that failed, events delivered, events dropped.
+    """
+
+    def __init__(
+        self, number: int, url: str, key: bytes, deliveries: Deliveries, broadcast: Broadcast, budget_s: float
+    ) -> None:
+        self.number, self._url, self._key, self._budget_s = number, url, key, budget_s
+        self._deliveries, self._broadcast = deliveries, broadcast
+        self._news = asyncio.Event()
+        self.outcomes: Counter[str] = Counter(delivered=0, failed=0, dropped=0)
+
+    async def run(self) -> None:
+        """Deliver for ever; the supervisor restarts it should it die."""
+        self._broadcast.waiters.add(self._news)
+        limits = httpx.Timeout(ATTEMPT_S, connect=CONNECT_S)
+        try:
+            async with httpx.AsyncClient(timeout=limits, follow_redirects=False) as client:
+                while True:
+                    await self._next(client)
+        finally:
+            self._broadcast.waiters.discard(self._news)
+
+    async def _next(self, client: httpx.AsyncClient) -> None:
+        self._news.clear()
+        try:
+            taken = await self._deliveries.take(1)
+            self.outcomes["dropped"] += taken.missed
+            for known in taken.events:
+                await self._deliver(client, known)
+        except StoreDown:
+            await asyncio.sleep(BACKOFF_S)
+            return
+        if not taken.events:
+            await self._wait(LOOK_S)
+
+    async def _wait(self, most_s: float) -> None:
+        try:
+            async with asyncio.timeout(most_s):
+                await self._news.wait()
+        except TimeoutError:
+            return
+
+    async def _deliver(self, client: httpx.AsyncClient, known: Known) -> None:
+        """Post an event until it is taken or its budget ends."""
+        clock = asyncio.get_running_loop().time
+        deadline, pause_s = clock() + self._budget_s, BACKOFF_S
+        while (why := await self._post(client, known)) is not None:
+            self.outcomes["failed"] += 1
+            rest_s = pause_s * random.uniform(0.5, 1.0)  # noqa: S311  jitter keeps no secret
+            if clock() + rest_s > deadline:
+                logger.warning("webhook %d: event %s is dropped: %s", self.number, known.id, why)
+                self.outcomes["dropped"] += await self._deliveries.settle(known)
+                return
+            if pause_s == BACKOFF_S:
+                logger.info("webhook %d: event %s is tried again: %s", self.number, known.id, why)
+            if not await self._rest(known, rest_s):
+                return
+            pause_s = min(2 * pause_s, BACKOFF_S_MAX)
+        self.outcomes["delivered"] += 1
+        await self._deliveries.settle(known)
+
+    async def _rest(self, known: Known, rest_s: float) -> bool:
+        """Pause, and stay the one who owes the event; False where another replica has claimed it meanwhile."""
+        while rest_s > 0:
+            step_s = min(rest_s, IDLE_MS / 4000)
+            await asyncio.sleep(step_s)
+            rest_s -= step_s
+            if not await self._deliveries.touch(known):
+                return False
+        return True
+
+    async def _post(self, client: httpx.AsyncClient, known: Known) -> str | None:
+        """One attempt; why it failed, or None."""
+        timestamp = int(time.time())
+        headers = {
+            "content-type": "application/json",
+            "user-agent": "onepass",
+            "webhook-id": known.id,
+            "webhook-timestamp": str(timestamp),
+        }
+        if self._key:
+            headers["webhook-signature"] = signature(self._key, known.id, timestamp, known.body)
+        try:
+            async with (
+                asyncio.timeout(ATTEMPT_S),
+                client.stream("POST", self._url, content=known.body, headers=headers) as response,
+            ):
+                return None if response.is_success else f"status {response.status_code}"
+        except (httpx.HTTPError, TimeoutError, OSError) as error:
+            return type(error).__name__
+
+
+def quiet(urls: Sequence[str]) -> None:
+    """Keep the client library from logging the URLs of what it posts."""
+    if urls:
+        for name in ("httpx", "httpcore"):
+            logging.getLogger(name).setLevel(logging.WARNING)

@@ -1,0 +1,50 @@
+"""The parts of the drift monitor joined: what publishes alarms, what reads the events again, what posts them."""
+
+import secrets
+from collections.abc import Callable, Sequence
+
+from service.monitor.drift import Publisher
+from service.monitor.hooks import Webhook, group_of, quiet
+from service.runtime.broadcast import Broadcast
+from service.runtime.engine import Engine
+from service.store.deliveries import Deliveries
+from service.store.drift import DriftStreams
+
+
+class Watch:
+    """The monitor of one process; its tasks are companions of the engine, which starts, supervises and ends them.
+
+    Args:
+        engine: whose models are watched; not started yet.
+        streams: where events are kept.
+        streams_max: most clients that are sent events live.
+        urls: webhooks.
+        key: signs what they are sent.
+        budget_s: how long one event is posted again.
+        failpoint: called at named points; fault tests crash there.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        streams: DriftStreams,
+        *,
+        streams_max: int,
+        urls: Sequence[str] = (),
+        key: bytes = b"",
+        budget_s: float = 3600.0,
+        failpoint: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.streams = streams
+        self.broadcast = Broadcast(streams, streams_max)
+        self.publisher = Publisher(engine, streams, failpoint)
+        consumer = secrets.token_hex(8)
+        quiet(urls)
+        self.hooks = [
+            Webhook(
+                number, url, key, Deliveries(engine.store.connection, group_of(url), consumer), self.broadcast, budget_s
+            )
+            for number, url in enumerate(urls, 1)
+        ]
+        engine.companions |= {"drift events": self.publisher.run, "drift news": self.broadcast.run}
+        engine.companions |= {f"webhook {hook.number}": hook.run for hook in self.hooks}

@@ -1,0 +1,174 @@
+"""News of the service's stream for everybody in this process who wants them: one reader, any number of listeners.
+
+A listener has a bounded queue. One that does not keep up is dropped, not waited for and not buffered without end: its
+client comes back and goes on where it was, since the stream has everything it missed.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from service.errors import StoreDown, StreamsFull
+from service.store.drift import DriftStreams
+from service.store.events import Known, Position
+
+logger = logging.getLogger(__name__)
+
+QUEUE_MAX = 1000
+"""Events that may wait for one listener."""
+READ_MAX = 200
+"""Events read in one round trip."""
+BEGIN_S = 1.0
+"""How long a listener waits for the reader to begin."""
+BACKOFF_S, BACKOFF_S_MAX = 0.1, 2.0
+"""Pause after a failure; it doubles up to the second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Events after one position and before another that are no longer kept.
+
+    Attributes:
+        after: the last event that was seen, as the listener or its client knows it.
+        first: the first one that is kept after it; None where none is.
+        missed: how many are missing, of any model; None where that cannot be known.
+    """
+
+    after: str
+    first: Position | None
+    missed: int | None
+
+
+class Listener:
+    """What one client has not been sent yet.
+
+    Args:
+        wanted: whether a model's events are for it.
+        start: the position after which everything comes through here.
+
+    Attributes:
+        over: set when it has been dropped, or the service stops.
+    """
+
+    def __init__(self, wanted: Callable[[str], bool], start: Position) -> None:
+        self.wanted, self.start = wanted, start
+        self.over = asyncio.Event()
+        self._queue: deque[Known | Gap] = deque()
+        self._more = asyncio.Event()
+
+    def put(self, item: Known | Gap) -> None:
+        """Add an item; the listener is over where there is no room."""
+        if isinstance(item, Known) and not self.wanted(item.model):
+            return
+        if len(self._queue) >= QUEUE_MAX:
+            self.end()
+            return
+        self._queue.append(item)
+        self._more.set()
+
+    async def take(self, wait_s: float) -> Known | Gap | None:
+        """The next item; None where none came for so long."""
+        if not self._queue:
+            self._more.clear()
+            try:
+                async with asyncio.timeout(wait_s):
+                    await self._more.wait()
+            except TimeoutError:
+                return None
+        return self._queue.popleft()
+
+    def end(self) -> None:
+        """Nothing more will come."""
+        self._queue.clear()
+        self.over.set()
+
+
+class Broadcast:
+    """The reader and its listeners.
+
+    Args:
+        streams: what is read.
+        listeners_max: how many there may be.
+
+    Attributes:
+        waiters: set whenever something was read; who waits clears his own.
+    """
+
+    def __init__(self, streams: DriftStreams, listeners_max: int) -> None:
+        self._streams, self._listeners_max = streams, listeners_max
+        self._listeners: set[Listener] = set()
+        self._position: Position | None = None
+        self._begun = asyncio.Event()
+        self._stopping = False
+        self.waiters: set[asyncio.Event] = set()
+
+    @property
+    def open(self) -> int:
+        """Listeners of the moment."""
+        return len(self._listeners)
+
+    async def listen(self, wanted: Callable[[str], bool]) -> Listener:
+        """A new listener; ``leave`` ends it.
+
+        Raises:
+            StreamsFull: there are as many as there may be, or the service stops.
+            StoreDown: the stream could not be read yet.
+        """
+        await self._begin()
+        if self._stopping or len(self._listeners) >= self._listeners_max:
+            raise StreamsFull("the service stops" if self._stopping else "as many streams are open as may be")
+        if self._position is None:
+            raise StoreDown("the store does not answer; there is nothing to stream yet")
+        listener = Listener(wanted, self._position)
+        self._listeners.add(listener)
+        return listener
+
+    async def _begin(self) -> None:
+        """Wait for the reader of a service that has only just started."""
+        try:
+            async with asyncio.timeout(BEGIN_S):
+                await self._begun.wait()
+        except TimeoutError:
+            return
+
+    def leave(self, listener: Listener) -> None:
+        """A listener's client has gone."""
+        listener.end()
+        self._listeners.discard(listener)
+
+    def stop(self) -> None:
+        """End all streams: the service stops, and must not wait for clients that stay."""
+        self._stopping = True
+        for listener in self._listeners:
+            listener.end()
+
+    async def run(self) -> None:
+        """Read for ever; the supervisor restarts it should it die, and it goes on where it was."""
+        pause_s = BACKOFF_S
+        while True:
+            try:
+                if self._position is None:
+                    self._position = await self._streams.newest()
+                    self._begun.set()
+                self._tell(self._position, await self._streams.news(self._position, READ_MAX))
+                pause_s = BACKOFF_S
+            except StoreDown:
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, BACKOFF_S_MAX)
+
+    def _tell(self, position: Position, found: list[Known]) -> None:
+        if not found:
+            return
+        first = found[0].position
+        if first.number > position.number + 1:
+            gap = Gap(str(position), first, first.number - position.number - 1)
+            for listener in self._listeners:
+                listener.put(gap)
+        for listener in self._listeners:
+            for known in found:
+                listener.put(known)
+        self._position = found[-1].position
+        for waiter in self.waiters:
+            waiter.set()

@@ -1,0 +1,177 @@
+"""One event per detection, whatever dies: a real drift, real processes, a store of its own."""
+
+import contextlib
+import http.client
+import threading
+
+import pytest
+
+from core.machine import Machine
+from service.store.keys import DRIFT
+from tests.faults.drifts import Stream, calm, events, learn, moved, table
+from tests.faults.processes import eventually
+from tests.faults.replay import meta
+
+pytestmark = pytest.mark.faults
+
+
+def _alarms(service, name="m"):
+    """Ids of the alarms that the state itself holds: what the log says must be told."""
+    machine, stamp = Machine.from_bytes(service.state(name))
+    return [f"{stamp['incarnation']}-{drift.version}-{drift.index}" for drift in machine.outbox.after((0, 0))]
+
+
+def _ids(found):
+    return [event["id"] for event in found]
+
+
+def _everything(store):
+    """What the service's stream holds, from the store itself."""
+    with store.client() as client:
+        return [fields[b"i"].decode() for _, fields in client.xrange(DRIFT)]
+
+
+def test_a_drift_becomes_events(serve, store):
+    """What the machine has found is listed, in both lists and in the stream, with names, sizes and threshold."""
+    service = serve(REDIS_URL=store.url).start()
+    calm(service)
+    with Stream(service) as stream:
+        version = learn(service, moved())
+        found = service.get("/models/m/drift")["events"]
+        assert len(found) > 0
+        assert found == [stream.next()["data"] for _ in found]
+    assert _alarms(service) == _ids(found) == _ids(events(service))
+    assert {version} == {event["version"] for event in found}
+    (means,) = {event["features"][0]["name"] for event in found if event["kind"] == "class_mean"}
+    assert "a" == means
+    assert all(event["windows"]["after"] > 0 < event["epsilon_cut"] for event in found)
+    assert float(len(found)) == sum(
+        service.metric(f'drift_events_total{{kind="{kind}"}}') for kind in {event["kind"] for event in found}
+    )
+
+
+@pytest.mark.parametrize("point", ["appended", "applied", "alarmed", "half-published"])
+def test_a_crash_loses_no_event_and_repeats_none(serve, store, point):
+    """Killed at the entry that raises alarms, or between its two streams: started again it tells them unasked, once."""
+    service = serve(REDIS_URL=store.url).start()
+    calm(service)
+    service.kill()
+    service.start(FAILPOINT=f"{point}:1")
+    with contextlib.suppress(OSError, http.client.HTTPException):  # where it dies before it answers
+        learn(service, moved(), key="moved")
+    assert -9 == service.died()
+    service.start()
+    assert 1 <= eventually(True, lambda: len(events(service)) > 0)
+    assert _alarms(service) == eventually(_alarms(service), lambda: _ids(events(service)))
+    learn(service, moved(), key="moved")
+    learn(service, table(50, 3.0, 2))
+    assert 201 == service.request("POST", "/models/m/snapshots").status
+    service.kill()
+    service.start()
+    expected = _alarms(service)
+    assert expected == _ids(service.get("/models/m/drift")["events"])
+    assert expected == _everything(store)
+
+
+def test_two_services_tell_each_event_once(serve, store):
+    """Both hold the model, both find the alarms, in turns and after a kill; the streams of both agree."""
+    pair = [serve(REDIS_URL=store.url).start() for _ in range(2)]
+    names = ["m", "n"]
+    for name in names:
+        calm(pair[0], name)
+    with Stream(pair[0]) as first, Stream(pair[1]) as second:
+        for at, name in enumerate(names):
+            learn(pair[at], moved(), name)
+            for service in pair:
+                service.get(f"/models/{name}?consistency=strong")
+        expected = [identity for name in names for identity in _alarms(pair[0], name)]
+        assert sorted(expected) == sorted(
+            eventually(len(expected), lambda: len(_everything(store))) and _everything(store)
+        )
+        streams = [[stream.next() for _ in expected] for stream in (first, second)]
+    assert streams[0] == streams[1]
+    assert sorted(expected) == sorted(frame["data"]["id"] for frame in streams[0])
+    pair[0].kill()
+    with Stream(pair[1], last=streams[0][0]["id"]) as resumed:
+        assert streams[0][1:] == [resumed.next() for _ in expected[1:]]
+        learn(pair[1], table(800, -3.0, 3))
+        new = _alarms(pair[1])[len(_alarms(pair[1])) - 1]
+        while (frame := resumed.next())["data"]["id"] != new:
+            assert "drift" == frame["event"]
+    pair[0].start()
+    assert len(set(_everything(store))) == len(_everything(store))
+
+
+def test_a_store_that_is_away_delays_events_and_loses_none(serve, store):
+    """Alarms wait in the outbox while the streams cannot be written; nothing is told twice after that."""
+    service = serve(REDIS_URL=store.url, STORE_TIMEOUT_S=1).start()
+    calm(service)
+    with Stream(service) as stream:
+        store.freeze()
+        sent = threading.Thread(target=lambda: service.request("POST", *_batch(), idempotency_key="moved"))
+        sent.start()
+        assert eventually(True, lambda: service.metric("store_up") == 0.0)
+        store.thaw()
+        sent.join()
+        assert 200 == eventually(200, lambda: service.request("POST", *_batch(), idempotency_key="moved").status)
+        expected = _alarms(service)
+        assert expected == [stream.next()["data"]["id"] for _ in expected]
+    assert expected == _everything(store)
+
+
+def _batch():
+    return "/models/m/feedback/batch", moved()
+
+
+def test_a_store_that_was_killed_keeps_what_was_told(serve, store):
+    """Streams are read on behind the last id, and new events come, when the store is back."""
+    service = serve(REDIS_URL=store.url, STORE_TIMEOUT_S=1).start()
+    calm(service)
+    with Stream(service) as stream:
+        learn(service, moved())
+        first = _alarms(service)
+        frames = [stream.next() for _ in first]
+        store.kill()
+        assert 503 == eventually(503, lambda: service.request("GET", "/drift").status)
+        store.start()
+        assert 200 == eventually(200, lambda: service.request("GET", "/readyz").status)
+        learn(service, table(800, -3.0, 3))
+        expected = _alarms(service)
+        assert len(expected) > len(first)
+        later = [stream.next() for _ in expected[len(first) :]]
+    assert expected == [frame["data"]["id"] for frame in frames + later] == _everything(store)
+
+
+def test_a_stop_does_not_wait_for_open_streams(serve, store):
+    """Every stream ends in good order, and the service stops well within its grace."""
+    service = serve(REDIS_URL=store.url, GRACE_S=60).start()
+    calm(service)
+    streams = [Stream(service) for _ in range(3)]
+    learn(service, moved())
+    for stream in streams:
+        assert "drift" == stream.next()["event"]
+    assert 0 == service.stop()
+    for stream in streams:
+        with stream:
+            assert {} == _last(stream)
+    assert "ERROR" not in service.log
+    assert "grace" not in service.log.lower()
+
+
+def _last(stream):
+    while (frame := stream.next()) != {}:
+        pass
+    return frame
+
+
+def test_a_deleted_model_leaves_nothing_behind_but_its_events(serve, store):
+    """No key of its slot, and no mark for ever; the events of all stay."""
+    service = serve(REDIS_URL=store.url).start()
+    calm(service)
+    learn(service, moved())
+    told = _ids(service.get("/models/m/drift")["events"])
+    incarnation = meta(store.url).incarnation
+    assert 204 == service.request("DELETE", "/models/m").status
+    with store.client() as client:
+        assert [] == [key for key in client.scan_iter() if incarnation in key.decode()]
+    assert told == _everything(store)

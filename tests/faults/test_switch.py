@@ -1,0 +1,241 @@
+"""A change of features while services die, others look on, and clients do not stop."""
+
+import http.client
+
+import pytest
+
+from tests.faults.load import Client, Load, Row, rows
+from tests.faults.replay import judge, whole_log
+
+pytestmark = pytest.mark.faults
+
+OLD, NEW, LATER = ["x0", "x1", "x2"], ["x2", "y0", "y1"], ["y1", "z"]
+BEGIN = {"action": "begin", "features": NEW}
+PHASES = ("steady", "overlap", "ensemble")
+STEPS = {"steady": (), "overlap": (BEGIN,), "ensemble": (BEGIN, {"action": "complete"})}
+NAMES = {"steady": OLD, "overlap": [*OLD, "y0", "y1"], "ensemble": NEW}
+
+
+def whole(count, seed, prefix):
+    """Rows with a value for every name of every space."""
+    table = rows(count, seed, prefix, columns=3)
+    return [row._replace(features=_all_names(row.features)) for row in table]
+
+
+def _all_names(x):
+    return {**x, "y0": x["x0"] + x["x1"], "y1": x["x1"] - x["x2"], "z": 0.5 * x["x0"]}
+
+
+def cut(table, names):
+    """The same rows with some names only."""
+    return [Row(row.id, {name: row.features[name] for name in names}, row.label) for row in table]
+
+
+def switch(service, body, **headers):
+    answer = service.request("POST", "/models/m/features/switch", body, **headers)
+    assert 200 == answer.status, answer.body
+    return answer.json
+
+
+def lead_to(service, phase):
+    """A model in a phase, with rows of every phase before it; the rows."""
+    service.create(features=OLD)
+    fed = cut(whole(40, 1, "steady"), OLD)
+    Load([service], fed).run()
+    for step, reached in zip(STEPS[phase], PHASES[1:], strict=False):
+        switch(service, step)
+        table = cut(whole(40, 2, reached), NAMES[reached])
+        Load([service], table).run()
+        fed += table
+    return fed
+
+
+class Following(Client):
+    """A client that asks which features are wanted when its rows are refused."""
+
+    def __init__(self, service, model="m"):
+        super().__init__(service, model)
+        self._service, self._wanted = service, OLD
+
+    def send(self, row):
+        for _ in range(50):
+            answer = super().send(cut([row], self._wanted)[0])
+            if answer.status != 422:
+                return answer
+            found = self._service.get("/models/m/features?consistency=strong")
+            self._wanted = list(dict.fromkeys([*found["current"], *(found["next"] or [])]))
+        return answer
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_killed_service_goes_on_in_the_same_phase(serve, phase):
+    """Killed under load in each phase: where the model stood it stands, and every acknowledged row is in once."""
+    service = serve(SNAPSHOT_MIN_KB=10**6).start()
+    fed = lead_to(service, phase)
+    if phase == "overlap":
+        body = {
+            "columns": NAMES[phase],
+            "data": [[*row.features.values()] for row in cut(whole(9, 3, "o"), NAMES[phase])],
+        }
+        assert 49 == service.request("POST", "/models/m/features/overlap", body).json["overlap_rows"]
+    before = service.get("/models/m/features")
+    table = cut(whole(300, 4, "load"), NAMES[phase])
+    load = Load([service], table).start()
+    load.acknowledged(100)
+    service.kill()
+    service.start()
+    load.finish()
+    after = service.get("/models/m/features")
+    assert [before[name] for name in ("phase", "current", "next")] == [
+        after[name] for name in ("phase", "current", "next")
+    ]
+    assert phase == after["phase"] == service.get("/models/m")["phase"]
+    judge(service, whole_log(service.store_url), [*fed, *table], load)
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_snapshot_holds_the_phase(serve, phase):
+    """Snapshot in each phase, a tail behind it, kill: state and standing are those of before, bit by bit."""
+    service = serve(SNAPSHOT_MIN_KB=10**6, SNAPSHOTS_KEPT=1).start()
+    lead_to(service, phase)
+    assert 201 == service.request("POST", "/models/m/snapshots").status
+    Load([service], cut(whole(20, 5, "tail"), NAMES[phase])).run()
+    before = service.get("/models/m/features"), service.state()
+    service.kill()
+    service.start()
+    assert before == (service.get("/models/m/features"), service.state())
+    assert (0, 0) == (service.metric("corrupt_snapshots"), service.metric("models_down"))
+
+
+@pytest.mark.parametrize("point", ["appended", "applied"])
+@pytest.mark.parametrize("action", ["begin", "complete", "abort"])
+def test_a_crash_in_the_middle_of_a_switch(serve, undisturbed, point, action):
+    """It is done once, and its retry is answered as it would have been."""
+    expected = _story(undisturbed, action, lambda send: send(undisturbed))
+    assert 204 == undisturbed.request("DELETE", "/models/m").status
+    service = serve().start()
+
+    def crash(send):
+        assert 0 == service.stop()
+        service.start(FAILPOINT=f"{point}:1")
+        with pytest.raises((OSError, http.client.HTTPException)):
+            send(service)
+        assert -9 == service.died()
+        service.start()
+        again = send(service)
+        assert again["duplicate"]
+        assert again == send(service)
+        return again
+
+    found = _story(service, action, crash)
+    strange = {"incarnation", "duplicate", "durability"}
+    for told, twin in zip(found, expected, strict=True):
+        assert {n: v for n, v in twin.items() if n not in strange} == {
+            n: v for n, v in told.items() if n not in strange
+        }
+
+
+def _story(service, action, disturbed):
+    """Up to a switch under an id, which is disturbed; its answer, and where the model stands some rows later."""
+    service.create(features=OLD)
+    for row in cut(whole(10, 6, "a"), OLD):
+        Client(service).learn(row)
+    body = BEGIN if action == "begin" else {"action": action}
+    if action != "begin":
+        switch(service, BEGIN)
+        for row in cut(whole(10, 7, "b"), NAMES["overlap"]):
+            Client(service).learn(row)
+    told = disturbed(lambda at: switch(at, {**body, "id": "step"}))
+    names = NAMES[told["phase"]]
+    for row in cut(whole(10, 8, "c"), names):
+        Client(service).learn(row)
+    return told, service.get("/models/m/features")
+
+
+@pytest.mark.parametrize("point", ["appended", "applied"])
+def test_a_crash_in_the_middle_of_overlap_rows(serve, point):
+    """They teach once, and the retry gets the first answer."""
+    service = serve().start()
+    service.create(features=OLD)
+    switch(service, BEGIN)
+    body = {"features": cut(whole(1, 9, "o"), NAMES["overlap"])[0].features, "id": "o"}
+
+    def send():
+        return service.request("POST", "/models/m/features/overlap", body).json
+
+    assert 0 == service.stop()
+    service.start(FAILPOINT=f"{point}:1")
+    with pytest.raises((OSError, http.client.HTTPException)):
+        send()
+    assert -9 == service.died()
+    service.start()
+    assert (True, 1) == tuple(send()[name] for name in ("duplicate", "overlap_rows"))
+    assert 1 == service.get("/models/m/features")["overlap_rows"]
+
+
+def test_switches_under_load_lose_nothing(serve):
+    """Clients that follow, six steps in the middle of their rows: every row is learned once, as the log says."""
+    service = serve(SNAPSHOT_MIN_KB=10**6).start()
+    service.create(features=OLD)
+    table = whole(900, 10, "r")
+    load = Load([service], table, client=Following).start()
+    _six_steps(service, load)
+    load.finish()
+    judge(service, whole_log(service.store_url), table, load)
+    assert {True} == {answer["learned"] for answer in load.answers.values()}
+
+
+def test_one_service_switches_while_the_other_learns(serve, store):
+    """The other learns of each step from the rows it would refuse; both end with the same bits."""
+    first, second = (serve(REDIS_URL=store.url, SNAPSHOT_MIN_KB=10**6).start() for _ in range(2))
+    first.create(features=OLD)
+    table = whole(900, 11, "r")
+    load = Load([second], table, client=Following).start()
+    _six_steps(first, load)
+    load.finish()
+    assert first.state() == second.state()
+    judge(first, whole_log(store.url), table, load)
+    assert [0, 0] == [service.metric("lost_tails") + service.metric("models_down") for service in (first, second)]
+    assert [["z"], ["z"]] == [
+        service.get("/models/m/features?consistency=strong")["current"] for service in (first, second)
+    ]
+
+
+def _six_steps(service, load):
+    """Begin, complete, begin, abort, begin, complete, each after another hundred rows."""
+    steps = ({"action": "begin", "features": to} for to in (NEW, LATER, ["z"]))
+    ends = ("complete", "abort", "complete")
+    for number, (step, end) in enumerate(zip(steps, ends, strict=True)):
+        load.acknowledged(100 + 260 * number)
+        switch(service, step)
+        load.acknowledged(230 + 260 * number)
+        switch(service, {"action": end})
+
+
+def test_a_wrong_row_is_refused_as_such_without_a_store(serve, store):
+    """Before a refusal the log is read on; where it cannot be, predictions are answered and refused all the same."""
+    service = serve(REDIS_URL=store.url).start()
+    service.create(features=OLD)
+    Load([service], cut(whole(10, 15, "a"), OLD)).run()
+    store.kill()
+    row = cut(whole(1, 16, "p"), OLD)[0].features
+    for features, status in ((row, 200), ({**row, "y0": 1}, 422), ({"x0": 1}, 422)):
+        assert status == service.request("POST", "/models/m/predict", {"features": features}).status
+    assert 503 == service.request("POST", "/models/m/features/switch", BEGIN).status
+    store.start()
+
+
+def test_a_second_service_dies_and_the_first_completes(serve, store):
+    """What one began the other completes, with the rows both have learned."""
+    first, second = (serve(REDIS_URL=store.url).start() for _ in range(2))
+    first.create(features=OLD)
+    Load([first], cut(whole(30, 12, "a"), OLD)).run()
+    switch(second, BEGIN)
+    Load([first, second], cut(whole(30, 13, "b"), NAMES["overlap"])).run()
+    second.kill()
+    done = switch(first, {"action": "complete"})
+    assert ("ensemble", 30, 60) == (done["phase"], done["overlap_rows"], done["rows"])
+    second.start()
+    found = second.get("/models/m/features")
+    assert done["ensemble"] == found["ensemble"]
+    assert 61 == Client(second).learn(cut(whole(1, 14, "n"), NEW)[0])["rows"]

@@ -1,0 +1,84 @@
+"""An HTTP server that takes webhooks: it keeps what it is sent and answers what it is told to."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self
+
+Behaviour = Callable[[int], int | str]
+"""Number of the request, from 1, to the status to answer with; "silent" answers nothing, "flood" never ends."""
+
+
+class Posted(NamedTuple):
+    """One request."""
+
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def event(self) -> Any:
+        return json.loads(self.body)
+
+
+class Receiver:
+    """Listens on a free port.
+
+    Attributes:
+        posted: every request, in order.
+    """
+
+    def __init__(self, behave: Behaviour = lambda _: 204) -> None:
+        self._behave = behave
+        self.posted: list[Posted] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/hook?token=s3cret-token"
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        try:
+            await self._answer(reader, writer)
+        except (OSError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        headers = dict(line.lower().split(": ", 1) for line in head[1:] if line)
+        exact = {name.lower(): value for name, value in (line.split(": ", 1) for line in head[1:] if line)}
+        body = await reader.readexactly(int(headers["content-length"]))
+        self.posted.append(Posted(head[0].split()[1], exact, body))
+        does = self._behave(len(self.posted))
+        if does == "silent":
+            await asyncio.sleep(3600)
+        if does == "flood":
+            writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            while True:
+                writer.write(b"10000\r\n" + bytes(65536) + b"\r\n")
+                await writer.drain()
+        writer.write(f"HTTP/1.1 {does} X\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n".encode())
+        await writer.drain()
+
+    async def got(self, count: int) -> list[Posted]:
+        """Wait until it has been sent so many requests."""
+        async with asyncio.timeout(30):
+            while len(self.posted) < count:
+                await asyncio.sleep(0.005)
+        return self.posted

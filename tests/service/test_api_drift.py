@@ -1,0 +1,241 @@
+"""Drift events as lists: of one model, of all; paging, since, freshness, keys, deletion."""
+
+import asyncio
+import itertools
+
+import pytest
+import pytest_asyncio
+
+from tests.alarms import LOUD
+from tests.service.api_fixtures import DFOP, problem
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("alarming")]
+_values = itertools.count(int(LOUD))
+KEYS = "all:s3cret-all:admin,one:s3cret-one:read:seen-*"
+
+
+def as_(name):
+    return {"headers": {"X-API-Key": f"s3cret-{name}"}}
+
+
+async def raise_alarms(api, path, count=1, **how):
+    """Learn ``count`` rows in one entry, each of which raises an alarm; their first features."""
+    values = [float(next(_values)) for _ in range(count)]
+    body = {"columns": ["a", "b"], "data": [[value, 0.0] for value in values], "labels": ["UP"] * count}
+    await api.post(f"{path}/feedback/batch", body, **how)
+    return values
+
+
+def told(page):
+    return [event["features"][0]["after"] for event in page["events"]]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def watched(start):
+    """A service, an empty list of events at the beginning."""
+    return await start()
+
+
+async def all_pages(api, path, **params):
+    """Every page of a list, and the number of pages."""
+    found, cursor, pages = [], None, 0
+    while True:
+        page = await api.get(path, params={**params, **({} if cursor is None else {"cursor": cursor})})
+        found, cursor, pages = found + page["events"], page["next"], pages + 1
+        if cursor is None:
+            return found, pages
+
+
+async def test_an_event_is_as_the_contract_has_it(watched):
+    """Names, kinds of values, the id made of incarnation, version and index, and a time like every other."""
+    path = await watched.new()
+    await raise_alarms(watched, path)
+    page = await watched.get(f"{path}/drift")
+    model = await watched.get(path)
+    (event,) = page["events"]
+    assert {
+        "id": f"{model['incarnation']}-1-0",
+        "model": path.rpartition("/")[2],
+        "kind": "class_mean",
+        "class": "UP",
+        "version": 1,
+        "row": 1,
+        "time": model["updated"],
+        "features": [{"name": "a", "before": 0.0, "after": event["features"][0]["after"]}],
+        "before": None,
+        "after": None,
+        "epsilon_cut": 0.1,
+        "windows": {"before": 90, "after": 30},
+        "action": "report",
+    } == event
+    assert (None, 1, model["incarnation"]) == (page["next"], page["version"], page["incarnation"])
+    assert event in (await watched.get("/drift", params={"limit": 1000}))["events"]
+
+
+async def test_who_was_just_answered_sees_his_event(watched):
+    """Each answer's alarm is in the very next list, at once."""
+    path, expected = await watched.new(), []
+    for count in (1, 2, 1, 3):
+        expected += await raise_alarms(watched, path, count)
+        assert expected == told(await watched.get(f"{path}/drift"))
+
+
+async def test_a_model_without_alarms_has_no_events(watched):
+    """An empty list, not an error; and a model that does not exist is one."""
+    path = await watched.learnt()
+    assert [] == (await watched.get(f"{path}/drift"))["events"]
+    problem(await watched.ask("GET", "/models/nobody/drift"), 404)
+
+
+async def test_pages_are_in_order_and_complete(watched):
+    """Oldest first, a page at a time, of one model and of all; no event twice and none left out."""
+    path, expected = await watched.new(), []
+    for count in (3, 1, 4, 2):
+        expected += await raise_alarms(watched, path, count)
+    for limit, pages in ((1, 10), (3, 4), (10, 1)):
+        found, number = await all_pages(watched, f"{path}/drift", limit=limit)
+        assert (expected, pages) == (told({"events": found}), number)
+    everything, _ = await all_pages(watched, "/drift", limit=3)
+    name = path.rpartition("/")[2]
+    assert expected == told({"events": [event for event in everything if event["model"] == name]})
+    assert len({event["id"] for event in everything}) == len(everything)
+
+
+async def test_since_a_version_or_a_time(watched):
+    """A version: what came after it. A time: what came at it or after it, as RFC 3339 or, for all models, in ms."""
+    path, values, times = await watched.new(), [], []
+    for _ in range(3):
+        values += await raise_alarms(watched, path, 2)
+        times.append((await watched.get(path))["updated"])
+        await asyncio.sleep(0.003)
+    for version in range(5):
+        page = await watched.get(f"{path}/drift", params={"since": version})
+        assert values[2 * version :] == told(page)
+    for at, time in enumerate(times):
+        offset = time.replace("Z", "+00:00")
+        for since in (time, offset, offset.replace("+", " "), time.replace("T", " ")):
+            assert values[2 * at :] == told(await watched.get(f"{path}/drift", params={"since": since}))
+            assert values[2 * at :] == told(await watched.get("/drift", params={"since": since, "limit": 1000}))[-6:]
+    assert [] == (await watched.get("/drift", params={"since": "2999-01-01T00:00:00Z"}))["events"]
+    assert values[-1] == told(await watched.get("/drift", params={"since": 0, "limit": 1000}))[-1]
+    assert [] == (await watched.get("/drift", params={"since": 2**45}))["events"]
+    page = await watched.get(f"{path}/drift", params={"since": 1, "limit": 1})
+    assert values[3] == told(await watched.get(f"{path}/drift", params={"since": 1, "cursor": page["next"]}))[0]
+
+
+@pytest.mark.parametrize("since", ["", "yesterday", "-1", "1.5", "2026-01-31", "2026-13-01T00:00:00Z", "9" * 25, "1e3"])
+async def test_a_since_that_is_neither_is_refused(watched, since):
+    """With the field and what may stand there."""
+    path = await watched.learnt()
+    for url in (f"{path}/drift", "/drift"):
+        problem(await watched.ask("GET", url, params={"since": since}), 422, "since")
+
+
+async def test_cursors_and_queries_that_cannot_be_are_refused(watched):
+    """A cursor of another list, a limit out of range, a query that is none."""
+    path = await watched.learnt()
+    for url in (f"{path}/drift", "/drift"):
+        for query in ({"cursor": "abc"}, {"cursor": "1"}, {"limit": 0}, {"limit": 1001}, {"before": 1}):
+            problem(await watched.ask("GET", url, params=query), 422, next(iter(query)))
+    problem(await watched.ask("GET", "/drift", params={"min_version": 1}), 422, "min_version")
+
+
+async def test_another_replica_shows_the_same_events(watched, start):
+    """Who asks there for a version sees every alarm up to it; none is there twice because two replicas found it."""
+    other = await start()
+    path = await watched.new()
+    expected = await raise_alarms(watched, path, 3)
+    page = await other.get(f"{path}/drift", params={"min_version": 1})
+    assert expected == told(page)
+    expected += await raise_alarms(other, path, 2)
+    for api in (watched, other):
+        assert expected == told(await api.get(f"{path}/drift", params={"consistency": "strong"}))
+        problem(await api.ask("GET", f"{path}/drift", params={"min_version": 1, "incarnation": "other"}), 409)
+    name = path.rpartition("/")[2]
+    everything, _ = await all_pages(watched, "/drift")
+    assert expected == told({"events": [event for event in everything if event["model"] == name]})
+
+
+async def test_snapshots_restores_and_resets_repeat_no_event(watched, start):
+    """Alarms in a restored state, and those of a log that is replayed, are known already; new ones go on."""
+    path = await watched.new()
+    expected = await raise_alarms(watched, path, 2)
+    version = (await watched.post(f"{path}/snapshots", status=201))["version"]
+    expected += await raise_alarms(watched, path, 1)
+    await watched.post(f"{path}/restore", {"version": version})
+    expected += await raise_alarms(watched, path, 1)
+    await watched.post(f"{path}/reset")
+    expected += await raise_alarms(watched, path, 1)
+    assert expected == told(await watched.get(f"{path}/drift"))
+    later = await start()  # begins with the snapshot and the tail
+    assert expected == told(await later.get(f"{path}/drift"))
+    state = await watched.state(path)
+    copy = await watched.ask(
+        "PUT", f"{path}-copy/state", content=state, headers={"Content-Type": "application/octet-stream"}
+    )
+    assert 201 == copy.status_code
+    assert [] == (await watched.get(f"{path}-copy/drift"))["events"]  # its alarms were another model's
+
+
+async def test_a_deleted_model_leaves_its_events_with_the_service(watched):
+    """Its own list goes with it; those of all keep them; its successor begins anew, with another incarnation."""
+    path = await watched.new()
+    first = await raise_alarms(watched, path, 2)
+    before = (await watched.get(f"{path}/drift"))["incarnation"]
+    assert 204 == (await watched.ask("DELETE", path)).status_code
+    problem(await watched.ask("GET", f"{path}/drift"), 404)
+    assert 201 == (await watched.ask("PUT", path, json=DFOP)).status_code
+    assert [] == (await watched.get(f"{path}/drift"))["events"]
+    second = await raise_alarms(watched, path, 1)
+    page = await watched.get(f"{path}/drift")
+    assert (second, True) == (told(page), page["incarnation"] != before)
+    everything, _ = await all_pages(watched, "/drift")
+    name = path.rpartition("/")[2]
+    assert first + second == told({"events": [event for event in everything if event["model"] == name]})
+
+
+async def test_only_the_newest_are_kept(start):
+    """Per model and of all, as many as the settings say."""
+    small = await start(drift_events_max=3, drift_events_all_max=4)
+    path = await small.new()
+    first = await raise_alarms(small, path, 5)
+    assert first[-3:] == told(await small.get(f"{path}/drift"))
+    assert first[-4:] == told(await small.get("/drift"))
+    second = await raise_alarms(small, path, 1)
+    assert first[-2:] + second == told(await small.get(f"{path}/drift"))
+    assert first[-3:] + second == told(await small.get("/drift"))
+
+
+async def test_a_key_sees_the_events_of_its_models(start):
+    """Pages are full of what it may see, and hold nothing else."""
+    locked, expected = await start(api_keys=KEYS), []
+    for name in ("seen-1", "hidden", "seen-2"):
+        await locked.ask("PUT", f"/models/{name}", json=DFOP, **as_("all"))
+    for name in ("seen-1", "hidden", "seen-2", "hidden", "hidden", "seen-1", "hidden"):
+        values = await raise_alarms(locked, f"/models/{name}", 1, **as_("all"))
+        await locked.get(f"/models/{name}/drift", **as_("all"))  # published, so that the order is this one
+        expected += [] if name == "hidden" else values
+    page = await locked.get("/drift", params={"limit": 2}, **as_("one"))
+    rest = await locked.get("/drift", params={"limit": 2, "cursor": page["next"]}, **as_("one"))
+    assert (expected, None) == (told(page) + told(rest), rest["next"])
+    problem(await locked.ask("GET", "/models/hidden/drift", **as_("one")), 403)
+
+
+async def test_events_are_counted_once(watched, start):
+    """By the process that was first to publish them."""
+    other = await start()
+    path = await watched.new()
+
+    async def published():
+        found = 0.0
+        for api in (watched, other):
+            for line in (await api.ask("GET", "/metrics")).text.splitlines():
+                if line.startswith('onepass_drift_events_total{kind="class_mean"}'):
+                    found += float(line.split()[1])
+        return found
+
+    before = await published()
+    await raise_alarms(watched, path, 4)
+    await watched.get(f"{path}/drift")
+    await other.get(f"{path}/drift", params={"consistency": "strong"})
+    assert before + 4 == await published()

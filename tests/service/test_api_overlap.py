@@ -1,0 +1,207 @@
+"""Rows around a change of features: which names each phase asks for, and overlap rows without labels."""
+
+import numpy as np
+import pytest
+
+from tests.service.api_fixtures import CSV, DFOP, NPY, npy, problem
+from tests.service.switches import (
+    BEGIN,
+    NEW,
+    OLD,
+    UNION,
+    feed,
+    label,
+    labelled,
+    overlapping,
+    row,
+    steady,
+    switch,
+    switched,
+    table,
+)
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def test_an_overlap_row_lacks_names(api):
+    """422 says which, also where missing values are filled: single, JSON, CSV."""
+    for missing in ("error", "mean"):
+        path = await api.new(missing=missing)
+        await switch(api, path)
+        found = await api.refuses(f"{path}/feedback", 422, "features", json=labelled(1, OLD))
+        assert ["c", "d"] == found["errors"][0]["allowed"]
+        found = await api.refuses(f"{path}/features/overlap", 422, "features", json={"features": row(1, NEW)})
+        assert ["a"] == found["errors"][0]["allowed"]
+        body = {**table(range(2), NEW), "labels": ["UP", "DOWN"]}
+        for route, json in (("feedback/batch", body), ("features/overlap", table(range(2), NEW))):
+            found = await api.refuses(f"{path}/{route}", 422, "columns", json=json)
+            assert ["a"] == found["errors"][0]["allowed"]
+        lines = "b,c,d,y\n1,2,3,UP\n"
+        await api.refuses(f"{path}/feedback/batch", 422, "header", content=lines, headers=CSV, params={"label": "y"})
+        await api.refuses(f"{path}/features/overlap", 422, "header", content="b,c,d\n1,2,3\n", headers=CSV)
+    await api.post(f"{path}/feedback", {"features": {**row(1), "c": None}, "label": "UP"})
+
+
+async def test_after_complete_a_row_with_old_names_only(api):
+    """422 says which names are missing, however many there are."""
+    path = await switched(api)
+    found = await api.refuses(f"{path}/feedback", 422, "features.c", json=labelled(1, OLD))
+    assert {"features.a", "features.c", "features.d"} == {error["field"] for error in found["errors"]}
+    await api.refuses(f"{path}/predict", 422, "features.d", json={"features": row(1, OLD)})
+    wide = await api.new(features=[f"old{n}" for n in range(50)])
+    await switch(api, wide, {"action": "begin", "features": [f"new{n}" for n in range(50)]})
+    await switch(api, wide, "complete")
+    old = {"features": {f"old{n}": 1 for n in range(50)}, "label": "UP"}
+    found = await api.refuses(f"{wide}/feedback", 422, "features", json=old)
+    assert [f"new{n}" for n in range(50)] == found["errors"][0]["allowed"]
+
+
+async def test_a_row_may_go_to_predict_and_feedback_alike(api):
+    """In an overlap predict passes over new names, whatever stands there; in other phases they are refused."""
+    path = await steady(api)
+    body = {"features": {**row(1), "c": "anything"}}
+    await api.refuses(f"{path}/predict", 422, "features.c", json=body)
+    await switch(api, path)
+    bare = await api.post(f"{path}/predict", {"features": row(1, OLD)})
+    assert bare == await api.post(f"{path}/predict", body)
+    await api.refuses(f"{path}/predict", 422, "features.x", json={"features": {**row(1), "x": 1}})
+    await api.refuses(f"{path}/predict", 422, "features.a", json={"features": row(1, NEW)})
+
+
+async def test_batches_to_predict_in_an_overlap(api):
+    """The columns of both spaces or of the old one: the same answers, in every form."""
+    path = await overlapping(api)
+    old = await api.post(f"{path}/predict/batch", table(range(4), OLD))
+    assert old == await api.post(f"{path}/predict/batch", table(range(4)))
+    assert old == await api.post(f"{path}/predict/batch", table(range(4), ["d", "b", "c", "a"]))
+    for names in (OLD, UNION):
+        found = table(range(4), names)
+        text = "\n".join(",".join(map(repr, line)) for line in found["data"])
+        lines = f"{','.join(names)}\n{text}\n"
+        assert old == await api.post(f"{path}/predict/batch", content=lines, headers=CSV)
+        assert old == await api.post(f"{path}/predict/batch", content=npy(found["data"]), headers=NPY)
+    await api.refuses(f"{path}/predict/batch", 422, "body", content=npy(np.ones((2, 3))), headers=NPY)
+    bad = {"columns": ["d", "a", "b"], "data": [[0, 1, 2], ["x", 1, "y"]]}
+    await api.refuses(f"{path}/predict/batch", 422, "data[1][2]", json=bad)
+
+
+async def test_labelled_batches_in_an_overlap(api):
+    """JSON, CSV and .npy with both sets teach model and mapping as the rows one by one do."""
+    config = {**DFOP, "labels": [0, 1]}
+    paths = [await steady_numbers(api, config) for _ in range(4)]
+    truth = [int(label(n) == "UP") for n in range(9)]
+    data = table(range(9))["data"]
+    lines = "a,b,c,d,y\n" + "".join(f"{','.join(map(repr, line))},{y}\n" for line, y in zip(data, truth, strict=True))
+    for n, y in enumerate(truth):
+        await api.post(f"{paths[0]}/feedback", {"features": row(n), "label": y})
+    await api.post(f"{paths[1]}/feedback/batch", {**table(range(9)), "labels": truth})
+    await api.post(f"{paths[2]}/feedback/batch", content=lines, headers=CSV, params={"label": "y"})
+    array = npy([[*line, y] for line, y in zip(data, truth, strict=True)])
+    await api.post(f"{paths[3]}/feedback/batch", content=array, headers=NPY)
+    found = [await api.get(f"{path}/features") for path in paths]
+    assert [9] * 4 == [each["overlap_rows"] for each in found]
+    assert 1 == len({each["mapping_error"] for each in found})
+    states = [(await api.get(f"{path}/weights"))["weights"] for path in paths]
+    assert [states[0]] * 4 == states
+    found = await api.refuses(f"{paths[0]}/feedback/batch", 422, "body", content=npy(np.ones((2, 3))), headers=NPY)
+    assert "n x 5, float64" == found["errors"][0]["allowed"]
+
+
+async def steady_numbers(api, config):
+    path = await api.new(config)
+    await api.post(f"{path}/feedback/batch", {**table(range(4), OLD), "labels": [0, 1, 1, 0]})
+    await switch(api, path)
+    return path
+
+
+async def test_overlap_rows_teach_the_mapping_only(api):
+    """One by name, columns, CSV, .npy: they are counted and map, and the model has not learned a row."""
+    path = await steady(api)
+    await switch(api, path)
+    before = await api.get(f"{path}/weights")
+    one = await api.post(f"{path}/features/overlap", {"features": row(0)})
+    assert (1, 6, False) == (one["overlap_rows"], one["rows"], one["duplicate"])
+    two = await api.post(f"{path}/features/overlap", table(range(1, 5)))
+    lines = "d,c,b,a\n" + "".join(",".join(map(repr, [*row(n).values()][::-1])) + "\n" for n in range(5, 8))
+    three = await api.post(f"{path}/features/overlap", content=lines, headers=CSV)
+    four = await api.post(f"{path}/features/overlap", content=npy(table(range(8, 12))["data"]), headers=NPY)
+    assert [5, 8, 12] == [found["overlap_rows"] for found in (two, three, four)]
+    assert (one["version"] + 3, 6) == (four["version"], four["rows"])
+    shown = await api.get(f"{path}/features")
+    assert (12, True) == (shown["overlap_rows"], shown["mapping_error"] < 0.5)
+    after = await api.get(f"{path}/weights")
+    assert before["weights"] == after["weights"]
+    assert (6, 6) == ((await api.get(path))["rows"], (await api.get(f"{path}/metrics"))["rows"])
+
+
+async def test_overlap_rows_outside_an_overlap(api):
+    """409 that says where the model stands."""
+    for path, phase in ((await steady(api), "steady"), (await switched(api), "ensemble")):
+        found = await api.refuses(f"{path}/features/overlap", 409, json={"features": row(1)})
+        assert phase in found["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "features"),
+        ({"columns": UNION}, "features"),
+        ({"features": row(1), **table(range(2))}, "columns"),
+        ({"features": row(1), "ids": ["x"]}, "ids"),
+        ({**table(range(2)), "id": "x"}, "id"),
+        ({**table(range(2)), "ids": ["x"]}, "ids"),
+        ({**table(range(2)), "ids": ["x", ""]}, "ids[1]"),
+        ({"columns": UNION, "data": []}, "data"),
+        ({**table(range(2)), "labels": ["UP", "UP"]}, "labels"),
+        ({"features": {**row(1), "x": 1}}, "features.x"),
+        ({"features": {**row(1), "c": "1"}}, "features.c"),
+        ({"features": {**row(1), "c": None}}, "features.c"),
+        ({"columns": UNION, "data": [[1, 2, 3, 4], [1, 2, 3]]}, "data[1]"),
+        ({"columns": UNION, "data": [[1, 2, 3, None]]}, "data[0][3]"),
+    ],
+)
+async def test_overlap_rows_that_are_none(api, body, field):
+    """422 names the field; all of it is refused."""
+    path = await overlapping(api)
+    await api.refuses(f"{path}/features/overlap", 422, field, json=body)
+
+
+async def test_overlap_rows_beyond_the_bounds(start):
+    """More rows, or more with ids, than a batch may hold: 413."""
+    small = await start(batch_rows_max=5, batch_ids_max=2)
+    path = await overlapping(small)
+    await small.refuses(f"{path}/features/overlap", 413, "data", json=table(range(6)))
+    named = {**table(range(3)), "ids": ["x", "y", "z"]}
+    await small.refuses(f"{path}/features/overlap", 413, "data", json=named)
+    assert 13 == (await small.post(f"{path}/features/overlap", table(range(5))))["overlap_rows"]
+
+
+async def test_weights_of_experts_that_are_not_linear(api):
+    """Behind a kernel mapping the old model is not linear in the new features: 409, and 422 for an explanation."""
+    path = await steady(api)
+    await switch(api, path, {**BEGIN, "mapping": "kernel"})
+    await feed(api, path, range(20), UNION)
+    await switch(api, path, "complete")
+    found = problem(await api.ask("GET", f"{path}/weights"), 409)
+    assert "experts" in found["detail"]
+    body = {"features": row(1, NEW), "explain": True}
+    found = await api.refuses(f"{path}/predict", 422, "explain", json=body)
+    assert "experts" in found["detail"]
+
+
+async def test_weights_and_explanations_in_each_phase(api):
+    """In an overlap those of the old space; after it those of the new one."""
+    path = await steady(api)
+    body = {"features": row(1, OLD), "explain": True}
+    for begin in (False, True):
+        if begin:
+            await switch(api, path)
+        assert {"a", "b"} == set((await api.get(f"{path}/weights"))["weights"]["UP"])
+        assert {"a", "b"} == set((await api.post(f"{path}/predict", body))["explanation"]["contributions"])
+    await feed(api, path, range(20), UNION)
+    await switch(api, path, "complete")
+    await feed(api, path, range(5), NEW)
+    found = await api.get(f"{path}/weights")
+    told = await api.post(f"{path}/predict", {"features": row(1, NEW), "explain": True})
+    assert {"b", "c", "d"} == set(found["weights"]["UP"])
+    assert {"b", "c", "d"} == set(told["explanation"]["contributions"])

@@ -1,0 +1,234 @@
+"""A change of features over HTTP: begin, overlap, complete, abort, and what is answered in each phase."""
+
+import pytest
+
+from core.catalog import ALGORITHMS
+from tests.service.api_fixtures import DFOP, RLS, STATE, problem
+from tests.service.switches import (
+    BEGIN,
+    FESL,
+    NEW,
+    OLD,
+    UNION,
+    feed,
+    label,
+    labelled,
+    overlapping,
+    row,
+    spaces,
+    steady,
+    switch,
+    switched,
+)
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.mark.parametrize("config", [DFOP, FESL, RLS])
+async def test_a_change_from_begin_to_the_next(api, config):
+    """Steady, overlap, ensemble, overlap: each answer says where the model stands, the same as GET."""
+    path = await api.new(config)
+    assert ("steady", OLD, None) == await spaces(api, path)
+    target = (lambda n: row(n)["a"]) if config is RLS else label
+
+    async def learn(numbers, names):
+        for n in numbers:
+            await api.post(f"{path}/feedback", {"features": row(n, names), "label": target(n)})
+
+    await learn(range(10), OLD)
+    begun = await switch(api, path)
+    assert ("overlap", OLD, NEW, 0) == tuple(begun[name] for name in ("phase", "current", "next", "overlap_rows"))
+    assert (None, None) == (begun["mapping_error"], begun["ensemble"])
+    assert begun == {**await api.get(f"{path}/features"), "rows": 10, "duplicate": False, "durability": "everysec"}
+    await learn(range(10, 30), UNION)
+    shown = await api.get(f"{path}/features")
+    assert ("overlap", 20) == (shown["phase"], shown["overlap_rows"])
+    assert shown["mapping_error"] == pytest.approx(0, abs=0.5)
+    done = await switch(api, path, "complete")
+    assert ("ensemble", NEW, None) == (done["phase"], done["current"], done["next"])
+    assert "warning" not in done
+    assert 1 == pytest.approx(sum(expert["weight"] for expert in done["ensemble"]))
+    assert {"expert", "weight", "loss"} == {name for expert in done["ensemble"] for name in expert}
+    await learn(range(30, 40), NEW)
+    assert 0 < sum(expert["loss"] for expert in (await api.get(f"{path}/features"))["ensemble"])
+    again = await switch(api, path, {"action": "begin", "features": ["d", "e"], "mapping": "kernel"})
+    assert ("overlap", NEW, ["d", "e"], 40) == (again["phase"], again["current"], again["next"], again["rows"])
+    assert "ensemble" != (await switch(api, path, "abort"))["phase"]
+    third = await switch(api, path, {"action": "begin", "features": OLD})
+    assert ("overlap", 0) == (third["phase"], third["overlap_rows"])
+
+
+@pytest.mark.parametrize("algorithm", [name for name, entry in ALGORITHMS.items() if not entry.sparse])
+async def test_every_algorithm_lives_through_changes(api, algorithm):
+    """Rows, predictions, explanations, weights and the state itself, in every phase of two changes."""
+    path = await api.new({"algorithm": algorithm, "task": "classification", "features": OLD, "labels": ["UP", "DOWN"]})
+    steps = (None, BEGIN, "complete", {"action": "begin", "features": ["d", "a"], "mapping": "kernel"}, "complete")
+    phases = ("steady", "overlap", "ensemble", "overlap", "ensemble")
+    for step, phase in zip(steps, phases, strict=True):
+        if step is not None:
+            await switch(api, path, step)
+        found = await api.get(f"{path}/features")
+        current, names = found["current"], list(dict.fromkeys([*found["current"], *(found["next"] or [])]))
+        await feed(api, path, range(12), names)
+        told = await api.post(f"{path}/predict", {"features": row(5, current)})
+        explained = await api.ask("POST", f"{path}/predict", json={"features": row(5, current), "explain": True})
+        weights = await api.ask("GET", f"{path}/weights")
+        assert (explained.status_code, weights.status_code) in {(200, 200), (200, 409), (422, 409)}
+        if explained.status_code == 200:
+            assert told["prediction"] == explained.json()["prediction"]
+            explanation = explained.json()["explanation"]
+            assert "contributions" not in explanation or set(current) == set(explanation["contributions"])
+        twin = await api.ask("PUT", f"{path}-twin/state", content=await api.state(path), headers=STATE)
+        assert twin.status_code in {200, 201}, twin.text
+        assert phase == found["phase"] == (await api.get(f"{path}-twin/features"))["phase"]
+        again = await api.post(f"{path}-twin/predict", {"features": row(5, current)})
+        assert told["prediction"] == again["prediction"]
+
+
+async def test_every_answer_says_version_and_incarnation(api):
+    """A switch is one entry of the log; the model, the list and the features tell the same phase."""
+    path = await steady(api)
+    shown = await api.get(path)
+    begun = await switch(api, path)
+    assert (shown["version"] + 1, shown["incarnation"]) == (begun["version"], begun["incarnation"])
+    after = await api.get(path, params={"min_version": begun["version"]})
+    assert ("overlap", begun["version"]) == (after["phase"], after["version"])
+    listed = {found["name"]: found["phase"] for found in (await api.get("/models", params={"limit": 1000}))["models"]}
+    assert "overlap" == listed[path.rpartition("/")[2]]
+    found = await api.get(f"{path}/features", params={"consistency": "strong"})
+    assert begun["version"] == found["version"]
+
+
+async def test_a_name_in_both_is_kept_as_it_was_declared(api):
+    """By its bare name or by the same declaration; ranges may change, types and categories may not."""
+    day = {"name": "day", "type": "categorical", "categories": ["mon", "tue"]}
+    path = await api.new(features=["a", day, {"name": "load", "min": 0, "max": 1}])
+    begun = await switch(api, path, {"action": "begin", "features": ["day", "load", "c"]})
+    assert [day, {"name": "load", "type": "numeric", "min": 0, "max": 1}, "c"] == begun["next"]
+    await switch(api, path, "abort")
+    wide = {"name": "load", "min": -5, "max": 5}
+    await switch(api, path, {"action": "begin", "features": [day, wide, "c"]})
+    await switch(api, path, "abort")
+    for odd in ({**day, "categories": ["mon", "wed"]}, {"name": "a", "type": "categorical", "categories": [1, 2]}):
+        body = {"action": "begin", "features": [odd, "c"]}
+        await api.refuses(f"{path}/features/switch", 422, "features[0]", json=body)
+    clash = {"action": "begin", "features": ["c", "day=mon"]}
+    await api.refuses(f"{path}/features/switch", 422, "features", json=clash)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"action": "begin", "features": []}, "features"),
+        ({"action": "begin"}, "features"),
+        ({"action": "begin", "features": OLD}, "features"),
+        ({"action": "begin", "features": OLD[::-1]}, "features"),
+        ({"action": "begin", "features": ["c", "d", "c"]}, "features[2]"),
+        ({"action": "begin", "features": ["c", ""]}, "features[1]"),
+        ({"action": "begin", "features": ["c", 7]}, "features[1]"),
+        ({"action": "begin", "features": ["c", {"name": "d", "unit": "m"}]}, "features[1].unit"),
+        ({"action": "begin", "features": {"c": 1}}, "features"),
+        ({**BEGIN, "mapping": "spline"}, "mapping"),
+        ({**BEGIN, "when": "now"}, "when"),
+        ({"action": "finish"}, "action"),
+        ({}, "action"),
+        ({"action": "complete", "features": NEW}, "features"),
+        ({"action": "abort", "mapping": "linear"}, "mapping"),
+        ({**BEGIN, "id": ""}, "id"),
+        ({**BEGIN, "id": "tab\t"}, "id"),
+    ],
+)
+async def test_a_switch_that_asks_for_the_wrong_thing(api, body, field):
+    """422 names the field, and nothing changes."""
+    path = await steady(api)
+    await api.refuses(f"{path}/features/switch", 422, field, json=body)
+
+
+@pytest.mark.parametrize("action", ["complete", "abort"])
+async def test_complete_and_abort_without_begin(api, action):
+    """409 in the steady phase, and again once a change is complete."""
+    for path in (await steady(api), await switched(api)):
+        await api.refuses(f"{path}/features/switch", 409, json={"action": action})
+
+
+async def test_begin_while_in_overlap(api):
+    """409 with what is under way."""
+    path = await overlapping(api)
+    found = await api.refuses(f"{path}/features/switch", 409, json={"action": "begin", "features": ["x"]})
+    assert "b, c, d" in found["detail"]
+    assert "8 overlap rows" in found["detail"]
+
+
+async def test_begin_before_there_are_features(api):
+    """409: there is nothing to change from; the first row fixes them, and then it works."""
+    path = await api.new(features=None)
+    await api.refuses(f"{path}/features/switch", 409, json=BEGIN)
+    assert ("steady", [], None) == await spaces(api, path)
+    await feed(api, path, range(3), OLD)
+    assert "overlap" == (await switch(api, path))["phase"]
+
+
+async def test_a_model_of_sparse_rows_has_no_features_to_change(api):
+    """409 with the reason, whatever the action."""
+    path = await api.new({"algorithm": "sparse_dfop", "task": "classification"})
+    assert ("steady", [], None) == await spaces(api, path)
+    for body in (BEGIN, {"action": "complete"}):
+        found = await api.refuses(f"{path}/features/switch", 409, json=body)
+        assert "any names" in found["detail"]
+    await api.refuses(f"{path}/features/overlap", 409, json={"features": row(1)})
+
+
+async def test_a_new_space_that_does_not_fit(start):
+    """422 names the limit: three models and the mapping have to fit while a change is under way."""
+    small = await start(model_limit_mb=1)
+    path = await small.new({"algorithm": "rls", "task": "regression", "features": OLD})
+    wide = {"action": "begin", "features": [f"x{n}" for n in range(300)]}
+    found = await small.refuses(f"{path}/features/switch", 422, "features", json=wide)
+    assert "1 MiB" in found["errors"][0]["allowed"]
+    assert "overlap" == (await switch(small, path, {**wide, "features": wide["features"][:50]}))["phase"]
+
+
+async def test_an_imported_state_that_does_not_fit(start, api):
+    """What is in the middle of a change counts both models and the mapping, though each alone would fit."""
+    small, config = await start(model_limit_mb=1), {"algorithm": "rls", "task": "regression"}
+    path = await api.new(config, features=[f"x{n}" for n in range(120)])
+    states = [await api.state(path)]
+    await switch(api, path, {"action": "begin", "features": [f"y{n}" for n in range(120)]})
+    states.append(await api.state(path))
+    await api.ask("DELETE", path)
+    head = {"Content-Type": "application/octet-stream"}
+    assert 201 == (await small.ask("PUT", f"{path}/state", content=states[0], headers=head)).status_code
+    problem(await small.ask("PUT", f"{path}/state", content=states[1], headers=head), 422, "features")
+
+
+async def test_complete_with_too_few_overlap_rows(api):
+    """It is done, with a warning: the new model is relied on."""
+    path = await steady(api)
+    await switch(api, path)
+    done = await switch(api, path, "complete")
+    assert ("ensemble", 0) == (done["phase"], done["overlap_rows"])
+    assert "0" in done["warning"]
+    assert await api.post(f"{path}/predict", {"features": row(1, NEW)})
+
+
+async def test_abort_goes_back(api):
+    """The old features again, and no trace of the others; a change may begin once more."""
+    path, twin = await overlapping(api), await steady(api)
+    gone = await switch(api, path, "abort")
+    assert ("steady", OLD, None, None) == tuple(gone[n] for n in ("phase", "current", "next", "ensemble"))
+    await feed(api, twin, range(8), OLD)
+    for kind in ("weights", "metrics"):
+        own, other = [await api.get(f"{p}/{kind}") for p in (path, twin)]
+        assert other.get("weights", other.get("overall")) == own.get("weights", own.get("overall"))
+    await api.refuses(f"{path}/feedback", 422, "features.c", json=labelled(1))
+    await feed(api, path, range(3), OLD)
+    assert "overlap" == (await switch(api, path))["phase"]
+
+
+async def test_marks_tell_of_a_switch_and_metrics_go_on(api):
+    """Every row counts, before, during and after it."""
+    path = await switched(api)
+    await feed(api, path, range(5), NEW)
+    found = await api.get(f"{path}/metrics")
+    assert 19 == found["rows"]
+    assert {"switch"} == {mark["kind"] for mark in found["marks"]}

@@ -1,0 +1,323 @@
+"""What crosses a change of features: retries, tracked predictions, keys, other replicas, rows that are under way."""
+
+import asyncio
+
+import pytest
+
+from tests.service.api_fixtures import CSV, DFOP, NPY, npy, problem
+from tests.service.switches import (
+    BEGIN,
+    NEW,
+    OLD,
+    UNION,
+    feed,
+    label,
+    labelled,
+    overlapping,
+    row,
+    spaces,
+    steady,
+    switch,
+    switched,
+    table,
+)
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+def repeated(first):
+    return {**first, "duplicate": True}
+
+
+@pytest.mark.parametrize("how", ["id", "key"])
+async def test_a_switch_sent_again_is_done_once(api, how):
+    """Answered as it was the first time, whatever has happened since; with another body it is 409."""
+    path = await steady(api)
+    identity = {"id": f"to-new-{how}"} if how == "id" else {}
+    headers = {} if how == "id" else {"Idempotency-Key": "to-new"}
+    begun = await switch(api, path, {**BEGIN, **identity}, headers=headers)
+    assert repeated(begun) == await switch(api, path, {**BEGIN, **identity}, headers=headers)
+    await feed(api, path, range(8), UNION)
+    done = await switch(api, path, "complete")
+    before = await api.standing(path)
+    assert repeated(begun) == await switch(api, path, {**BEGIN, **identity}, headers=headers)
+    for other in ({**BEGIN, "mapping": "kernel"}, {"action": "begin", "features": ["x"]}, {"action": "abort"}):
+        answer = await api.ask("POST", f"{path}/features/switch", json={**other, **identity}, headers=headers)
+        problem(answer, 409)
+    assert before == await api.standing(path)
+    assert "ensemble" == done["phase"]
+
+
+async def test_a_complete_with_a_warning_says_so_again(api):
+    """The first answer whole, warning and weights included, though the weights have moved on."""
+    path = await steady(api)
+    await switch(api, path)
+    first = await switch(api, path, {"action": "complete", "id": "done"})
+    assert first["warning"]
+    await feed(api, path, range(6), NEW)
+    assert repeated(first) == await switch(api, path, {"action": "complete", "id": "done"})
+    problem(await api.ask("POST", f"{path}/features/switch", json={"action": "complete", "id": "other"}), 409)
+
+
+async def test_the_same_switch_at_the_same_time(api):
+    """Under one id one is done and the others are told so; without ids one is done and the others are refused."""
+    path, bare = await steady(api), await steady(api)
+    answers = await asyncio.gather(*(switch(api, path, {**BEGIN, "id": "once"}) for _ in range(10)))
+    assert [False] + [True] * 9 == sorted(answer["duplicate"] for answer in answers)
+    assert 1 == len({(answer["version"], answer["phase"]) for answer in answers})
+    answers = await asyncio.gather(*(api.ask("POST", f"{bare}/features/switch", json=BEGIN) for _ in range(10)))
+    assert [200] + [409] * 9 == sorted(answer.status_code for answer in answers)
+
+
+async def test_a_switch_takes_one_kind_of_id(api):
+    """An id and an Idempotency-Key exclude each other."""
+    path = await steady(api)
+    how = {"json": {**BEGIN, "id": "x"}, "headers": {"Idempotency-Key": "y"}}
+    await api.refuses(f"{path}/features/switch", 422, "id", **how)
+    await switch(api, path)
+    body = {**table(range(2)), "ids": ["x", "y"]}
+    await api.refuses(f"{path}/features/overlap", 422, "ids", json=body, headers={"Idempotency-Key": "y"})
+
+
+async def test_overlap_rows_sent_again_teach_once(api):
+    """By id, by ids in part, by Idempotency-Key; also when the overlap is over."""
+    path = await overlapping(api)
+    one = {"features": row(1), "id": "x"}
+    first = await api.post(f"{path}/features/overlap", one)
+    assert {**first, "duplicate": True, "duplicates": 1} == await api.post(f"{path}/features/overlap", one)
+    many = {**table(range(3)), "ids": ["x", "y", "z"]}
+    second = await api.post(f"{path}/features/overlap", many)
+    assert (11, 1, False) == (second["overlap_rows"], second["duplicates"], second["duplicate"])
+    lines = "name,a,b,c,d\ny,1,2,3,4\nq,1,2,3,4\n"
+    csv = {"content": lines, "headers": CSV, "params": {"id": "name"}}
+    third = await api.post(f"{path}/features/overlap", **csv)
+    assert (12, 1) == (third["overlap_rows"], third["duplicates"])
+    key = {"content": npy(table(range(4))["data"]), "headers": {**NPY, "Idempotency-Key": "k"}}
+    fourth = await api.post(f"{path}/features/overlap", **key)
+    assert (16, False, 0) == (fourth["overlap_rows"], fourth["duplicate"], fourth["duplicates"])
+    await switch(api, path, "complete")
+    before = await api.standing(path)
+    assert {**first, "duplicate": True, "duplicates": 1} == await api.post(f"{path}/features/overlap", one)
+    again = await api.post(f"{path}/features/overlap", many)
+    assert (True, 3, 11) == (again["duplicate"], again["duplicates"], again["overlap_rows"])
+    assert {**fourth, "duplicate": True, "duplicates": 4} == await api.post(f"{path}/features/overlap", **key)
+    other = {**key, "content": npy(table(range(5))["data"])}
+    problem(await api.ask("POST", f"{path}/features/overlap", **other), 409)
+    problem(await api.ask("POST", f"{path}/features/overlap", json={**one, "id": "new"}), 409)
+    assert before == await api.standing(path)
+
+
+async def test_a_row_may_map_before_its_label_comes(api):
+    """The id of an overlap row and that of the labelled row are names of their own."""
+    path = await overlapping(api)
+    await api.post(f"{path}/features/overlap", {"features": row(1), "id": "order-1"})
+    learned = await api.post(f"{path}/feedback", labelled(1, id="order-1"))
+    assert (False, True) == (learned["duplicate"], learned["learned"])
+    assert not (await switch(api, path, {"action": "complete", "id": "order-1"}))["duplicate"]
+
+
+async def test_retries_of_feedback_that_cross_a_switch(api):
+    """Single, batch, CSV, .npy: the first answers in every later phase, though the rows would not validate."""
+    path = await api.new(labels=[0, 1])
+    single = {"features": row(1, OLD), "label": 1, "id": "s"}
+    key = {"Idempotency-Key": "k"}
+    lines = {"content": "a,b,y,n\n1,2,0,p\n3,4,1,q\n", "params": {"label": "y", "id": "n"}, "headers": CSV}
+    array = {"content": npy([[1, 2, 0], [3, 4, 1]]), "headers": {**NPY, **key}}
+    batch = {**table(range(3), OLD), "labels": [0, 1, 0], "ids": ["x", "y", "z"]}
+    first = [
+        await api.post(f"{path}/feedback", single),
+        await api.post(f"{path}/feedback/batch", batch),
+        await api.post(f"{path}/feedback/batch", **lines),
+        await api.post(f"{path}/feedback/batch", **array),
+    ]
+    for action in (BEGIN, "complete", {"action": "begin", "features": ["z"]}, "complete"):
+        await switch(api, path, action)
+        again = [
+            await api.post(f"{path}/feedback", single),
+            await api.post(f"{path}/feedback/batch", batch),
+            await api.post(f"{path}/feedback/batch", **lines),
+            await api.post(f"{path}/feedback/batch", **array),
+        ]
+        assert [True] * 4 == [answer["duplicate"] for answer in again]
+        assert repeated(first[0]) == again[0]
+        assert [answer["predictions"] for answer in first[1:]] == [answer["predictions"] for answer in again[1:]]
+        problem(await api.ask("POST", f"{path}/feedback", json={**single, "label": 0}), 409)
+    assert 8 == (await api.get(path))["rows"]
+
+
+async def test_tracked_predictions_across_switches(api):
+    """Scored by what was told, and learned in their own space, until a second switch leaves it: then scored only."""
+    path = await steady(api)
+
+    async def track(names):
+        return await api.post(f"{path}/predict", {"features": row(3, names), "track": True})
+
+    async def settle(told):
+        found = await api.post(f"{path}/feedback", {"prediction_id": told["prediction_id"], "label": label(3)})
+        assert told["prediction"] == found["prediction"]
+        assert float(told["prediction"] != label(3)) == found["loss"]
+        return found["learned"]
+
+    old = [await track(OLD) for _ in range(4)]
+    await switch(api, path)
+    during = [await track(UNION) for _ in range(3)]
+    assert await settle(old.pop())
+    await feed(api, path, range(8), UNION)
+    await switch(api, path, "complete")
+    assert await settle(old.pop())
+    assert await settle(during.pop())
+    new = [await track(NEW) for _ in range(2)]
+    await switch(api, path, {"action": "begin", "features": ["d", "e"]})
+    assert not await settle(old.pop())
+    assert await settle(new.pop())
+    await switch(api, path, "complete")
+    assert await settle(new.pop())
+    assert not await settle(old.pop())
+    assert [False, False] == [await settle(told) for told in during]
+    rows = (await api.get(path))["rows"]
+    assert rows == (await api.get(f"{path}/metrics"))["rows"]
+
+
+async def test_rows_under_way_while_a_change_begins_and_completes(api):
+    """Nothing that was acknowledged is lost, and every refusal is one that the client can act on."""
+    path = await api.new()
+    sent = []
+
+    async def client(number):
+        for at in range(30):
+            names = UNION
+            answer = await api.ask("POST", f"{path}/feedback", json=labelled(at + number, names, id=f"{number}-{at}"))
+            for _ in range(20):
+                if answer.status_code == 200:
+                    break
+                assert answer.status_code == 422, answer.text
+                current, following = await known()
+                names = list(dict.fromkeys([*current, *(following or [])]))
+                body = labelled(at + number, names, id=f"{number}-{at}")
+                answer = await api.ask("POST", f"{path}/feedback", json=body)
+            sent.append(answer.json())
+            assert sent[-1]["learned"]
+
+    async def known():
+        found = await api.get(f"{path}/features")
+        return found["current"], found["next"]
+
+    async def changes():
+        for action in (
+            BEGIN,
+            "complete",
+            {"action": "begin", "features": OLD},
+            "abort",
+            BEGIN | {"features": OLD},
+            "complete",
+        ):
+            target = len(sent) + 20
+            while len(sent) < target:
+                await asyncio.sleep(0.001)
+            await switch(api, path, action)
+
+    await asyncio.gather(changes(), *(client(number) for number in range(6)))
+    assert 180 == len(sent)
+    assert 180 == (await api.get(path))["rows"]
+    assert ("ensemble", OLD, None) == await spaces(api, path)
+
+
+async def test_another_replica_learns_of_a_change_from_the_rows_it_would_refuse(start, api):
+    """It stands behind the log: it reads on before it refuses rows, predictions or switches."""
+    other = await start()
+    path = await steady(api)
+    await other.get(path)
+    await switch(api, path)
+    assert (await other.post(f"{path}/feedback", labelled(1)))["learned"]
+    await switch(api, path, "complete")
+    problem(await other.ask("POST", f"{path}/features/switch", json={"action": "abort"}), 409)
+    path = await steady(api)
+    await other.get(path)
+    await switch(api, path)
+    assert 1 == (await other.post(f"{path}/features/overlap", {"features": row(1)}))["overlap_rows"]
+    await switch(api, path, "complete")
+    assert (await other.post(f"{path}/predict", {"features": row(1, NEW)}))["prediction"]
+    await switch(api, path, {"action": "begin", "features": ["x"]})
+    assert "ensemble" == (await switch(other, path, "complete"))["phase"]
+    batch = {"columns": ["x"], "data": [[1], [2]]}
+    assert 2 == len((await other.post(f"{path}/predict/batch", batch))["predictions"])
+    assert (await other.post(f"{path}/feedback/batch", {**batch, "labels": ["UP", "UP"]}))["learned"]
+    for service in (api, other):
+        found = await service.get(f"{path}/features", params={"consistency": "strong"})
+        assert ("ensemble", ["x"]) == (found["phase"], found["current"])
+
+
+@pytest.mark.parametrize("route", ["predict", "predict/batch"])
+async def test_a_prediction_that_waits_while_the_features_change(api, route):
+    """Its row was read in the old features, and the model has others when its turn comes: it is read again."""
+    path = await overlapping(api)
+    replica = await api.app.state.context.engine.replica(path.rpartition("/")[2])
+    bodies = [{"features": row(1, names)} if route == "predict" else table(range(3), names) for names in (OLD, UNION)]
+    async with replica.lock:
+        done = asyncio.create_task(switch(api, path, "complete"))
+        while not replica.lock._waiters:
+            await asyncio.sleep(0.001)
+        late = [asyncio.create_task(api.ask("POST", f"{path}/{route}", json=body)) for body in bodies]
+        while len(replica.lock._waiters) < 3:
+            await asyncio.sleep(0.001)
+    assert "ensemble" == (await done)["phase"]
+    for answer in await asyncio.gather(*late):
+        problem(answer, 422, "features.a" if route == "predict" else "columns[0]")
+    assert await api.post(f"{path}/{route}", {"features": row(1, NEW)} if route == "predict" else table(range(3), NEW))
+
+
+async def test_a_reset_and_a_restore_end_a_change(api):
+    """Reset goes back to the declared features; a restore to the phase of its snapshot."""
+    path = await overlapping(api)
+    snapshot = (await api.post(f"{path}/snapshots", status=201))["version"]
+    exported = await api.state(path)
+    await switch(api, path, "complete")
+    await api.post(f"{path}/restore", {"version": snapshot})
+    found = await api.get(f"{path}/features")
+    assert ("overlap", OLD, NEW, 8) == tuple(found[name] for name in ("phase", "current", "next", "overlap_rows"))
+    await feed(api, path, range(3), UNION)
+    await api.post(f"{path}/reset")
+    assert ("steady", OLD, None) == await spaces(api, path)
+    await feed(api, path, range(3), OLD)
+    answer = await api.ask(
+        "PUT", f"{path}/state", content=exported, headers={"Content-Type": "application/octet-stream"}
+    )
+    assert 200 == answer.status_code
+    assert ("overlap", OLD, NEW) == await spaces(api, path)
+
+
+async def test_who_may_switch(start):
+    """A switch is an administrator's, overlap rows are a learner's, looking is a reader's."""
+    keys = await start(api_keys="boss:s1:admin,app:s2:learn,board:s3:read")
+    heads = {name: {"X-API-Key": secret} for name, secret in (("admin", "s1"), ("learn", "s2"), ("read", "s3"))}
+    assert 201 == (await keys.ask("PUT", "/models/kept", json=DFOP, headers=heads["admin"])).status_code
+    for scope in ("learn", "read"):
+        problem(await keys.ask("POST", "/models/kept/features/switch", json=BEGIN, headers=heads[scope]), 403)
+    assert (
+        200 == (await keys.ask("POST", "/models/kept/features/switch", json=BEGIN, headers=heads["admin"])).status_code
+    )
+    body = {"features": row(1)}
+    problem(await keys.ask("POST", "/models/kept/features/overlap", json=body, headers=heads["read"]), 403)
+    assert (
+        200 == (await keys.ask("POST", "/models/kept/features/overlap", json=body, headers=heads["learn"])).status_code
+    )
+    assert 200 == (await keys.ask("GET", "/models/kept/features", headers=heads["read"])).status_code
+    problem(await keys.ask("GET", "/models/kept/features"), 401)
+
+
+async def test_switches_are_counted_by_action(start):
+    """On the service that committed them, once each."""
+    fresh, other = await start(), await start()
+    path = await switched(fresh)
+    await switch(fresh, path, {"action": "begin", "features": ["q"], "id": "x"})
+    await switch(fresh, path, {"action": "begin", "features": ["q"], "id": "x"})
+    await switch(fresh, path, "abort")
+    await other.get(path)
+    counts = [await switch_counts(service) for service in (fresh, other)]
+    assert [{"begin": 2.0, "complete": 1.0, "abort": 1.0}, {"begin": 0.0, "complete": 0.0, "abort": 0.0}] == counts
+
+
+async def switch_counts(service):
+    lines = (await service.ask("GET", "/metrics")).text.splitlines()
+    found = [line for line in lines if line.startswith("onepass_switches_total{")]
+    return {line.split('"')[1]: float(line.rpartition(" ")[2]) for line in found}

@@ -1,0 +1,142 @@
+"""What a change of features costs and what may be asked of it, judged before anything is queued."""
+
+import numpy as np
+import pytest
+
+from core.config import Config
+from core.entry import Entry, Overlap, Reset, Rows, Switch
+from core.features import Feature
+from core.machine import Machine
+from core.problems import Invalid
+from service.errors import Clash
+from service.runtime import change
+from service.runtime.replica import THREAD_FLOPS, Replica
+from service.runtime.stats import Stats
+
+OLD = ["a", "b"]
+
+
+def model(features=OLD, algorithm="rls", **more):
+    return Machine(Config.parse({"algorithm": algorithm, "task": "regression", "features": features, **more}))
+
+
+def replica(machine):
+    return Replica("m", "i", 0, machine, 0, "i", 0, Stats())
+
+
+def apply(machine, *segments):
+    return machine.apply(Entry(1, 0, segments))
+
+
+def begin(machine, names, mapping="linear"):
+    return apply(machine, Switch("begin", tuple(map(Feature, names)), mapping))
+
+
+def rows(machine, count):
+    draw = np.random.default_rng(7)
+    X = draw.normal(size=(count, machine.teaching.raw_width))
+    return Rows(machine.teaching.id, None, X, X[:, 0].copy())
+
+
+def overlap(machine, count):
+    return Overlap(machine.teaching.id, rows(machine, count).X)
+
+
+def anything(*_):
+    """Every state fits."""
+
+
+@pytest.mark.parametrize("mapping", ["linear", "kernel"])
+def test_many_rows_of_an_overlap_are_much_work(mapping):
+    """A row or ten are done at once; a thousand are not, labelled or not, though the model alone learns them so."""
+    machine = model()
+    own = replica(machine)
+    assert THREAD_FLOPS > own.work([rows(machine, 1000)])
+    begin(machine, ["c", "d"], mapping)
+    for make in (rows, overlap):
+        assert THREAD_FLOPS > own.work([make(machine, 10)])
+        assert THREAD_FLOPS < own.work([make(machine, 1000)])
+
+
+def test_wide_mappings_are_much_work():
+    """One row of 500 new features may solve the mapping, and so does its end; nothing else about it is work."""
+    machine = model()
+    own = replica(machine)
+    begin(machine, [f"n{at}" for at in range(500)])
+    assert THREAD_FLOPS < own.work([overlap(machine, 1)])
+    assert THREAD_FLOPS < own.work([Switch("complete")])
+    assert 0 == own.work([Reset()])
+    apply(machine, Switch("abort"))
+    assert THREAD_FLOPS > own.work([rows(machine, 10)])
+
+
+def test_an_ensemble_costs_its_experts_and_the_recovery():
+    """At least three times the steady work of a row, in the space of now."""
+    machine = model()
+    own = replica(machine)
+    steady = own.flops(100)
+    begin(machine, ["c", "d"])
+    apply(machine, rows(machine, 20))
+    apply(machine, Switch("complete"))
+    assert 3 * steady < own.flops(100)
+    linear = own.flops(100)
+    other = model()
+    begin(other, ["c", "d"], "kernel")
+    apply(other, Switch("complete"))
+    assert linear < replica(other).flops(100)
+
+
+def test_a_step_names_the_mapping():
+    """What is asked for, else what the model's parameters say, else linear."""
+    plain, kernel = model(), model(algorithm="fesl_c", params={"mapping": "kernel"})
+    for machine, asked, expected in (
+        (plain, None, "linear"),
+        (plain, "kernel", "kernel"),
+        (kernel, None, "kernel"),
+        (kernel, "linear", "linear"),
+    ):
+        assert expected == change.step(machine, anything, "begin", ["c"], asked).mapping
+
+
+def test_a_bare_name_that_is_kept_stands_for_its_declaration():
+    """A category by its name; one that is new is a number."""
+    day = {"name": "day", "type": "categorical", "categories": ["mon", "tue"]}
+    found = change.step(model(["a", day]), anything, "begin", ["day", "x"], None)
+    assert [day, "x"] == [feature.to_json() for feature in found.features]
+
+
+def test_nothing_is_asked_for_before_the_fields_are_right():
+    """Fields before phases: 422 where both are wrong; and the limit is asked with both spaces."""
+    machine = model()
+    with pytest.raises(Invalid):
+        change.step(machine, anything, "complete", ["c"], None)
+    with pytest.raises(Clash):
+        change.step(machine, anything, "complete", None, None)
+    asked = []
+    change.step(machine, lambda *given: asked.append(given), "begin", ["b", "c"], "kernel")
+    ((config, old, following, mapping),) = asked
+    assert (machine.config, ("a", "b"), ("b", "c"), "kernel") == (config, old.names, following.names, mapping)
+
+
+async def test_the_memory_of_a_change_is_counted_at_once():
+    """Two models and a mapping take the room of several: that is known as soon as they are there, and when they go."""
+    machine = model()
+    own = replica(machine)
+    await own.apply(Entry(1, 0, (rows(machine, 3),)), "u1", 10)
+    before = own.nbytes
+    wide = Switch("begin", tuple(Feature(f"n{at}") for at in range(200)), "linear")
+    await own.apply(Entry(2, 0, (wide,)), "u2", 10)
+    assert 8 * 200**2 < own.nbytes - before
+    await own.apply(Entry(3, 0, (Switch("abort"),)), "u3", 10)
+    assert 1000 > own.nbytes - before  # two marks
+
+
+@pytest.mark.parametrize("mapping", ["linear", "kernel"])
+@pytest.mark.parametrize("count", [3, 40, 700])
+def test_the_bytes_of_a_mapping_are_bounded(mapping, count):
+    """By what is counted before it begins, at every number of rows."""
+    machine = model(["a", "b", "c"])
+    begin(machine, ["c", *(f"n{at}" for at in range(20))], mapping)
+    bound = change.mapping_bytes(machine.schema, machine.next_schema, mapping)
+    apply(machine, overlap(machine, count))
+    assert bound >= machine.pipeline.recovery.mapping.nbytes

@@ -1,0 +1,233 @@
+"""Drift events live: order, resumption at any replica, gaps, filters, keys, bounds, and the end."""
+
+import asyncio
+
+import pytest
+import pytest_asyncio
+
+from service.api import event_stream
+from service.runtime import broadcast
+from service.store.events import position
+from service.store.keys import DRIFT
+from tests.service.api_fixtures import DFOP, problem
+from tests.service.event_client import listening
+from tests.service.test_api_drift import KEYS, raise_alarms
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("alarming")]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def watched(start):
+    """A service whose stream has begun."""
+    return await start()
+
+
+async def settled(api, path):
+    """Wait until what the model has raised is in the streams."""
+    await api.get(f"{path}/drift", params={"consistency": "strong"})
+
+
+async def test_events_come_as_they_are_listed(watched):
+    """Each once, in order, with the JSON of the list, from the moment the stream is open."""
+    path = await watched.new()
+    await raise_alarms(watched, path, 2)
+    await settled(watched, path)
+    async with listening(watched) as client:
+        assert (200, "text/event-stream; charset=utf-8", "no-store") == (
+            client.status,
+            client.headers["content-type"],
+            client.headers["cache-control"],
+        )
+        assert "content-length" not in client.headers
+        for count in (1, 3):
+            await raise_alarms(watched, path, count)
+        frames = [await client.next() for _ in range(4)]
+        assert {"drift"} == {frame.event for frame in frames}
+        listed = (await watched.get(f"{path}/drift"))["events"][2:]
+        assert listed == [frame.data for frame in frames]
+        assert sorted(frame.id for frame in frames) == [frame.id for frame in frames]
+
+
+async def test_a_stream_resumes_at_whichever_replica(watched, start):
+    """Behind the last id, or behind the id inside an event; nothing twice, nothing missing, then live."""
+    other = await start()
+    path = await watched.new()
+    async with listening(watched) as client:
+        expected = await raise_alarms(watched, path, 5)
+        frames = [await client.next() for _ in range(5)]
+    expected += await raise_alarms(other, path, 2)
+    await settled(other, path)
+    for api in (watched, other):
+        for at, last in ((2, frames[1].id), (2, frames[1].data["id"]), (5, frames[4].id), (0, client.start.id)):
+            async with listening(api, last=last) as again:
+                assert expected[at:] == await again.values(len(expected) - at)
+                expected += await raise_alarms(watched, path, 1)
+                assert expected[-1:] == await again.values(1)
+
+
+async def test_more_than_a_page_is_caught_up_with(watched, monkeypatch):
+    """However much was missed, while more comes."""
+    monkeypatch.setattr(event_stream, "PAGE", 3)
+    path = await watched.new()
+    async with listening(watched) as client:
+        begin = client.start.id
+    expected = await raise_alarms(watched, path, 10)
+    await settled(watched, path)
+    async with listening(watched, last=begin) as client:
+        expected += await raise_alarms(watched, path, 10)
+        assert expected == await client.values(20)
+
+
+async def test_a_replica_that_is_behind_repeats_nothing(watched):
+    """A client that has heard elsewhere of an event which this reader reads only now is not told again."""
+    path = await watched.new()
+    async with listening(watched) as client:
+        await raise_alarms(watched, path, 3)
+        [await client.next() for _ in range(3)]
+    streams = watched.app.state.context.drift
+    known = (await streams.of_service(position(client.start.id), 10))[:3]
+    listener = broadcast.Listener(lambda _: True, known[0].position)  # where a reader stands that has read the first
+    resume = event_stream.Resume(str(known[1].position), known[1].position)
+    for late in known[1:]:
+        listener.put(late)
+    sent = await anext(event_stream.frames(streams, listener, resume))
+    assert f"id: {known[2].position}\n" in sent.decode()
+
+
+async def test_what_is_no_longer_kept_is_announced(start):
+    """A gap says after which event, how many are missing, and which one is the first; it is not told twice."""
+    small = await start(drift_events_all_max=4)
+    path = await small.new()
+    async with listening(small) as client:
+        values = await raise_alarms(small, path, 3)
+        frames = [await client.next() for _ in range(3)]
+    values += await raise_alarms(small, path, 5)
+    await settled(small, path)
+    async with listening(small, last=frames[0].id) as client:
+        gap = await client.next()
+        kept = [await client.next() for _ in range(4)]
+        assert ("gap", {"after": frames[0].id, "first": kept[0].id, "missed": 3}) == (gap.event, gap.data)
+        assert values[4:] == [frame.value for frame in kept]
+    async with listening(small, last=gap.id) as client:
+        assert values[4:] == await client.values(4)
+    async with listening(small, last=frames[0].data["id"]) as client:
+        gap = await client.next()
+        assert {"after": frames[0].data["id"], "first": kept[0].id, "missed": None} == gap.data
+        assert values[4:] == await client.values(4)
+
+
+async def test_a_reader_that_was_away_too_long_says_so(start):
+    """What left the stream before this replica had read it is announced to its open streams."""
+    small = await start(drift_events_all_max=4)
+    path = await small.new()
+    async with listening(small) as client:
+        await raise_alarms(small, path, 1)
+        first = await client.next()
+        values = await raise_alarms(small, path, 10)  # one batch: what is trimmed is gone before anybody reads
+        found = await client.next()
+        assert ("gap", 6, first.id) == (found.event, found.data["missed"], found.data["after"])
+        assert values[6:] == await client.values(4)
+
+
+async def test_a_stream_that_has_begun_anew_is_a_gap(watched):
+    """Where the store has lost its events nobody knows how many are missing."""
+    path = await watched.new()
+    async with listening(watched) as client:
+        await raise_alarms(watched, path, 3)
+        last = [await client.next() for _ in range(3)][-1]
+        await watched.app.state.context.engine.store.connection.ask(("DEL", DRIFT))
+        await asyncio.sleep(0.002)
+        values = await raise_alarms(watched, path, 1)
+        new = await client.next()
+    assert values == [new.value]
+    async with listening(watched, last=last.id) as client:
+        gap = await client.next()
+        assert ("gap", None) == (gap.event, gap.data["missed"])
+        assert values == await client.values(1)
+
+
+async def test_a_stream_of_one_model(watched):
+    """Only its events, live and caught up with; its name has to be one."""
+    ours, others = await watched.new(), await watched.new()
+    path = f"/drift/stream?model={ours.rpartition('/')[2]}"
+    async with listening(watched, path) as client:
+        await raise_alarms(watched, others, 2)
+        values = await raise_alarms(watched, ours, 2)
+        assert values == await client.values(2)
+    async with listening(watched, path, last=client.start.id) as client:
+        assert values == await client.values(2)
+    problem(await watched.ask("GET", "/drift/stream?model=-bad"), 422, "model")
+    problem(await watched.ask("GET", "/drift/stream?models=x"), 422, "models")
+
+
+@pytest.mark.parametrize("last", ["yesterday", "1", "a-b", "1-2-3-4", "-", "1" * 30 + "-1", "é"])
+async def test_an_id_that_is_none_is_refused(watched, last):
+    """With the header that is wrong."""
+    answer = await watched.ask("GET", "/drift/stream", headers={"Last-Event-ID": last.encode()})
+    problem(answer, 422, "Last-Event-ID")
+
+
+async def test_a_key_hears_of_its_models(start):
+    """Live and caught up with; a stream of another's model is 403, and so is a stream without the scope's key 401."""
+    locked = await start(api_keys=KEYS)
+    admin, tenant = {"X-API-Key": "s3cret-all"}, {"X-API-Key": "s3cret-one"}
+    for name in ("seen-live", "hidden-live"):
+        await locked.ask("PUT", f"/models/{name}", json=DFOP, headers=admin)
+    async with listening(locked, **tenant) as client:
+        await raise_alarms(locked, "/models/hidden-live", 2, headers=admin)
+        values = await raise_alarms(locked, "/models/seen-live", 2, headers=admin)
+        assert values == await client.values(2)
+    async with listening(locked, last=client.start.id, **tenant) as client:
+        assert values == await client.values(2)
+    problem(await locked.ask("GET", "/drift/stream?model=hidden-live", headers=tenant), 403)
+    problem(await locked.ask("GET", "/drift/stream"), 401)
+
+
+async def test_there_are_only_so_many_streams(start):
+    """One more is 503 with Retry-After; one that ends makes room; the gauge knows."""
+    small = await start(streams_max=2)
+    async with listening(small), listening(small):
+        answer = await small.ask("GET", "/drift/stream")
+        problem(answer, 503)
+        assert 1 <= int(answer.headers["retry-after"])
+        assert "onepass_drift_streams 2.0" in (await small.ask("GET", "/metrics")).text
+    async with listening(small) as client:
+        assert 200 == client.status
+    assert "onepass_drift_streams 0.0" in (await small.ask("GET", "/metrics")).text
+
+
+async def test_a_client_that_does_not_read_is_dropped_and_comes_back(start, monkeypatch):
+    """What waits for it is bounded, the others go on, and it finds the rest where it left off."""
+    monkeypatch.setattr(broadcast, "QUEUE_MAX", 5)
+    monkeypatch.setattr(event_stream, "LAST_WORD_S", 0.05)
+    api = await start()
+    path, values = await api.new(), []
+    async with listening(api) as quick, listening(api) as slow:
+        slow.reading.clear()
+        for _ in range(10):
+            values += await raise_alarms(api, path, 1)
+            assert values[-1:] == await quick.values(1)
+        await slow.over()
+        assert not slow.ended
+        assert 1 == api.app.state.context.broadcast.open
+    async with listening(api, last=slow.start.id) as again:
+        assert values == await again.values(10)
+
+
+async def test_silence_is_filled(watched, monkeypatch):
+    """A comment, so that nothing between takes the connection for dead."""
+    monkeypatch.setattr(event_stream, "KEEP_ALIVE_S", 0.01)
+    async with listening(watched) as client:
+        begun = len(client.body)
+        while b": keep-alive\n\n" not in client.body[begun:]:
+            await asyncio.sleep(0.005)
+
+
+async def test_a_service_that_stops_ends_its_streams(start):
+    """In good order, and takes no new ones."""
+    api = await start()
+    async with listening(api) as client:
+        api.app.state.context.broadcast.stop()
+        await client.over()
+        assert client.ended
+    problem(await api.ask("GET", "/drift/stream"), 503)

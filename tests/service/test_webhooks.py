@@ -1,0 +1,194 @@
+"""Webhooks: what is posted, signed and repeated; that a dead one delays nobody; that N replicas deliver once."""
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import logging
+
+import pytest
+import pytest_asyncio
+from pydantic import SecretStr
+
+from service.app import build
+from service.monitor import hooks
+from service.settings import Settings
+from tests.service.receiver import Receiver
+from tests.service.test_api_drift import raise_alarms
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("alarming", "hasty")]
+SECRET = "s3cret-signing"
+
+
+@pytest.fixture(scope="module")
+def hasty():
+    """Pauses and limits of tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hooks, "BACKOFF_S", 0.01)
+        patch.setattr(hooks, "BACKOFF_S_MAX", 0.05)
+        patch.setattr(hooks, "LOOK_S", 0.05)
+        yield
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def hooked(start):
+    """Starts services that post to receivers, and waits until their groups exist."""
+
+    async def started(*receivers, **settings):
+        urls = ",".join(receiver.url for receiver in receivers)
+        api = await start(webhooks=urls, webhook_secret=SecretStr(SECRET), **settings)
+        connection = api.app.state.context.engine.store.connection
+        wanted = {hooks.group_of(receiver.url).encode() for receiver in receivers}
+        async with asyncio.timeout(30):
+            while True:
+                if (await connection.ask(("EXISTS", "onepass:drift")))[0]:
+                    (groups,) = await connection.ask(("XINFO", "GROUPS", "onepass:drift"))
+                    if wanted <= {group[1] for group in groups}:
+                        return api
+                await asyncio.sleep(0.005)
+
+    return started
+
+
+async def outcomes(api, number=1):
+    """What the metrics say of a webhook."""
+    found = {}
+    for line in (await api.ask("GET", "/metrics")).text.splitlines():
+        for outcome in ("delivered", "failed", "dropped"):
+            if line.startswith(f'onepass_webhook_events_total{{outcome="{outcome}",webhook="{number}"}}'):
+                found[outcome] = float(line.split()[-1])
+    return found
+
+
+async def reaches(api, number=1, **expected):
+    """Wait until the counters of a webhook are at least these."""
+    async with asyncio.timeout(30):
+        while True:
+            found = await outcomes(api, number)
+            if all(found[name] >= count for name, count in expected.items()):
+                return
+            await asyncio.sleep(0.01)
+
+
+async def test_an_event_is_posted_as_it_is_listed_and_signed(hooked):
+    """The JSON of the list; an id that is the event's; a signature that the recipe of the README verifies."""
+    async with Receiver() as receiver:
+        api = await hooked(receiver)
+        path = await api.new()
+        await raise_alarms(api, path, 2)
+        posted = await receiver.got(2)
+        listed = (await api.get(f"{path}/drift"))["events"]
+        assert listed == [one.event for one in posted]
+        for one, event in zip(posted, listed, strict=True):
+            signed = f"{one.headers['webhook-id']}.{one.headers['webhook-timestamp']}.".encode() + one.body
+            mac = hmac.new(SECRET.encode(), signed, hashlib.sha256).digest()
+            assert event["id"] == one.headers["webhook-id"]
+            assert "v1," + base64.b64encode(mac).decode() == one.headers["webhook-signature"]
+            assert "application/json" == one.headers["content-type"]
+        await reaches(api, delivered=2)
+
+
+async def test_what_fails_is_sent_again_under_the_same_id(hooked):
+    """A 500, a redirect and a 404 do not count; the same event comes again until it is taken, then the next one."""
+    answers = {1: 500, 2: 307, 3: 404}
+    async with Receiver(lambda number: answers.get(number, 200)) as receiver:
+        api = await hooked(receiver)
+        path = await api.new()
+        await raise_alarms(api, path, 2)
+        posted = await receiver.got(5)
+        ids = [one.headers["webhook-id"] for one in posted]
+        assert [ids[0]] * 4 == ids[:4]
+        assert ids[0] != ids[4]
+        assert {"/hook?token=s3cret-token"} == {one.path for one in posted}
+        await reaches(api, failed=3, delivered=2)
+
+
+async def test_a_dead_webhook_delays_nobody_and_is_counted(hooked):
+    """Others get every event; its own are dropped when their budget ends, and it gets the next one when it is back."""
+    dead = [True]
+    async with Receiver(lambda _: 503 if dead[0] else 200) as down, Receiver() as up:
+        api = await hooked(down, up, webhook_budget_s=0.1)
+        path = await api.new()
+        await raise_alarms(api, path, 3)
+        assert 3 == len(await up.got(3))
+        await reaches(api, dropped=3)
+        dead[0] = False
+        await raise_alarms(api, path, 1)
+        await reaches(api, delivered=1)
+        last = (await api.get(f"{path}/drift"))["events"][-1]
+        assert last == down.posted[-1].event
+
+
+async def test_a_silent_and_a_flooding_receiver_are_given_up(hooked, monkeypatch):
+    """No answer in time is a failure; a body without end is not read."""
+    monkeypatch.setattr(hooks, "ATTEMPT_S", 1.0)
+    answers = {1: "silent"}
+    async with Receiver(lambda number: answers.get(number, "flood")) as receiver:
+        api = await hooked(receiver)
+        await raise_alarms(api, await api.new(), 2)
+        await reaches(api, failed=1, delivered=2)
+        ids = [one.headers["webhook-id"] for one in receiver.posted]
+        assert ids[0] == ids[1]
+        assert 2 == len(set(ids))
+
+
+async def test_replicas_deliver_once_among_them(hooked):
+    """Two services, one webhook, every event once."""
+    async with Receiver() as receiver:
+        pair = [await hooked(receiver) for _ in range(2)]
+        path = await pair[0].new()
+        for number in range(6):
+            await raise_alarms(pair[number % 2], path, 2)
+        posted = await receiver.got(12)
+        await pair[0].get(f"{path}/drift", params={"consistency": "strong"})
+        ids = [one.headers["webhook-id"] for one in posted]
+        assert 12 == len(set(ids)) == len(ids)
+
+
+async def test_no_url_is_ever_said(hooked, caplog):
+    """Not in logs, not in metrics: it may hold a token."""
+    caplog.set_level(logging.DEBUG)
+    async with Receiver(lambda number: 500 if number < 3 else 200) as receiver:
+        api = await hooked(receiver)
+        await raise_alarms(api, await api.new(), 1)
+        await reaches(api, delivered=1)
+        assert "s3cret" not in (await api.ask("GET", "/metrics")).text
+    ours = [record.getMessage() for record in caplog.records if not record.name.startswith(("asyncio", "redis"))]
+    assert "s3cret" not in "\n".join(ours)
+
+
+BAD_URLS = [
+    "ftp://host/s3cret",
+    "s3cret",
+    "http://",
+    "https:///s3cret",
+    "http://ok/,javascript:s3cret",
+    "gopher://h/s3cret",
+    "http://host:99999/s3cret",
+    "http://h/s3cret,http://h/s3cret",
+    ",".join(f"http://h{number}/s3cret" for number in range(17)),
+]
+
+
+@pytest.mark.parametrize("urls", BAD_URLS)
+async def test_urls_that_cannot_be_are_refused_at_the_start(urls, tmp_path):
+    """Naming the setting, and not the URL."""
+    with pytest.raises(ValueError) as refused:
+        build(Settings(webhooks=urls, data_dir=tmp_path))
+    assert "ONEPASS_WEBHOOKS" in str(refused.value)
+    assert "s3cret" not in str(refused.value)
+
+
+async def test_urls_are_separated_by_commas():
+    """Blanks around them and empty items do not count."""
+    assert ["http://a/x", "https://b:8443/"] == hooks.parse(" http://a/x ,, https://b:8443/ ,")
+    assert [] == hooks.parse("")
+
+
+async def test_a_secret_may_be_base64():
+    """As the Standard Webhooks libraries have it; what is no base64 is refused without being said."""
+    assert b"\x00\x01key" == hooks.key_of("whsec_" + base64.b64encode(b"\x00\x01key").decode())
+    assert b"plain" == hooks.key_of("plain")
+    with pytest.raises(ValueError, match="ONEPASS_WEBHOOK_SECRET") as refused:
+        hooks.key_of("whsec_not*base64")
+    assert "not*base64" not in str(refused.value)
