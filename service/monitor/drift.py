@@ -163,7 +163,7 @@ class Publisher:
         await asyncio.sleep(clock() - began)
 
     async def _loaded(self, name: str) -> Replica:
-        """A model with its tail: kept where there is plenty of room, else let go: it must not crowd out those in use."""
+        """A model with its tail: kept where there is plenty of room, else let go, not to crowd out those in use."""
         engine = self._engine
         plenty = 2 * engine.hub.ledger.used < engine.bounds.budget_bytes
         return await (engine.hub.get(name) if plenty else engine.recovery.load(name))
