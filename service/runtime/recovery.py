@@ -159,6 +159,8 @@ class Recovery:
             )
             if more.code == "gone":
                 raise no_model(replica.name)
+            if more.code in ("ahead", "fork"):
+                raise _Replaced  # it joined a moment ago: a failover has come in between
             if more.code != "ok":
                 raise ModelDown(
                     f"model {replica.name}: no snapshot is whole and joins the log ({more.code} after version "

@@ -5,7 +5,6 @@ python -m tests.simulator.schedule SEED     runs one seed again, and says what h
 
 import asyncio
 import itertools
-import json
 import logging
 import random
 import sys
@@ -16,7 +15,6 @@ from unittest import mock
 
 import numpy as np
 
-from core.config import Config
 from core.entry import Reset, Rows
 from core.machine import Machine
 from service.errors import ModelDown, OnepassError
@@ -25,18 +23,15 @@ from service.runtime import follower
 from service.runtime.engine import Bounds, Engine, Freshness
 from service.runtime.pump import Limits
 from service.runtime.recovery import Store
-from service.store import codec
 from service.store.catalog import Catalog
-from service.store.entries import entry as read_entry
 from service.store.keys import ModelKeys
 from service.store.log import Log
 from service.store.snapshots import Snapshots
 from tests.simulator.clock import Loop
 from tests.simulator.network import TIMEOUT_S, Way, Weather, World
+from tests.simulator.verdict import CONFIG, NAME, Verdict, ids_of
 
-CONFIG = Config.parse({"algorithm": "rls", "task": "regression", "features": ["a", "b"]})
 SPACE = Machine(CONFIG).schema.id
-NAME = "m"
 RETRIES = 6
 SWEEP_S = 0.4
 CALM_S = 1.1
@@ -76,7 +71,7 @@ class Told:
 
 
 @dataclass
-class Schedule:
+class Schedule(Verdict):
     """A run.
 
     Args:
@@ -125,7 +120,7 @@ class Schedule:
             await self._join()
         await self._hear()
         await asyncio.sleep(CALM_S)
-        await self._judge()
+        await self.judge()
 
     async def _hear(self) -> None:
         """Every replica holds the model when the calm begins."""
@@ -326,7 +321,7 @@ class Schedule:
             kept = after.history.get(key, {})
             lost = [v for v, fields in entries.items() if kept.get(v) != fields]
             for version in lost:
-                self.dropped.append((incarnation, version, _ids(version, entries[version])))
+                self.dropped.append((incarnation, version, ids_of(version, entries[version])))
             if lost:
                 for member in self.members:
                     replica = member.engine.hub.held(NAME)
@@ -344,140 +339,6 @@ class Schedule:
                     await member.engine.hub.create(NAME, CONFIG)
             except (OnepassError, TimeoutError):
                 return
-
-    # ---------------------------------------------------------------- the verdict
-
-    async def _judge(self) -> None:
-        data = self.world.scripts.data
-        meta = data.hashes.get(ModelKeys(NAME, "").meta)
-        replicas = [await self._held(member) for member in self.members]
-        if meta is None:
-            assert {"NotFound"} >= {r for r in replicas if isinstance(r, str)}, replicas
-            return
-        incarnation = meta[b"incarnation"].decode()
-        keys = ModelKeys(NAME, incarnation)
-        history = data.history.get(keys.log, {})
-        assert [*range(1, len(history) + 1)] == sorted(history), "a version is missing"
-        assert len(history) == int(meta[b"version"])
-        kept = {int(version) for version in data.hashes.get(keys.snapshots, {})}
-        serial = _Serial(incarnation, history, kept)
-        down = [r for r in replicas if isinstance(r, str)]
-        if down:
-            # Loud, and only where a cut has left neither a snapshot that joins nor the log's beginning.
-            assert {"ModelDown"} == set(down), down
-            assert not self._loadable(keys, serial), down
-            self.counts["refused-loudly"] += 1
-        self._judge_replicas([r for r in replicas if not isinstance(r, str)], serial)
-        self._judge_told(incarnation, serial)
-        self._judge_snapshots(keys, serial)
-        if not down:
-            await self._repeat(incarnation, serial)
-
-    def _loadable(self, keys: ModelKeys, serial: "_Serial") -> bool:
-        """Whether there is a way to the head."""
-        data = self.world.scripts.data
-        log, head = data.logs.get(keys.log, {}), len(serial.uids) - 1
-        infos = [json.loads(info) for info in data.hashes.get(keys.snapshots, {}).values()]
-        starts = [0, *(info["version"] for info in infos if serial.uids[info["version"] :][:1] == [info["uid"]])]
-        return any(start == head or start + 1 in log for start in starts)
-
-    async def _repeat(self, incarnation: str, serial: "_Serial") -> None:
-        """Sent once more, an id is known, and answered as the log says."""
-        member = self._anyone()
-        again = [i for i in sorted(serial.answers) if i in self.told][:3]
-        for identity in again if member is not None else ():
-            replica = await member.engine.replica(NAME)
-            rows = self._rows((identity,))
-            try:
-                reply = await member.engine.pump.submit(replica, rows, [f"{y:g}" for y in rows.y])
-            except ModelDown:
-                if self._torn:
-                    return
-                raise
-            assert 1 == reply.duplicates
-            assert serial.answers[identity] == (reply.predictions[0], reply.losses[0], reply.version, reply.rows)
-
-    async def _held(self, member: Member) -> Any:
-        """The replica as it is after the calm; an error by its name."""
-        try:
-            async with asyncio.timeout(20 * TIMEOUT_S):
-                replica = await member.engine.replica(NAME, Freshness(strong=True))
-        except OnepassError as error:
-            return type(error).__name__
-        lag = member.engine.lags
-        assert [] == lag, f"{member.number} still lags: {lag}"
-        return replica
-
-    def _judge_replicas(self, replicas: list[Any], serial: "_Serial") -> None:
-        for replica in replicas:
-            assert len(serial.uids) - 1 == replica.version, "a replica is not at the head"
-            assert serial.machine.to_bytes() == replica.machine.to_bytes(), "states differ"
-            waiting = [*replica.queue, *replica.syncs, *replica.awaited]
-            assert ([], None) == (waiting, replica.unsettled), "somebody waits"
-        for member, replica, before, version, uid in self.owed:
-            held = member in self.members and replica in replicas
-            back = serial.uids[version : version + 1] == [uid]  # a packet of the past has brought it back
-            if held and not back:
-                assert member.engine.stats.lost_tails > before, "a lost tail was not reported"
-
-    def _judge_told(self, incarnation: str, serial: "_Serial") -> None:
-        """Nothing twice; what was acknowledged is in as it was told, or was in an entry that the store has lost."""
-        assert {1} >= set(serial.learned.values()), serial.learned
-        for identity, acknowledgements in self.told.items():
-            for told in acknowledgements:
-                if told.incarnation != incarnation:
-                    continue
-                if serial.answers.get(identity) == told.answer or (told.version < 0 and identity in serial.answers):
-                    continue
-                lost = any(
-                    gone == incarnation and identity in ids and told.version in (version, -1)
-                    for gone, version, ids in self.dropped
-                )
-                assert lost, f"{identity} was acknowledged ({told}), the log says {serial.answers.get(identity)}"
-
-    def _judge_snapshots(self, keys: ModelKeys, serial: "_Serial") -> None:
-        """A snapshot that joins the log is the state of its version."""
-        hashes = self.world.scripts.data.hashes
-        for version in map(int, hashes.get(keys.snapshots, {})):
-            blob = b"".join(hashes.get(keys.chunks(version), {}).values())
-            if version not in serial.states or not blob:
-                continue
-            machine, stamp = Machine.from_bytes(blob)
-            if stamp["uid"] == serial.uids[version]:
-                assert serial.states[version] == machine.to_bytes(), f"snapshot {version} is not its version's state"
-
-
-class _Serial:
-    """The log of a model, applied by one machine and nothing else."""
-
-    def __init__(self, incarnation: str, history: dict[int, list[bytes]], kept: set[int]) -> None:
-        self.machine = Machine(CONFIG)
-        self.learned: Counter[str] = Counter()
-        self.answers: dict[str, tuple[Any, ...]] = {}
-        self.uids, self.states = [incarnation], {0: self.machine.to_bytes()}
-        for version in sorted(history):
-            raw = read_entry([b"%d-0" % version, history[version]])
-            assert raw.previous == self.uids[-1], "the chain of uids is broken"
-            entry = codec.entry(raw)
-            for segment, outcome in zip(entry.segments, self.machine.apply(entry), strict=True):
-                if isinstance(segment, Rows):
-                    self._note(version, segment, outcome)
-            self.uids.append(raw.uid)
-            if version in kept:
-                self.states[version] = self.machine.to_bytes()
-
-    def _note(self, version: int, segment: Rows, outcome: Any) -> None:
-        kept = [row for row in range(len(segment.X)) if row not in segment.skip]
-        self.learned.update(segment.ids[row] for row in kept if segment.ids)
-        self.learned.update(f"anonymous {segment.y[row]:g}" for row in kept if not segment.ids)
-        for identity, blob in codec.answers(version, segment, outcome):
-            answer = codec.decode_answer(blob)
-            self.answers[identity] = (answer.predictions[0], answer.losses[0], answer.version, answer.rows)
-
-
-def _ids(version: int, fields: list[bytes]) -> frozenset[str]:
-    entry = codec.entry(read_entry([b"%d-0" % version, fields]))
-    return frozenset(i for segment in entry.segments if isinstance(segment, Rows) for i in segment.ids)
 
 
 def play(seed: int, say: Any = lambda *_: None) -> Counter[str]:
