@@ -241,7 +241,10 @@ def _parameters(route: str) -> list[dict[str, Any]]:
 def _drift(path: str) -> list[dict[str, Any]]:
     times = "a time (`2026-01-31T12:00:00Z`), and events at or after it"
     if path == "/models/{name}/drift":
-        text = f"A whole number is a version, and events after it are shown; else {times}."
+        text = (
+            "A whole number is a version, and events after it are shown; one of 10^12 or more that the model has not "
+            f"reached is a time in ms since 1970. Else {times}."
+        )
         return [_query("since", {"type": "string"}, text)]
     if path == "/drift":
         text = f"A whole number is a time in ms since 1970; else {times}. What counts is the event's `time`."
