@@ -36,16 +36,16 @@ class DriftEvent(Struct, rename={"label": "class"}):
     before: Annotated[
         float | None,
         Meta(
-            description="error_rate: the share of wrong rows before, of regression rows whose squared error is above the "
-            "0.9 quantile of a batch of reference; null otherwise."
+            description="error_rate: the share of wrong rows before; of regression those whose squared error is above "
+            "the 0.9 quantile of a reference batch. Null otherwise."
         ),
     ]
     after: Annotated[float | None, Meta(description="error_rate: that share after; null otherwise.")]
     epsilon_cut: Annotated[
         float,
         Meta(
-            description="The threshold that was passed: by the share of wrong rows, or by the mean that moved most in units "
-            "of its feature's range."
+            description="The threshold that was passed: for the rise of that share, or for the mean that moved most, "
+            "in units of its feature's range."
         ),
     ]
     windows: DriftWindows
