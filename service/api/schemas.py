@@ -316,7 +316,7 @@ class ModelBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
         Meta(
             description="The drift tests that run: class_mean (the features' means in a class) and error_rate. Left "
             "out: both, as they are by default. Given: those it lists and no others, so that {} is none, as is null; "
-            "null for a test is leaving it out."
+            "null for a test is leaving it out. vigod tests class means itself, as its params say."
         ),
     ] = UNSET
     on_drift: Annotated[

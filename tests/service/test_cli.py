@@ -1,6 +1,7 @@
 """The command line: what each command prints, how it ends, and what it does not import."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -17,6 +18,7 @@ from service.replay.options import default_name
 from service.settings import Settings
 
 SECRET = "hush-hush"
+README = Path(__file__).parents[2] / "README.md"
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +60,16 @@ def test_settings_says_what_each_is(capsys: pytest.CaptureFixture[str], monkeypa
         line.split()[0] for line in lines[1:] if not line.startswith(" ")
     }
     assert any("0 takes a free one" in line for line in lines)
+
+
+def test_the_readme_has_every_setting_as_it_is() -> None:
+    """In the same order, with the same default and the same words."""
+    table = re.findall(r"^\| `(ONEPASS_\w+)` \| (.*?) \| (.*) \|$", README.read_text(), re.MULTILINE)
+    expected = []
+    for name, field in Settings.model_fields.items():
+        default = "" if field.default is None else str(field.default)
+        expected.append((f"ONEPASS_{name.upper()}", f"`{default}`" if default else "", field.description))
+    assert expected == table
 
 
 def test_settings_shows_no_secret(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
