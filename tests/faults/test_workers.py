@@ -31,6 +31,7 @@ def test_two_workers_are_one_service(serve):
     learned = {service.metric("entries") for _ in range(40)}
     assert 2 == len(learned)  # both have appended, each its share
     processes = service.worker_processes()
+    assert 2 == service.log.count("with its own store in ")
     assert 0 == service.stop()
     assert [True, True] == [_gone(process) for process in processes]
 

@@ -151,6 +151,24 @@ def test_each_command_imports_only_what_it_needs() -> None:
     assert (0, "[]\n") == (finished.returncode, finished.stdout)
 
 
+def test_a_first_start_says_what_takes_so_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where no kernel has been compiled yet; later ones say nothing, and neither do workers."""
+    monkeypatch.setattr(cli, "_serve_alone", lambda settings, options: 0)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    caplog.set_level("INFO")
+    said = []
+    for arguments in ([], ["--fd", "3"], []):
+        assert 0 == cli.main(["serve", *arguments])
+        said.append("compiling kernels, once per installation" in caplog.text)
+        caplog.clear()
+        if "--fd" in arguments:
+            (tmp_path / "core_0").mkdir()
+            (tmp_path / "core_0" / "core.dfop.nbi").touch()
+    assert [True, False, False] == said
+
+
 def test_serve_ends_with_the_program_that_started_it(tmp_path: Path) -> None:
     """With --until-eof the end of standard input stops the service in good order."""
     with serving(tmp_path, "--until-eof") as (child, url):
