@@ -269,9 +269,12 @@ def _drift(path: str) -> list[dict[str, Any]]:
         return [_query("since", {"type": "string"}, text)]
     if path != "/drift/stream":
         return []
-    text = "The last `id` that was received, or the id inside an event; what follows it is sent first."
+    text = (
+        "The last `id` that was received, or the id inside an event; what follows it is sent first. A position that is "
+        "yet to come is answered by `start`."
+    )
     header = {"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}, "description": text}
-    return [_query("model", {"type": "string"}, "Only the events of this model."), header]
+    return [_query("model", {"type": "string"}, "Only the events of this model, which has to exist."), header]
 
 
 def queries(route: str) -> tuple[str, ...]:
@@ -346,6 +349,8 @@ def _errors(route: str, scope: str) -> list[int]:
         codes.add(504)
     if path in ("/models", "/drift", "/drift/stream"):
         codes |= {422, 503}
+    if path == "/drift/stream":
+        codes.add(404)
     return sorted(codes)
 
 
