@@ -158,8 +158,7 @@ def build(
         gc.collect()
         gc.freeze()  # what is loaded now stays: collections need not walk through it
         keeper = None if private is None else asyncio.create_task(_keep_alive(private))
-        where = "the store of ONEPASS_REDIS_URL" if private is None else f"its own store in {settings.data_dir}"
-        logger.info("Onepass %s with %s; pages at /docs", app.version, where)
+        logger.info("Onepass %s with %s; pages at /docs", app.version, _where(settings, given))
         try:
             yield
         finally:
@@ -172,6 +171,13 @@ def build(
                 await asyncio.to_thread(private.stop)
 
     return create_app(lifespan)
+
+
+def _where(settings: Settings, given: str | None) -> str:
+    """Which store a service has, in words; a worker is given the URL of the private one that its parent has started."""
+    if given in (None, EmbeddedStore(settings.data_dir, settings.durability).url):
+        return f"its own store in {settings.data_dir}"
+    return "the store of ONEPASS_REDIS_URL"
 
 
 def store(url: str, timeout_s: float) -> Store:

@@ -201,7 +201,7 @@ def serve(count: int, host: str, port: int, make_store: Callable[[], EmbeddedSto
             environment["ONEPASS_REDIS_URL"] = private.start()
         name, number = sockets[0].getsockname()[:2]
         shown = f"[{name}]" if ":" in name else name
-        logger.info("running on http://%s:%d with %d workers (Press CTRL+C to quit)", shown, number, count)
+        logger.info("listening on http://%s:%d, starting %d workers (Press CTRL+C to quit)", shown, number, count)
         with tempfile.TemporaryDirectory(prefix="onepass-workers-", ignore_cleanup_errors=True) as samples:
             return Workers(sockets, Path(samples), environment, private, grace_s).run()
     finally:

@@ -33,6 +33,7 @@ def test_two_workers_are_one_service(serve):
         [True, True], lambda: [n > 0 for n in by_worker(service, "entries_total").values()]
     )  # each its share
     processes = service.worker_processes()
+    assert 2 == service.log.count("with its own store in ")
     assert 0 == service.stop()
     assert [True, True] == [_gone(process) for process in processes]
 
