@@ -101,7 +101,7 @@ class KernelMapping:
         for row in within(np.hstack([X2, X1])):
             recovered = self.recover(row[None, : self.sources])[0]
             if self.solved:
-                tally_errors(row[self.sources :], recovered, self.mean, self.errors)
+                tally_errors(row[self.sources :], recovered, self.mean, self.count, self.errors)
             self.count += 1
             self.mean += (row[self.sources :] - self.mean) / self.count
             if self.paper:
