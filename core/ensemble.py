@@ -7,7 +7,7 @@ r"""After a switch: several experts over rows of the new space, until the next s
 Least squares are not carried: started at M w1 with a prior worth 30 rows, DFOP gained .002 on average over four sets
 (tests/benchmarks/fesl.py), and lost where the mapping was good; it finds weights of its own within some tens of rows.
 
-What they say together, and how their weights move, is core.mixture. Rows of the old space, tracked before the switch
+What they say together, and how their weights move, is core.mixture; what the weights begin with, core.trial. Rows of the old space, tracked before the switch
 was complete, still teach the old model: the recovered expert's own scaler and learner, seen through the old front.
 
 **Collapse.** At the next switch linear models (core.model.Transferable) become one: v = sum_k a_k v_k with
@@ -33,11 +33,6 @@ from core.pipeline import Pipeline
 from core.recovery import Recovery
 from core.schema import Schema
 
-ROWS_ENOUGH = 5
-"""Overlap rows, the paper's fewest, below which a switch warns and relies on the new model."""
-UNTRIED = 0.1
-"""Weight that the other experts share in the beginning where there were fewer."""
-
 
 class Ensemble:
     """Experts over one feature space.
@@ -48,6 +43,7 @@ class Ensemble:
         front: the recovery of the old model's columns, frozen.
         names: which experts there are, in order: "new", and maybe "recovered" before and "carried" after it.
         union: the space that rows of the overlap came in.
+        weights: what they begin with, (E,); None: equal ones.
         first_row: absolute number of the first row.
         config: the model's configuration.
 
@@ -69,6 +65,7 @@ class Ensemble:
         front: Recovery,
         union: Schema,
         names: tuple[str, ...],
+        weights: Floats | None = None,
         first_row: int = 0,
     ) -> None:
         assert isinstance(new.schema, Schema)
@@ -80,11 +77,9 @@ class Ensemble:
         if "carried" in names:
             made["carried"] = Expert(config, new.schema.columns, new.schema.ranges)
         self.experts = {name: made[name] for name in names}
-        weights = np.full(len(names), 1.0 / len(names))
-        if front.rows < ROWS_ENOUGH and len(names) > 1:
-            weights[:] = UNTRIED / (len(names) - 1)
-            weights[names.index("new")] = 1.0 - UNTRIED
         horizon = config.params.get("horizon") if front.paper else None
+        if weights is None:
+            weights = np.full(len(names), 1.0 / len(names))
         self.mixture = Mixture(weights, first_row, config.entry.selects, horizon, config.seed)
 
     @classmethod
@@ -92,7 +87,8 @@ class Ensemble:
         """What the end of an overlap period leaves."""
         overlap.recovery.freeze()
         names = _names(overlap)
-        ensemble = cls(config, overlap.old, overlap.new, overlap.recovery, overlap.teaching, names, first_row)
+        weights = overlap.trial.weights(names, overlap.recovery)
+        ensemble = cls(config, overlap.old, overlap.new, overlap.recovery, overlap.teaching, names, weights, first_row)
         if "carried" in names:
             ensemble._carry(classes)
         for expert in ensemble.experts.values():

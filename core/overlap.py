@@ -4,11 +4,12 @@
     old model: tested and trained on X1                  what it says is the model's prediction
     recovery:  learns X2 -> what the old expert reads    (core.recovery), labels or not
     new model: trained on X2 as well, so that it does not start from nothing (not in the paper's variant)
+    trial:     which of the two is better on the new space's columns, by their predictions of labelled rows
 
 A row of the old space teaches the old model alone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from core.pipeline import Pipeline
 from core.recovery import Kind, Recovery
 from core.schema import Schema
 from core.spaces import places, union
+from core.trial import Trial
 
 
 class OverlapPeriod:
@@ -54,6 +56,8 @@ class OverlapPeriod:
         self.old, self.new = old, Pipeline(config, self.next_schema)
         self.new.encoder.adopt(old.encoder)
         self.recovery = Recovery(self.next_schema.columns, old.expert.columns, kind, paper)
+        self.trial = Trial()
+        self._alarms: list[Alarm] = []
         self._old_places, self._new_places = places(self.schema, self.teaching), places(self.next_schema, self.teaching)
 
     @property
@@ -76,10 +80,27 @@ class OverlapPeriod:
     def learn(self, X: Floats, truth: NDArray[Any], discounts: Floats | None) -> Prediction:
         """Test the old model, then train all, on rows as ``absorb`` gave them."""
         X1, X2 = self._columns(X)
-        self.recovery.learn(X2, self.old.expert.own(X1))
-        if not self.paper:
-            self.new.learn(X2, truth, discounts)
-        return self.old.learn(X1, truth, discounts)
+        if self.paper or not len(X):
+            self.recovery.learn(X2, self.old.expert.own(X1))
+            return self.old.learn(X1, truth, discounts)
+        new = self.new.learn(X2, truth, discounts)
+        self.trial.taught += len(X)
+        self._alarms = []
+        rows = [slice(i, i + 1) for i in range(len(X))]
+        return _joined([self._learn_row(X1, X2, truth, discounts, _row(new, row), row) for row in rows])
+
+    def _learn_row(
+        self, X1: Floats, X2: Floats, truth: NDArray[Any], discounts: Floats | None, new: Prediction, row: slice
+    ) -> Prediction:
+        """One row, tried on recovered columns with the mapping and the old model of the rows before it."""
+        x1, x2, given = X1[row], X2[row], None if discounts is None else discounts[row]
+        if self.recovery.ready:
+            recovered = self.old.expert.behind(None).predict(self.recovery.recover(x2))
+            self.trial.compare(recovered, new, truth[row])
+        self.recovery.learn(x2, self.old.expert.own(x1))
+        told = self.old.learn(x1, truth[row], given)
+        self._alarms += [alarm._replace(row=alarm.row + row.start) for alarm in self.old.take_alarms()]
+        return told
 
     def learn_new_class(self, X: Floats, truth: NDArray[Any], discounts: Floats | None) -> Prediction:
         """The same for one row of a class that nobody has seen."""
@@ -89,6 +110,7 @@ class OverlapPeriod:
             self.new.add_class()
         else:
             self.new.learn_new_class(X2, truth, discounts)
+            self.trial.taught += 1
         return self.old.learn_new_class(X1, truth, discounts)
 
     def _columns(self, X: Floats) -> tuple[Floats, Floats]:
@@ -119,7 +141,8 @@ class OverlapPeriod:
     def take_alarms(self) -> list[Alarm]:
         """The old learner's; what the new one finds in its first rows is no drift."""
         self.new.take_alarms()
-        return self.old.take_alarms()
+        found, self._alarms = [*self._alarms, *self.old.take_alarms()], []
+        return found
 
     def watched(self, X: Floats) -> Floats:
         """The old columns."""
@@ -147,7 +170,7 @@ class OverlapPeriod:
         return self.old.classes_differ(classes) or self.new.classes_differ(classes)
 
     def _parts(self) -> dict[str, Any]:
-        return {"old": self.old, "new": self.new, "recovery": self.recovery}
+        return {"old": self.old, "new": self.new, "recovery": self.recovery, "trial": self.trial}
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state of the parts, each under its name."""
@@ -160,3 +183,13 @@ class OverlapPeriod:
             ValueError: not a state of these spaces and this configuration.
         """
         scatter(self._parts(), arrays, header)
+
+
+def _row(told: Prediction, row: slice) -> Prediction:
+    return Prediction(*(None if part is None else part[row] for part in told))
+
+
+def _joined(told: Sequence[Prediction]) -> Prediction:
+    """Predictions of n >= 1 rows, one by one, as one."""
+    parts = zip(*told, strict=True)
+    return Prediction(*(None if part[0] is None else np.concatenate(part) for part in parts))

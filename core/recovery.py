@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.kernel_mapping import KernelMapping
-from core.mapping import LinearMapping
+from core.mapping import ROWS_MIN, LinearMapping
 from core.model import Floats, Header, Weights
 
 Kind = Literal["linear", "kernel"]
@@ -63,6 +63,11 @@ class Recovery:
     def rows(self) -> int:
         """Rows learned."""
         return self.mapping.count
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is a mapping, or nothing for it to recover."""
+        return self.rows >= ROWS_MIN or not len(self.vanished)
 
     @property
     def error(self) -> float | None:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from core.config import Config
 from core.declaration import Feature
-from core.ensemble import ROWS_ENOUGH, Ensemble
+from core.ensemble import Ensemble
 from core.entry import Overlap, Switch
 from core.features import Space
 from core.kernel_mapping import STORED_MAX
@@ -35,6 +35,7 @@ from core.problems import Conflict
 from core.recovery import Kind, Recovery
 from core.schema import Schema
 from core.spaces import fits, parse_next, places
+from core.trial import poor
 
 Phase = Pipeline | OverlapPeriod | Ensemble
 RETIRED_MAX = 64
@@ -243,15 +244,14 @@ class Switching:
 
     def _complete(self, first_row: int, classes: int) -> str | None:
         assert isinstance(self.now, OverlapPeriod)
-        rows = self.now.recovery.rows
+        taught = self.now.trial.taught
         self.now = Ensemble.after(self.now, self.config, first_row, classes)
         self.switches += 1
-        if rows >= ROWS_ENOUGH:
+        if (problem := poor(self.now.front)) is None:
             return None
-        return (
-            f"{rows} overlap rows are too few to recover the old features from ({ROWS_ENOUGH} or more): "
-            "the new model carries the predictions until the others have proved themselves"
-        )
+        if taught or not self.now.front.ready:
+            return f"{problem}: the new model carries the predictions until the others have proved themselves"
+        return f"{problem}, and the new model has learned no labelled row: predictions are poor until labels come"
 
     def _abort(self) -> None:
         assert isinstance(self.now, OverlapPeriod)

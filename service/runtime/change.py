@@ -19,8 +19,8 @@ from core.problems import Invalid, Problem
 from service.errors import Clash
 
 ACTIONS = ("begin", "complete", "abort")
-ROW_FLOPS = 5e4
-"""What some ten microseconds of interpreted work per row of a mapping are worth in operations."""
+ROW_FLOPS = 3e5
+"""What some sixty microseconds of interpreted work per row of an overlap are worth in operations."""
 Mapping = Literal["linear", "kernel"]
 Admit = Callable[[Config, Schema, Schema, str], None]
 """Asked whether a model's state would fit with a new space (configuration, old, new, mapping); raises Invalid."""

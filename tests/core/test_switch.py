@@ -280,7 +280,7 @@ def test_a_bad_space_is_named_by_field():
 @pytest.mark.parametrize("rows", range(6))
 @pytest.mark.parametrize("space", [1, 3])
 def test_too_few_overlap_rows_warn_and_rely_on_the_new_model(rows, space):
-    """Below five; with neither mapping nor kept columns the new model is alone."""
+    """Below five, or where they recover poorly; with neither mapping nor kept columns the new model is alone."""
     driver = Driver()
     driver.learn(60)
     if space == 3:
@@ -290,7 +290,7 @@ def test_too_few_overlap_rows_warn_and_rely_on_the_new_model(rows, space):
     outcome = driver.complete()
     assert rows == driver.machine.overlap_rows
     weights = {expert["expert"]: expert["weight"] for expert in driver.machine.ensemble}
-    assert (rows < 5) == (outcome.warning is not None)
+    assert (rows < 5 or driver.machine.mapping_error >= 0.8) == (outcome.warning is not None)
     assert (rows < 2 and space == 3) == (list(weights) == ["new"])
     if rows < 5:
         assert weights["new"] >= 0.9
