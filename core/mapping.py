@@ -42,7 +42,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.linalg import spd_inverse
-from core.model import Floats, Header, Weights
+from core.model import Floats, Header, Ints, Weights
 
 RIDGE, RIDGE_PAPER = 0.03, 1e-10
 ROWS_MIN = 2
@@ -82,7 +82,7 @@ def _accumulate(x: Floats, d2: int, rows: float, mean: Floats, S: Floats) -> Non
 
 @njit("void(f8[::1], f8[::1], f8[::1], i8, f8[:,::1])", cache=True, nogil=True)
 def tally_errors(x1: Floats, recovered: Floats, mean: Floats, rows: int, errors: Floats) -> None:
-    """e and v (2, d1) of a row that ``rows`` >= 1 came before."""
+    """E and v (2, d1) of a row that ``rows`` >= 1 came before."""
     late, all_rows = max(_RATE, _LATE / max(rows + 2.0, _LATE)), max(_RATE, 1.0 / max(rows - 1.0, 1.0))
     for j in range(x1.shape[0]):
         a, b = min(abs(x1[j] - recovered[j]), _INPUT_MAX), x1[j] - mean[j]
@@ -230,6 +230,15 @@ class LinearMapping:
         """Nothing is learned any more: the rows' part of the state goes, the mapping in use stays."""
         self.solve()
         self.stored, self.S = [], None
+
+    def only(self, at: Ints) -> "LinearMapping":
+        """A frozen one, of some of the old columns."""
+        found = LinearMapping(self.sources, len(at), self.paper)
+        both = np.concatenate([np.arange(self.sources), self.sources + at])
+        found.count, found.solved = self.count, self.solved
+        found.mean, found.centre = self.mean[both], self.centre[both]
+        found.errors, found.M = np.ascontiguousarray(self.errors[:, at]), np.ascontiguousarray(self.M[:, at])
+        return found
 
     @property
     def nbytes(self) -> int:

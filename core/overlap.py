@@ -2,11 +2,12 @@
 
     union row  ->  old columns X1, new columns X2        X = [X1 X2], encoded
     old model: tested and trained on X1                  what it says is the model's prediction
-    recovery:  learns X2 -> what the old expert reads    (core.recovery), labels or not
+    recovery:  learns X2 -> what the old expert(s) read    (core.recovery), labels or not
     new model: trained on X2 as well, so that it does not start from nothing (not in the paper's variant)
     trial:     which of the two is better on the new space's columns, by their predictions of labelled rows
 
-A row of the old space teaches the old model alone.
+A row of the old space teaches the old model alone, which may be the ensemble that another switch has left: it is one
+model to everything here, and none of what the overlap does is to be found in it when the change is aborted.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,9 @@ from numpy.typing import NDArray
 from core.config import Config
 from core.declaration import Feature
 from core.encoder import Encoder
-from core.model import Alarm, Floats, Header, Prediction, Weights
+from core.ensemble import Ensemble
+from core.mapping import ROWS_MIN
+from core.model import Alarm, Floats, Header, Prediction, Transferable, Weights
 from core.parts import gather, scatter
 from core.pipeline import Pipeline
 from core.recovery import Kind, Recovery
@@ -32,7 +35,7 @@ class OverlapPeriod:
 
     Args:
         config: the model's configuration.
-        old: the model of the space in force, of dense rows.
+        old: the model of the space in force, of dense rows; or its experts, where that space came with a switch.
         features: the new space.
         kind: of the mapping.
         paper: whether the paper's forms are asked for.
@@ -47,15 +50,18 @@ class OverlapPeriod:
 
     phase = "overlap"
 
-    def __init__(self, config: Config, old: Pipeline, features: tuple[Feature, ...], kind: Kind, paper: bool) -> None:
+    def __init__(
+        self, config: Config, old: Pipeline | Ensemble, features: tuple[Feature, ...], kind: Kind, paper: bool
+    ) -> None:
         assert isinstance(old.schema, Schema)
+        self.config = config
         self.schema: Schema = old.schema
         self.next_schema = Schema(features)
         self.teaching = union(self.schema, features)
         self.kind, self.paper = kind, paper
         self.old, self.new = old, Pipeline(config, self.next_schema)
         self.new.encoder.adopt(old.encoder)
-        self.recovery = Recovery(self.next_schema.columns, old.expert.columns, kind, paper)
+        self.recovery = Recovery(self.next_schema.columns, old.columns, kind, paper)
         self.trial = Trial()
         self._alarms: list[Alarm] = []
         self._old_places, self._new_places = places(self.schema, self.teaching), places(self.next_schema, self.teaching)
@@ -81,7 +87,7 @@ class OverlapPeriod:
         """Test the old model, then train all, on rows as ``absorb`` gave them."""
         X1, X2 = self._columns(X)
         if self.paper or not len(X):
-            self.recovery.learn(X2, self.old.expert.own(X1))
+            self.recovery.learn(X2, self.old.own(X1))
             return self.old.learn(X1, truth, discounts)
         new = self.new.learn(X2, truth, discounts)
         self.trial.taught += len(X)
@@ -95,9 +101,9 @@ class OverlapPeriod:
         """One row, tried on recovered columns with the mapping and the old model of the rows before it."""
         x1, x2, given = X1[row], X2[row], None if discounts is None else discounts[row]
         if self.recovery.ready:
-            recovered = self.old.expert.behind(None).predict(self.recovery.recover(x2))
+            recovered = self.old.foretell(self.recovery.recover(x2))
             self.trial.compare(recovered, new, truth[row])
-        self.recovery.learn(x2, self.old.expert.own(x1))
+        self.recovery.learn(x2, self.old.own(x1))
         told = self.old.learn(x1, truth[row], given)
         self._alarms += [alarm._replace(row=alarm.row + row.start) for alarm in self.old.take_alarms()]
         return told
@@ -105,7 +111,7 @@ class OverlapPeriod:
     def learn_new_class(self, X: Floats, truth: NDArray[Any], discounts: Floats | None) -> Prediction:
         """The same for one row of a class that nobody has seen."""
         X1, X2 = self._columns(X)
-        self.recovery.learn(X2, self.old.expert.own(X1))
+        self.recovery.learn(X2, self.old.own(X1))
         if self.paper:
             self.new.add_class()
         else:
@@ -121,9 +127,25 @@ class OverlapPeriod:
         """Teach the recovery, and what the new space's columns look like, with raw rows of the union."""
         old, new = self._parted(raw)
         X2 = self.new.absorb(new)
-        self.recovery.learn(X2, self.old.expert.own(self.old.encoder.encode(old)))
+        self.recovery.learn(X2, self.old.own(self.old.encoder.encode(old)))
         if self.new.scaler is not None:
             self.new.scaler.absorb(X2)
+
+    def complete(self, first_row: int, classes: int) -> Ensemble:
+        """What the end of the period leaves; several old experts become one.
+
+        Args:
+            first_row: absolute number of the row that comes next.
+            classes: classes seen.
+        """
+        self.recovery.freeze()
+        old = self.old.collapse()
+        front = self.recovery.only(old.columns)
+        names = _names(old, self.new, front)
+        weights = self.trial.weights(names, front)
+        ensemble = Ensemble(self.config, old, self.new, front, self.teaching, names, weights, first_row)
+        ensemble.begin(classes)
+        return ensemble
 
     def add_class(self) -> None:
         """One more class, which no row is learned of now."""
@@ -185,11 +207,22 @@ class OverlapPeriod:
         scatter(self._parts(), arrays, header)
 
 
+def _names(old: Pipeline, new: Pipeline, front: Recovery) -> tuple[str, ...]:
+    """The experts that a period leaves: without a mapping and with nothing kept, the new model alone."""
+    if front.rows < ROWS_MIN and not len(front.kept):
+        return ("new",)
+    carries = isinstance(new.learner, Transferable) and old.expert.behind(front).weights() is not None
+    return ("recovered", "new", "carried") if carries and not front.paper else ("recovered", "new")
+
+
 def _row(told: Prediction, row: slice) -> Prediction:
-    return Prediction(*(None if part is None else part[row] for part in told))
+    value, shares, std = told
+    return Prediction(value[row], None if shares is None else shares[row], None if std is None else std[row])
 
 
 def _joined(told: Sequence[Prediction]) -> Prediction:
     """Predictions of n >= 1 rows, one by one, as one."""
-    parts = zip(*told, strict=True)
-    return Prediction(*(None if part[0] is None else np.concatenate(part) for part in parts))
+    shares = [one.probabilities for one in told if one.probabilities is not None]
+    std = [one.std for one in told if one.std is not None]
+    value = np.concatenate([one.value for one in told])
+    return Prediction(value, np.concatenate(shares) if shares else None, np.concatenate(std) if std else None)

@@ -165,7 +165,7 @@ def test_late_rows_of_a_space_two_switches_ago_are_scored_only(algorithm, task, 
     driver.learn(120)
     told = driver.told(300)
     driver.live(1)
-    driver.begin(2)
+    driver.live(2, after=0)
     before = driver.machine.pipeline.to_arrays()
     scored = driver.machine.metrics.rows
     driver.at = 300
@@ -219,13 +219,11 @@ def test_a_class_may_appear_anywhere(algorithm, phase, space):
     driver.reborn().learn(20)
     if phase == "overlap":
         driver.complete()
-    driver.begin(2)
+    driver.live(2)
     gone = SCHEMAS[0]
-    told = driver.machine.told(driver.machine.predict(driver.raw(SCHEMAS[1], 0, 1)), 0)
+    told = driver.machine.told(driver.machine.predict(driver.raw(SCHEMAS[2], 0, 1)), 0)
     late = Rows(gone.id, None, driver.raw(gone, 0, 1), ["newer"], told=told)
     assert not driver.apply(late)[0].learned
-    driver.learn(10)
-    driver.complete()
     driver.reborn().learn(10)
     assert 4 == driver.predict().probabilities.shape[1]
 
