@@ -15,10 +15,8 @@ import numpy as np
 from core.declaration import Feature
 from core.labels import canonical, key, number_or_text
 from core.model import Floats
-from core.problems import Invalid
+from core.problems import LISTED_MAX, Invalid
 
-LISTED_MAX = 100
-"""Names or categories listed in one refusal."""
 NUMBERS = frozenset({int, float})
 """The types of a number: bool is a subtype of int, but ``true`` is no number."""
 _NUMBERS_OR_NONE = NUMBERS | {type(None)}

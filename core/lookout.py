@@ -21,13 +21,15 @@ from core.drift import Watch
 from core.features import Space
 from core.model import Alarm, Floats, Header, Ints
 from core.scored import squared
+from core.watch import OnDrift
 
 
 class Seen(NamedTuple):
-    """An alarm with the absolute number of its row; the first row learned is 1."""
+    """An alarm with the absolute number of its row (the first row learned is 1), and what was done."""
 
     row: int
     alarm: Alarm
+    action: OnDrift
 
 
 class Alarming(Protocol):
@@ -98,10 +100,12 @@ class Lookout:
             row: rows the model had learned before them.
         """
         alarms = [] if self._idle else self._shown(X, truth, told)
-        if own := pipeline.take_alarms():
-            alarms = sorted([alarm for alarm in own if alarm.kind in self._kinds] + alarms, key=lambda alarm: alarm.row)
-        if alarms:
-            self._seen += [Seen(row + alarm.row + 1, alarm) for alarm in alarms]
+        seen = [Seen(row + alarm.row + 1, alarm, self._acts) for alarm in alarms]
+        if own := pipeline.take_alarms():  # the learner has answered them already: it has started the class anew
+            mine = [Seen(row + alarm.row + 1, alarm, "reset") for alarm in own if alarm.kind in self._kinds]
+            seen = sorted(mine + seen, key=lambda one: one.row)
+        if seen:
+            self._seen += seen
             self._act(pipeline)
 
     def _shown(self, X: Floats, truth: NDArray[Any], told: NDArray[Any]) -> list[Alarm]:

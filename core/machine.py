@@ -162,12 +162,12 @@ class Machine(Readable):
 
     def _report(self, entry: Entry) -> None:
         """What the watch saw goes into the outbox, and is marked beside the metrics."""
-        for row, alarm in [] if self.lookout is None else self.lookout.take():
+        for row, alarm, action in [] if self.lookout is None else self.lookout.take():
             label = None if self.config.task == "regression" else self.labels.labels[alarm.cls]
             last = self.outbox.last
             place = entry.version, last[1] + 1 if last[0] == entry.version else 0
             columns = [] if self.schema is None else [self.schema.columns[at] for at in alarm.columns]
-            drift = of_alarm(alarm, place, row, entry.time_ms, label, columns, self.config.on_drift)
+            drift = of_alarm(alarm, place, row, entry.time_ms, label, columns, action)
             self.outbox.put(drift)
             self.metrics.mark(row, "drift", test=alarm.kind, label=label, action=drift.action)
 

@@ -294,7 +294,8 @@ class Algorithm:
         sparse: whether its rows are named and sparse: no features, but ``compressed_dim`` columns of a projection.
         likeliest: whether the class it predicts is always the most probable one; some have better labels than that.
         forgets: whether its learner is ``Forgetful``.
-        own_tests: the kinds of drift tests that its learner makes itself (``Watchful``), from its parameters.
+        own_tests: the kinds of drift tests that its learner makes itself (``Watchful``), from its parameters; it
+            answers them itself, too, and starts the class anew.
     """
 
     id: str

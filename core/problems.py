@@ -7,6 +7,11 @@ Conflict   the values are fine, but the model's state does not allow them now
 from collections.abc import Sequence
 from typing import NamedTuple
 
+LISTED_MAX = 100
+"""Names or categories listed in one refusal."""
+NAMED_MAX = 10
+"""Features named in its text."""
+
 
 class Problem(NamedTuple):
     """One thing that is wrong.
@@ -20,6 +25,12 @@ class Problem(NamedTuple):
     field: str
     problem: str
     allowed: object = None
+
+
+def lacking(field: str, names: Sequence[str]) -> Problem:
+    """Features that a row or a table should have and does not: the first are named, more stand in ``allowed``."""
+    shown, more = ", ".join(names[:NAMED_MAX]), len(names) - NAMED_MAX
+    return Problem(field, f"lacks features: {shown}{f' and {more} more' if more > 0 else ''}", list(names[:LISTED_MAX]))
 
 
 class Invalid(ValueError):

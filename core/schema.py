@@ -17,11 +17,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from core.cells import LISTED_MAX, NUMBERS, CategoryCells, NumberCells, Unfit, texts_at_once, values_at_once
+from core.cells import NUMBERS, CategoryCells, NumberCells, Unfit, texts_at_once, values_at_once
 from core.declaration import Feature
 from core.labels import PROBLEMS_MAX
 from core.model import Floats
-from core.problems import Invalid, Problem
+from core.problems import LISTED_MAX, Invalid, Problem, lacking
 
 
 class Schema:
@@ -205,7 +205,7 @@ class Schema:
                 order[column] = position
         absent = [name for name, position in zip(self.names, order, strict=True) if position < 0]
         if absent and not missing_allowed:
-            problems.append(Problem(field, "lacks features", absent[:LISTED_MAX]))
+            problems.append(lacking(field, absent))
         if problems:
             raise Invalid(*problems[:PROBLEMS_MAX])
         return order

@@ -1,6 +1,7 @@
 """The command ``onepass``: serve, settings, replay."""
 
 import argparse
+import importlib.util
 import logging
 import os
 import shutil
@@ -11,6 +12,7 @@ import textwrap
 import threading
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
+from pathlib import Path
 from types import FrameType
 
 from pydantic import SecretStr, ValidationError
@@ -82,12 +84,30 @@ def _serve_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--until-eof", action="store_true", help="stop when standard input ends, with the program at its other end"
     )
+    parser.add_argument(
+        "--samples",
+        type=Path,
+        metavar="FILE",
+        help="leave the metrics in this file, and answer with those of the files beside it",
+    )
 
 
 def _unknown_settings(environment: Iterable[str]) -> list[str]:
     """Variables that look like settings and are none: a misspelt one must not be ignored in silence."""
     known = {f"ONEPASS_{name.upper()}" for name in Settings.model_fields} | {"ONEPASS_FAILPOINT", "ONEPASS_KEY"}
     return sorted(name for name in environment if name.startswith("ONEPASS_") and name not in known)
+
+
+def _kernels_are_compiled() -> bool:
+    """Whether Numba keeps any kernel of ours, asked before an import compiles what is missing.
+
+    Where it cannot keep them beside their sources it has a place of its own for the user; nothing is known of that.
+    """
+    if (given := os.environ.get("NUMBA_CACHE_DIR")) is not None:
+        return any(Path(given).glob("core_*/*.nbi"))
+    core = importlib.util.find_spec("core")
+    folders = [] if core is None else [Path(one) for one in core.submodule_search_locations or ()]
+    return any(not os.access(one, os.W_OK) or any(one.glob("__pycache__/*.nbi")) for one in folders)
 
 
 class _NoTraceback(logging.Filter):
@@ -109,6 +129,8 @@ def _serve(settings: Settings, options: argparse.Namespace) -> int:
     for name in _unknown_settings(os.environ):
         logging.getLogger(__name__).warning("%s is not a setting; see onepass settings", name)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn raises it again after it has stopped in good order
+    if options.fd is None and not _kernels_are_compiled():  # a worker's parent has said it
+        logging.getLogger(__name__).info("compiling kernels, once per installation: this takes a minute")
     workers = settings.workers if options.workers is None else options.workers
     if options.until_eof:
         threading.Thread(target=_stop_at_eof, daemon=True).start()
@@ -148,7 +170,7 @@ def _serve_alone(settings: Settings, options: argparse.Namespace) -> int:
 
     try:
         sockets = None if options.fd is None else [socket.socket(fileno=options.fd)]
-        app = build(settings, crasher(os.environ.get("ONEPASS_FAILPOINT", "")), grace)
+        app = build(settings, crasher(os.environ.get("ONEPASS_FAILPOINT", "")), grace, options.samples)
     except (ValueError, OSError) as error:
         print(error if isinstance(error, ValueError) else f"--fd {options.fd}: {error.strerror}", file=sys.stderr)
         return 2

@@ -81,7 +81,7 @@ class EmbeddedStore:
             CannotStart: the directory is in use or unusable, there is no server to start, or it does not come up.
         """
         if self.alive():
-            return self._url()
+            return self.url
         try:
             self._take_directory()
             self._launch(time.monotonic() + self._start_timeout_s)
@@ -91,7 +91,7 @@ class EmbeddedStore:
         except BaseException:
             self.stop()
             raise
-        return self._url()
+        return self.url
 
     def stop(self) -> None:
         """Stop the server, its data safe on disk, and let go of the directory; may be repeated."""
@@ -178,7 +178,9 @@ class EmbeddedStore:
         }
         return [part for name, value in options.items() for part in (f"--{name}", value)]
 
-    def _url(self) -> str:
+    @property
+    def url(self) -> str:
+        """Where the server of this directory is found, whoever has started it."""
         return f"unix://{quote(str(self._socket))}"
 
     def _log_tail(self) -> str:

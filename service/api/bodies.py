@@ -130,7 +130,7 @@ def decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
         _refuse_broken(body)
-        raise _wrong_shape(body, error) from None
+        raise _wrong_shape(body, error, decoder) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _not_json(body, error) from None
 
@@ -171,22 +171,40 @@ class _Pairs(list[tuple[str, Any]]):
     """A JSON object with the names it repeats."""
 
 
-def _wrong_shape(body: bytes, error: msgspec.ValidationError) -> Exception:
-    message, _, path = str(error).partition(" - at `")
-    if message.startswith(("Number out of range", "Integer value out of range")):
+def _wrong_shape(body: bytes, error: msgspec.ValidationError, decoder: "msgspec.json.Decoder[T]") -> Exception:
+    text = str(error)
+    if text.startswith(("Number out of range", "Integer value out of range")):
         return _unrepresentable(body)
-    field = path.rstrip("`").removeprefix("$").lstrip(".") or "body"
-    unknown = re.search(r"unknown field `(.*)`", message, re.DOTALL)
-    if unknown:
-        return Invalid.of(unknown[1][:200], "is not a field of this request")
-    missing = re.search(r"missing required field `(.*)`", message)
-    if missing:
+    message, _, path = text.rpartition(" - at `") if text.endswith("`") and " - at `$" in text else (text, "", "")
+    field = (path.rstrip("`").removeprefix("$").lstrip(".") or "body").replace("[...]", "[]")
+    if (unknown := re.search(r"unknown field `(.*)`", text, re.DOTALL)) is not None:
+        return Invalid.of(unknown[1].partition("` - at `$")[0][:PATH_MAX], "is not a field of this request")
+    if (missing := re.search(r"missing required field `(.*)`", message)) is not None:
         return Invalid.of(missing[1], "is required")
-    return Invalid.of(field.replace("[...]", "[]"), _words(message))
+    if message.startswith("Expected "):
+        return Invalid.of(field, _words(message))
+    if message.startswith("Invalid enum value"):
+        return Invalid.of(field, "is not one of the choices", _choices(decoder.type, field))
+    return Invalid.of(field, "has another form than this request's")
+
+
+def _choices(kind: object, field: str) -> list[Any] | None:
+    """The values that a field of a struct may have, where they are listed."""
+    info = msgspec.inspect.type_info(kind)
+    fields = info.fields if isinstance(info, msgspec.inspect.StructType) else ()
+    found = [own.type for own in fields if own.encode_name == field]
+    for one in found:
+        if isinstance(one, msgspec.inspect.LiteralType):
+            return sorted(one.values)
+        if isinstance(one, msgspec.inspect.Metadata):
+            found.append(one.type)
+        elif isinstance(one, msgspec.inspect.UnionType):
+            found += one.types
+    return None
 
 
 def _words(message: str) -> str:
-    """The decoder's message without anything of the input."""
+    """What was expected, in our words and without anything of the input."""
     plain = message.split(", got `", maxsplit=1)[0].replace("`", "").replace("Expected", "must be")
     return re.sub(r"\b(" + "|".join(KINDS) + r")\b", lambda found: KINDS[found[1]], plain).replace(" | ", " or ")
 

@@ -7,8 +7,9 @@ send labels, look at the metrics.
 from http import HTTPStatus
 from typing import Any
 
+from service.api.answers import ANSWER, PROBLEM
 from service.api.components import components
-from service.api.examples import ANSWER, BODY, PROBLEM, SPARSE, SVMLIGHT, TABLES
+from service.api.examples import BODY, COLUMN, NPY, SVMLIGHT, SVMLIGHT_ROUTES, TABLES
 
 TITLE = "Onepass"
 INTRO = """
@@ -16,8 +17,9 @@ Answers predictions and learns from every label it is sent, one row at a time, i
 
 **Try it, top to bottom.** `PUT /models/demo` creates a model; `POST /models/demo/feedback` sends a labelled row (it is
 first predicted, then learned); `POST /models/demo/predict` asks; `GET /models/demo/metrics` shows how good the answers
-were, beside the honest baselines. The examples work as they stand; only a restore wants a version that
-`GET /models/demo/snapshots` lists, and an import a file that was exported.
+were, beside the honest baselines. The examples work as they stand, those called `mail` for a model of that name that
+the example `mail` has made (named sparse rows). Only a restore wants a version that `GET /models/demo/snapshots`
+lists, and an import a file that was exported.
 
 Errors are `application/problem+json` and name the field. Feedback with an `id` may be sent again safely.
 """
@@ -72,8 +74,10 @@ TEXT = {
     "POST /models/{name}/predict": (
         "Changes nothing. With `track` the row is kept under a `prediction_id` until its label comes; that needs "
         "the scope `learn`. With `explain` a linear model says what each feature contributed; VIGO, which is "
-        "generative, says the density of the row in each class and how ambiguous it is. A model of named sparse rows "
-        "(`sparse_dfop`) takes any names; one left out is 0."
+        "generative, says the density of the row in each class and how ambiguous it is; its prediction need not be its "
+        "most probable class, since the label is decided by the point density and the probabilities by the Student-t, "
+        "which is wider for a class of few rows. A model of named sparse rows (`sparse_dfop`) takes any names; one "
+        "left out is 0."
     ),
     "POST /models/{name}/feedback": (
         "Answers what the model said *before* it learned the row. `id`, `prediction_id` and the header "
@@ -98,7 +102,8 @@ TEXT = {
     ),
     "GET /models/{name}/drift": (
         "Oldest first. Every alarm up to the answer's `version` is among them: who was just answered here, or "
-        "sends `min_version`, sees what his rows have raised. The newest are kept (`ONEPASS_DRIFT_EVENTS_MAX`)."
+        "sends `min_version`, sees what his rows have raised. The newest are kept (`ONEPASS_DRIFT_EVENTS_MAX`). One "
+        "drift may raise several: every class and both tests speak for themselves, and a slow drift goes on."
     ),
     "GET /drift": (
         "Of every model the key may touch, in the order in which they became known; a model's own are in order. They "
@@ -118,14 +123,15 @@ TEXT = {
     ),
     "GET /models/{name}/features": (
         "After a change the experts `recovered` (the old model, on old features recovered from the new ones), `new` "
-        "(trained on the new features in the overlap) and, of linear models, `carried` (a copy of the old one in the new "
-        "features) speak together until the next change is complete, each weighed by how well it does."
+        "(trained on the new features in the overlap) and, of linear models, `carried` (a copy of the old one in the "
+        "new features) speak together until the next change is complete, each weighed by how well it does."
     ),
     "POST /models/{name}/features/switch": (
         "`begin` declares the whole new space. From then on feedback carries the features of both spaces, predictions "
         "need the old ones (new ones are passed over), and the mapping between them is learned. After `complete` only "
         "the new features are sent: the old model goes on, on recovered features, beside new ones, and each is weighed "
-        "by how well it does. `abort` goes back as if nothing had been. Names in both spaces are kept. Any number of changes, one at a time. "
+        "by how well it does. `abort` goes back as if nothing had been. Names in both spaces are kept. Any number of "
+        "changes, one at a time. "
         "`id` or Idempotency-Key make a retry safe."
     ),
     "POST /models/{name}/features/overlap": (
@@ -133,13 +139,26 @@ TEXT = {
         "column; also `text/csv` with a header (`?id=`) and `application/x-npy` (old features in their order, then the "
         "new names). Every name of both spaces has to be there."
     ),
-    "POST /models/{name}/reset": ("Rows and metrics start at 0; the version goes on, ids stay seen."),
+    "POST /models/{name}/reset": (
+        "Rows and metrics start at 0; the version goes on, ids stay seen. After a change of features the new ones stay."
+    ),
+    "GET /models/{name}": (
+        "`config` stays what was created, with every default; which features are in force after a change of them "
+        "says GET .../features."
+    ),
     "POST /models/{name}/restore": ("An entry that embeds the state: the version goes on."),
     "PUT /models/{name}/state": (
         "Everything is checked before anything changes. A model that does not exist is created with the "
         "configuration that the state carries."
     ),
 }
+SAME = "It exists already, with the same configuration; nothing has changed"
+MEDIA = {
+    "GET /metrics": "text/plain",
+    "GET /drift/stream": "text/event-stream",
+    "GET /models/{name}/state": "application/octet-stream",
+}
+"""Media types of answers that are not JSON."""
 ERRORS = {
     400: "The body is not JSON, or not UTF-8",
     401: "No key, or an unknown one",
@@ -190,19 +209,21 @@ def _ref(name: str) -> dict[str, str]:
 
 def _body(route: str) -> dict[str, Any]:
     if route == "PUT /models/{name}/state":
-        return {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+        text = "A file that GET .../state has given."
+        return {"application/octet-stream": {"schema": {"type": "string", "format": "binary", "description": text}}}
     content: dict[str, Any] = {}
     if route in BODY:
-        name, example = BODY[route]
-        content["application/json"] = {"schema": _ref(name), "example": example}
-    if route in SPARSE:
-        name, example = SPARSE[route]
-        described = content["application/json"]
-        described["schema"] = {"anyOf": [described["schema"], {**_ref(name), "examples": [example]}]}
-        content["text/x-svmlight"] = {"schema": {"type": "string"}, "example": SVMLIGHT}
+        names, examples = BODY[route]
+        schema = _ref(names[0]) if len(names) == 1 else {"anyOf": [_ref(name) for name in names]}
+        shown = {name: {"summary": example.summary, "value": example.value} for name, example in examples.items()}
+        content["application/json"] = {"schema": schema, "examples": shown}
     if route in TABLES:
         content["text/csv"] = {"schema": {"type": "string"}, "example": TABLES[route]}
-        content["application/x-npy"] = {"schema": {"type": "string", "format": "binary"}}
+    if route in SVMLIGHT_ROUTES:
+        content["text/x-svmlight"] = {"schema": {"type": "string"}, "example": SVMLIGHT}
+    if route in NPY:
+        text = f'A file of numpy.save("rows.npy", X), X float64 of shape (rows, columns): {NPY[route]}.'
+        content["application/x-npy"] = {"schema": {"type": "string", "format": "binary", "description": text}}
     return content
 
 
@@ -232,11 +253,9 @@ def _parameters(route: str) -> list[dict[str, Any]]:
             _query("sparsity", {"type": "integer", "minimum": 1}, "Only the largest weights of each output."),
         ]
     if path.endswith("/feedback/batch"):
-        found += [
-            _query(name, {"type": "string"}, f"CSV: the column of the {name}.") for name in ("label", "id", "discount")
-        ]
+        found += [_column(name) for name in ("label", "id", "discount")]
     if path.endswith("/overlap"):
-        found.append(_query("id", {"type": "string"}, "CSV: the column of the id."))
+        found.append(_column("id"))
     if "/feedback" in path or "/features/" in path:
         text = "Your own id of this request; sent again within a day it is learned or done once."
         found.append({"name": "Idempotency-Key", "in": "header", "schema": {"type": "string"}, "description": text})
@@ -246,16 +265,22 @@ def _parameters(route: str) -> list[dict[str, Any]]:
 def _drift(path: str) -> list[dict[str, Any]]:
     times = "a time (`2026-01-31T12:00:00Z`), and events at or after it"
     if path == "/models/{name}/drift":
-        text = f"A whole number is a version, and events after it are shown; else {times}."
+        text = (
+            "A whole number is a version, and events after it are shown; one of 10^12 or more that the model has not "
+            f"reached is a time in ms since 1970. Else {times}."
+        )
         return [_query("since", {"type": "string"}, text)]
     if path == "/drift":
         text = f"A whole number is a time in ms since 1970; else {times}. What counts is the event's `time`."
         return [_query("since", {"type": "string"}, text)]
     if path != "/drift/stream":
         return []
-    text = "The last `id` that was received, or the id inside an event; what follows it is sent first."
+    text = (
+        "The last `id` that was received, or the id inside an event; what follows it is sent first. A position that is "
+        "yet to come is answered by `start`."
+    )
     header = {"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}, "description": text}
-    return [_query("model", {"type": "string"}, "Only the events of this model."), header]
+    return [_query("model", {"type": "string"}, "Only the events of this model, which has to exist."), header]
 
 
 def queries(route: str) -> tuple[str, ...]:
@@ -263,30 +288,38 @@ def queries(route: str) -> tuple[str, ...]:
     return tuple(parameter["name"] for parameter in _parameters(route) if parameter["in"] == "query")
 
 
+def _column(name: str) -> dict[str, Any]:
+    """A query parameter that names a column of CSV; where there is an example, none is sent with other media types."""
+    found = _query(name, {"type": "string"}, f"text/csv only: the column of the {name}.")
+    if name in COLUMN:
+        found["examples"] = {
+            "none": {"summary": "application/json and the others: none", "value": ""},
+            "csv": {"summary": "text/csv: the column", "value": COLUMN[name]},
+        }
+    return found
+
+
 def _query(name: str, schema: dict[str, Any], text: str) -> dict[str, Any]:
     return {"name": name, "in": "query", "required": False, "schema": schema, "description": text}
 
 
 def _responses(route: str, scope: str) -> dict[str, Any]:
-    status, name, example = ANSWER[route]
-    fine: dict[str, Any] = {"description": SUMMARY[route]}
-    kind = "text/plain" if route == "GET /metrics" else "application/json"
-    if route == "GET /drift/stream":
-        fine["content"] = {"text/event-stream": {"schema": {"type": "string"}, "example": example}}
-    elif route == "GET /models/{name}/state":
-        fine["content"] = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
-    elif status != 204:
-        content: dict[str, Any] = {
-            "schema": _ref(name) if name else {"type": "string" if kind == "text/plain" else "object"}
-        }
-        if example is not None:
-            content["example"] = example
+    answer = ANSWER[route]
+    fine: dict[str, Any] = {"description": answer.says}
+    kind = MEDIA.get(route, "application/json")
+    if answer.status != 204:
+        plain = {"type": "object" if kind == "application/json" else "string"}
+        content: dict[str, Any] = {"schema": _ref(answer.schema) if answer.schema else plain}
+        if answer.example is not None:
+            content["example"] = answer.example
+        else:
+            plain["format"] = "binary"
         fine["content"] = {kind: content}
-    found = {str(status): fine}
+    found = {str(answer.status): fine}
     if route == "PUT /models/{name}":
-        found["200"] = {**fine, "description": "It exists already, with the same configuration"}
+        found["200"] = {**_responses("GET /models/{name}", scope)["200"], "description": SAME}
     if route == "PUT /models/{name}/state":
-        found["201"] = {**fine, "description": "The model did not exist and was created"}
+        found["201"] = {**fine, "description": "The model did not exist and was created from the state"}
     for code in _errors(route, scope):
         content = {"application/problem+json": {"schema": _ref("ProblemDocument"), "example": _example(code)}}
         found[str(code)] = {"description": ERRORS[code], "content": content}
@@ -322,6 +355,8 @@ def _errors(route: str, scope: str) -> list[int]:
         codes.add(504)
     if path in ("/models", "/drift", "/drift/stream"):
         codes |= {422, 503}
+    if path == "/drift/stream":
+        codes.add(404)
     return sorted(codes)
 
 

@@ -13,11 +13,14 @@ from core.problems import Invalid
 from service.api import bodies
 from service.api.context import DIGITS_MAX, LIMIT_MAX, NAME, Context, freshness, page
 from service.api.event_stream import EventStream, Resume, frames
+from service.errors import no_model
 from service.store.drift import NOWHERE
 from service.store.events import START, Known, Place, Position, is_event_id, position
 
 SKEW_MS = 60_000
 """Servers of a cluster may disagree so much about the time."""
+MS_MIN = 10**12
+"""A whole number from here on (September 2001 in ms) that no version of the model has reached is a time."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)")
 _encode = msgspec.json.Encoder().encode
 
@@ -26,11 +29,13 @@ async def of_model(ctx: Context, request: Request) -> Response:
     """The events of one model, oldest first; its alarms up to the answer's version are among them."""
     limit, cursor = page(request)
     since = request.query_params.get("since")
-    after, from_ms = (NOWHERE, 0) if since is None else _since_version(since)
-    if cursor is not None:
-        after = max(after, Place(*_cursor(cursor)))
+    asked, from_ms = (0, 0) if since is None else _since_version(since)
+    begin = NOWHERE if cursor is None else Place(*_cursor(cursor))
     replica = await ctx.engine.replica(request.path_params["name"], freshness(request))
     version = replica.version
+    if asked >= MS_MIN and asked > version:
+        asked, from_ms = 0, asked
+    after = max(begin, NOWHERE if asked == 0 else Place(asked, 2**53))
     await ctx.engine.hub.alarms.out(replica)
     found: list[Known] = []
     while len(found) <= limit:
@@ -67,6 +72,8 @@ async def stream(ctx: Context, request: Request) -> Response:
         if NAME.fullmatch(model) is None:
             raise Invalid.of("model", "is not a model name", NAME.pattern)
         ctx.keys.allow(request.headers, "read", model)
+        if ctx.engine.hub.held(model) is None and await ctx.engine.store.catalog.read(model) is None:
+            raise no_model(model)
     resume = await _resume(ctx, request.headers.get("last-event-id"))
     allowed = _wanted(ctx, request)
     listener = await ctx.broadcast.listen(allowed if model is None else lambda name: name == model)
@@ -96,11 +103,11 @@ def _cursor(text: str) -> Position:
     return found
 
 
-def _since_version(text: str) -> tuple[Place, int]:
-    """A version, whose own events are not wanted any more, or a time, whose events are."""
+def _since_version(text: str) -> tuple[int, int]:
+    """A version, whose own events are not wanted any more, or a time, whose events are; the other one is 0."""
     if text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX and int(text) <= 2**53:
-        return Place(int(text), 2**53), 0
-    return NOWHERE, _time_ms(text, "a version or a time", digits=False)
+        return int(text), 0
+    return 0, _time_ms(text, "a version or a time", digits=False)
 
 
 def _time_ms(text: str, what: str, *, digits: bool = True) -> int:
@@ -110,7 +117,7 @@ def _time_ms(text: str, what: str, *, digits: bool = True) -> int:
     allowed = (
         "2026-01-31T12:00:00Z, or a whole number of milliseconds since 1970"
         if digits
-        else ("a whole number (events after that version), or a time as in 2026-01-31T12:00:00Z")
+        else "a whole number (events after that version, or that time in ms), or a time as in 2026-01-31T12:00:00Z"
     )
     if _TIME.fullmatch(zoned := re.sub(r" (?=\d\d:\d\d$)", "+", text)) is not None:
         try:

@@ -33,11 +33,26 @@ class DriftEvent(Struct, rename={"label": "class"}):
     version: Annotated[int, Meta(description="The entry that raised it.")]
     row: Annotated[int, Meta(description="The row that raised it; the first one learned is 1.")]
     features: Annotated[list[DriftFeature], Meta(description="class_mean: the features that moved, most first.")]
-    before: Annotated[float | None, Meta(description="error_rate: the error before; null otherwise.")]
-    after: Annotated[float | None, Meta(description="error_rate: the error after; null otherwise.")]
-    epsilon_cut: Annotated[float, Meta(description="The threshold that was passed.")]
+    before: Annotated[
+        float | None,
+        Meta(
+            description="error_rate: the share of wrong rows before; of regression those whose squared error is above "
+            "the 0.9 quantile of a reference batch. Null otherwise."
+        ),
+    ]
+    after: Annotated[float | None, Meta(description="error_rate: that share after; null otherwise.")]
+    epsilon_cut: Annotated[
+        float,
+        Meta(
+            description="The threshold that was passed: for the rise of that share, or for the mean that moved most, "
+            "in units of its feature's range."
+        ),
+    ]
     windows: DriftWindows
-    action: Annotated[Literal["report", "reset", "forget"], Meta(description="What the model did.")]
+    action: Annotated[
+        Literal["report", "reset", "forget"],
+        Meta(description="What the model did; reset where vigod has started the class anew."),
+    ]
 
 
 class DriftList(Struct):

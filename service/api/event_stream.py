@@ -1,6 +1,7 @@
 """Drift events as they become known, as server-sent events.
 
-    event: start   once, where the client did not say where to go on: data {"position"}
+    event: start   once, where the client did not say where to go on, or named a place that is yet to come:
+                   data {"position"}
     event: drift   data: the event
     event: gap     data {"after", "first", "missed"}: what was asked for is no longer kept
 
@@ -42,7 +43,7 @@ class Resume:
 async def frames(streams: DriftStreams, listener: Listener, resume: Resume | None) -> AsyncIterator[bytes]:
     """What the client is sent: what it has missed, then what comes."""
     reached = START
-    if resume is None:
+    if resume is None or await _ahead(streams, listener, resume):
         yield _frame("start", listener.start, msgspec.json.encode({"position": str(listener.start)}))
     else:
         reached = resume.position or START
@@ -54,6 +55,12 @@ async def frames(streams: DriftStreams, listener: Listener, resume: Resume | Non
             yield COMMENT
         elif isinstance(new, Gap) or new.position > reached:  # another replica's reader may have been ahead of this one
             yield _shown(new, listener)
+
+
+async def _ahead(streams: DriftStreams, listener: Listener, resume: Resume) -> bool:
+    """Whether a client names a place that the stream has not reached; another replica's reader may be before this."""
+    after = resume.position
+    return after is not None and after > listener.start and after > await streams.newest()
 
 
 async def _missed(streams: DriftStreams, listener: Listener, resume: Resume) -> AsyncIterator[Known | Gap]:

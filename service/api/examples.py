@@ -1,188 +1,120 @@
-"""The examples of /openapi.json: one story from creating ``demo`` to deleting it, and the forms of sparse rows."""
+"""The request bodies of /openapi.json: one story from creating ``demo`` to deleting it, beside it ``mail``.
 
-from typing import Any
+``mail`` is a model of named sparse rows; what is an example for it says so in its summary.
+"""
+
+from typing import Any, NamedTuple
+
+
+class Example(NamedTuple):
+    """A body that works where it stands in the story."""
+
+    summary: str
+    value: Any
+
 
 ROW = {"load": 0.31, "price": 0.056}
+ROWS = {"columns": ["load", "price"], "data": [[0.31, 0.056], [0.44, 0.061]]}
 DEMO = {"algorithm": "dfop", "task": "classification", "features": ["load", "price"], "labels": ["UP", "DOWN"]}
-BODY: dict[str, tuple[str, Any]] = {
-    "PUT /models/{name}": ("ModelBody", DEMO),
-    "POST /models/{name}/predict": ("PredictRow", {"features": ROW}),
-    "POST /models/{name}/feedback": ("FeedbackRow", {"features": ROW, "label": "UP", "id": "order-1137"}),
-    "POST /models/{name}/predict/batch": (
-        "PredictColumns",
-        {"columns": ["load", "price"], "data": [[0.31, 0.056], [0.44, 0.061]]},
-    ),
-    "POST /models/{name}/feedback/batch": (
-        "FeedbackColumns",
-        {"columns": ["load", "price"], "data": [[0.31, 0.056], [0.44, 0.061]], "labels": ["UP", "DOWN"]},
-    ),
-    "POST /models/{name}/restore": ("RestoreTo", {"version": 0}),
-    "POST /models/{name}/features/switch": ("SwitchBody", {"action": "begin", "features": ["load", "wind"]}),
-    "POST /models/{name}/features/overlap": ("OverlapBody", {"features": {**ROW, "wind": 4.2}}),
+FULL = {
+    **DEMO,
+    "params": {"forgetting_rate": 0.01, "scaling": "standard"},
+    "features": [
+        {"name": "load", "min": 0, "max": 1},
+        "price",
+        {"name": "day", "type": "categorical", "categories": ["mon", "tue", "wed"]},
+    ],
+    "missing": "mean",
+    "seed": 1137,
+    "watch": {"class_mean": {"delta": 0.01, "batch_size": 500}, "error_rate": {}},
+    "on_drift": "forget",
 }
 SPARSE_ROWS = [{"names": ["cheap", "pills"], "values": [1, 2]}, {"names": ["meeting"], "values": [1]}]
-SPARSE: dict[str, tuple[str, Any]] = {
-    "POST /models/{name}/predict/batch": ("PredictSparse", {"rows": SPARSE_ROWS}),
-    "POST /models/{name}/feedback/batch": ("FeedbackSparse", {"rows": SPARSE_ROWS, "labels": ["spam", "ham"]}),
+OF_SPARSE = "Named sparse rows, of a model like mail"
+BODY: dict[str, tuple[tuple[str, ...], dict[str, Example]]] = {
+    "PUT /models/{name}": (
+        ("ModelBody",),
+        {
+            "demo": Example("Two classes; the rest of the story goes with this one", DEMO),
+            "regression": Example("Least of all: a number to predict", {"algorithm": "rls", "task": "regression"}),
+            "full": Example("With parameters, drift tests and what an alarm does", FULL),
+            "vigod": Example("A learner that tests for drift itself", {"algorithm": "vigod", "features": ["load"]}),
+            "mail": Example("Named sparse rows; call it mail", {"algorithm": "sparse_dfop", "task": "classification"}),
+        },
+    ),
+    "POST /models/{name}/predict": (
+        ("PredictRow",),
+        {
+            "row": Example("One row", {"features": ROW}),
+            "tracked": Example("Kept until its label comes, and explained", {"features": ROW, "track": True}),
+            "mail": Example(OF_SPARSE, {"features": {"cheap": 1, "pills": 2}}),
+        },
+    ),
+    "POST /models/{name}/feedback": (
+        ("FeedbackRow",),
+        {
+            "row": Example(
+                "One row; sent again it is a duplicate", {"features": ROW, "label": "UP", "id": "order-1137"}
+            ),
+            "bare": Example("Without an id: learned each time", {"features": {**ROW, "load": 0.44}, "label": "DOWN"}),
+            "mail": Example(OF_SPARSE, {"features": {"cheap": 1, "pills": 2}, "label": "spam"}),
+        },
+    ),
+    "POST /models/{name}/predict/batch": (
+        ("PredictColumns", "PredictSparse"),
+        {
+            "columns": Example("By column", ROWS),
+            "mail": Example(OF_SPARSE, {"rows": SPARSE_ROWS}),
+        },
+    ),
+    "POST /models/{name}/feedback/batch": (
+        ("FeedbackColumns", "FeedbackSparse"),
+        {
+            "columns": Example("By column", {**ROWS, "labels": ["UP", "DOWN"]}),
+            "mail": Example(OF_SPARSE, {"rows": SPARSE_ROWS, "labels": ["spam", "ham"]}),
+        },
+    ),
+    "POST /models/{name}/restore": (
+        ("RestoreTo",),
+        {"first": Example("A version of GET .../snapshots", {"version": 0})},
+    ),
+    "POST /models/{name}/features/switch": (
+        ("SwitchBody",),
+        {
+            "begin": Example(
+                "begin: load stays, price goes, wind comes", {"action": "begin", "features": ["load", "wind"]}
+            ),
+            "abort": Example("abort: back, as if nothing had been", {"action": "abort"}),
+            "complete": Example("complete: only the new features from now on", {"action": "complete"}),
+        },
+    ),
+    "POST /models/{name}/features/overlap": (
+        ("OverlapBody",),
+        {
+            "row": Example("One row, after begin and before complete", {"features": {**ROW, "wind": 4.2}}),
+            "columns": Example(
+                "Several", {"columns": ["load", "price", "wind"], "data": [[0.31, 0.056, 4.2], [0.44, 0.061, 3.7]]}
+            ),
+        },
+    ),
 }
-"""What models of named sparse rows take instead."""
-SVMLIGHT = "spam cheap:1 pills:2\nham meeting:1 # a comment\n"
+"""Schemas and JSON examples of each route; ``mail`` is for the model of that name."""
+SVMLIGHT = (
+    "# only for models of named sparse rows (sparse_dfop), as the example mail of PUT makes one\n"
+    "spam cheap:1 pills:2\n"
+    "ham meeting:1\n"
+)
+SVMLIGHT_ROUTES = ("POST /models/{name}/predict/batch", "POST /models/{name}/feedback/batch")
 TABLES = {
     "POST /models/{name}/predict/batch": "load,price\n0.31,0.056\n0.44,0.061\n",
     "POST /models/{name}/feedback/batch": "load,price,class\n0.31,0.056,UP\n0.44,0.061,DOWN\n",
     "POST /models/{name}/features/overlap": "load,price,wind\n0.31,0.056,4.2\n0.44,0.061,3.7\n",
 }
-_SCORES = {"accuracy": 0.84, "kappa": 0.66, "kappa_temporal": 0.12, "log_loss": 0.41}
-_METRICS = {
-    "rows": 1040,
-    "overall": _SCORES,
-    "window": {"size": 1000, **_SCORES},
-    "fading": {"factor": 0.999, **_SCORES},
-    "baselines": {"no_change": {"accuracy": 0.82}, "majority": {"accuracy": 0.58}},
-    "history": [{"row": 1000, "accuracy": 0.84}],
-    "marks": [],
-    "learner": {"rows": 1040, "forgetting_rates": [0.0, 0.01, 0.1], "forgetting_weights": [0.1, 0.7, 0.2]},
-    "version": 40,
-    "incarnation": "5f3a9c0d1e2b4a68",
+COLUMN = {"label": "class"}
+"""Which column of the CSV example is what."""
+NPY = {
+    "POST /models/{name}/predict/batch": "features in the order of the model",
+    "POST /models/{name}/feedback/batch": "features in the order of the model, the label (a number) last",
+    "POST /models/{name}/features/overlap": "old features in their order, then the new names",
 }
-_DRIFT = {
-    "id": "5f3a9c0d1e2b4a68-1204-0",
-    "model": "demo",
-    "time": "2026-01-31T12:00:00.000Z",
-    "kind": "class_mean",
-    "class": "UP",
-    "version": 1204,
-    "row": 1204,
-    "features": [{"name": "price", "before": 0.056, "after": 0.081}],
-    "before": None,
-    "after": None,
-    "epsilon_cut": 0.018,
-    "windows": {"before": 900, "after": 300},
-    "action": "report",
-}
-_STREAM = (
-    'event: start\nid: 1769860800000-16\ndata: {"position":"1769860800000-16"}\n\n'
-    'event: drift\nid: 1769860801234-17\ndata: {"id":"5f3a9c0d1e2b4a68-1204-0","model":"demo",...}\n\n'
-)
-_STAND = {"version": 18, "incarnation": "5f3a9c0d1e2b4a68"}
-_SPACES = {
-    "phase": "overlap",
-    "current": ["load", "price"],
-    "next": ["load", "wind"],
-    "overlap_rows": 0,
-    "mapping_error": None,
-    "ensemble": None,
-    **_STAND,
-}
-ANSWER: dict[str, tuple[int, str | None, Any]] = {
-    "GET /healthz": (200, None, {"alive": True}),
-    "GET /readyz": (
-        200,
-        "Ready",
-        {"ready": True, "store": "up", "durability": "everysec", "lag": 0, "checks": {"store": True, "tasks": True}},
-    ),
-    "GET /metrics": (200, None, None),
-    "GET /algorithms": (200, "AlgorithmList", None),
-    "GET /models": (
-        200,
-        "ModelList",
-        {
-            "models": [
-                {
-                    "name": "demo",
-                    "algorithm": "dfop",
-                    "task": "classification",
-                    "version": 18,
-                    "rows": 18,
-                    "score": 0.83,
-                    "phase": "steady",
-                }
-            ],
-            "next": None,
-        },
-    ),
-    "PUT /models/{name}": (201, "Model", None),
-    "GET /models/{name}": (200, "Model", None),
-    "DELETE /models/{name}": (204, None, None),
-    "POST /models/{name}/predict": (
-        200,
-        "Predicted",
-        {"prediction": "UP", "probabilities": {"UP": 0.83, "DOWN": 0.17}, **_STAND},
-    ),
-    "POST /models/{name}/feedback": (
-        200,
-        "Learnt",
-        {
-            "prediction": "UP",
-            "loss": 0.0,
-            "rows": 18,
-            "duplicate": False,
-            "learned": True,
-            "durability": "everysec",
-            **_STAND,
-        },
-    ),
-    "POST /models/{name}/predict/batch": (
-        200,
-        "PredictedBatch",
-        {
-            "predictions": ["UP", "DOWN"],
-            "classes": ["UP", "DOWN"],
-            "probabilities": [[0.83, 0.17], [0.31, 0.69]],
-            **_STAND,
-        },
-    ),
-    "POST /models/{name}/feedback/batch": (
-        200,
-        "LearntBatch",
-        {
-            "predictions": ["UP", "UP"],
-            "losses": [0.0, 1.0],
-            "rows": 20,
-            "metrics": {"rows": 2, "accuracy": 0.5, "kappa": 0.0, "log_loss": 0.7},
-            "duplicate": False,
-            "duplicates": 0,
-            "learned": True,
-            "durability": "everysec",
-            **_STAND,
-        },
-    ),
-    "GET /models/{name}/metrics": (200, None, _METRICS),
-    "GET /models/{name}/drift": (200, "ModelDriftList", {"events": [_DRIFT], "next": None, **_STAND, "version": 1204}),
-    "GET /drift": (200, "DriftList", {"events": [_DRIFT], "next": None}),
-    "GET /drift/stream": (200, None, _STREAM),
-    "GET /models/{name}/weights": (
-        200,
-        "WeightsAnswer",
-        {
-            "weights": {"UP": {"load": 0.4, "price": -1.2}, "DOWN": {"load": -0.4, "price": 1.2}},
-            "bias": {"UP": 0.1, "DOWN": -0.1},
-            **_STAND,
-        },
-    ),
-    "GET /models/{name}/features": (200, "FeatureSpaces", _SPACES),
-    "POST /models/{name}/features/switch": (
-        200,
-        "SwitchedSpaces",
-        {**_SPACES, "rows": 18, "duplicate": False, "durability": "everysec"},
-    ),
-    "POST /models/{name}/features/overlap": (
-        200,
-        "Taught",
-        {"overlap_rows": 1, "rows": 18, "duplicate": False, "duplicates": 0, "durability": "everysec", **_STAND},
-    ),
-    "GET /models/{name}/pending": (200, "PendingList", None),
-    "POST /models/{name}/reset": (200, "Replaced", {"name": "demo", "rows": 0, **_STAND}),
-    "GET /models/{name}/snapshots": (200, "SnapshotList", None),
-    "POST /models/{name}/snapshots": (201, "SnapshotEntry", None),
-    "POST /models/{name}/restore": (200, "Replaced", {"name": "demo", "rows": 18, **_STAND}),
-    "GET /models/{name}/state": (200, None, None),
-    "PUT /models/{name}/state": (200, "Replaced", {"name": "demo", "rows": 18, **_STAND}),
-}
-PROBLEM = {
-    "type": "urn:onepass:problem:invalid",
-    "title": "Unprocessable Entity",
-    "status": 422,
-    "detail": "features.price: is missing",
-    "errors": [{"field": "features.price", "problem": "is missing", "allowed": None}],
-}
+"""What the columns of an array are."""

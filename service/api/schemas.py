@@ -298,7 +298,10 @@ class ModelBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """A model to create. Only ``algorithm`` is needed, and ``task`` where the algorithm has several."""
 
     algorithm: Annotated[str, Meta(description="An id of GET /algorithms.")]
-    task: Literal["classification", "regression"] | None = None
+    task: Annotated[
+        Literal["classification", "regression"] | UnsetType,
+        Meta(description="Left out: the one task of the algorithm, if it has one."),
+    ] = UNSET
     params: Annotated[dict[str, Any], Meta(description="As GET /algorithms describes them.")] = {}
     features: Annotated[
         list[str | FeatureEntry] | None, Meta(description="Left out: the first feedback row fixes them, all numeric.")
@@ -310,9 +313,16 @@ class ModelBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
     seed: Annotated[int, Meta(ge=0)] = 0
     watch: Annotated[
         dict[str, WatchTest | None] | UnsetType | None,
-        Meta(description="The drift tests that run, class_mean and error_rate; left out: both. null: none."),
+        Meta(
+            description="The drift tests that run: class_mean (the features' means in a class) and error_rate. Left "
+            "out: both, as they are by default. Given: those it lists and no others, so that {} is none, as is null; "
+            "null for a test is leaving it out. vigod tests class means itself, as its params say."
+        ),
     ] = UNSET
     on_drift: Annotated[
         Literal["report", "reset", "forget"],
-        Meta(description="What an alarm does beside being told: the learner starts anew, or forgets most of its past."),
+        Meta(
+            description="What an alarm does beside being told: nothing, the learner starts anew, or it forgets most of "
+            "its past. vigod starts a class anew by itself."
+        ),
     ] = "report"

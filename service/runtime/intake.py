@@ -16,13 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.cells import LISTED_MAX
 from core.config import Config
 from core.entry import Overlap, Rows
 from core.features import Feature, Line, Schema, Space, SparseSchema, parse_features
 from core.labels import Label, LabelSet, canonical, from_texts
 from core.model import Floats
-from core.problems import Invalid, Problem
+from core.problems import Invalid, Problem, lacking
 from service.errors import Clash
 from service.runtime.hub import Hub
 from service.runtime.replica import Replica
@@ -281,7 +280,7 @@ def _passing(schema: Schema, union: Schema) -> Schema:
 
 def _refuse_absent(names: Sequence[str], field: str) -> None:
     if names:
-        raise Invalid.of(field, "lacks features", list(names[:LISTED_MAX]))
+        raise Invalid(lacking(field, names))
 
 
 def digest_of(label: Label | float) -> str:

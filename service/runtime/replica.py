@@ -123,6 +123,7 @@ class Replica:
         log_bytes: bytes of entries since the last snapshot; snapshot_bytes, snapshot_version: the last snapshot.
         published: the place up to which its alarms are known to be published; bell: told where there are later ones.
         nbytes: memory held, and the ledger that sums it up while the model is loaded.
+        costs: columns, classes, and what learning a row with so many costs.
         lock: held while a thread works on the machine; saving: held while a snapshot is written.
     """
 
@@ -155,6 +156,7 @@ class Replica:
     bell: "Callable[[Replica], None] | None" = None
     nbytes: int = OBJECT_BYTES
     ledger: Ledger | None = None
+    costs: tuple[int, int, float] = (0, 0, 0.0)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     saving: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -182,8 +184,15 @@ class Replica:
         steady = machine.phase == "steady"
         if not steady:
             width = max(space.width for space in machine.spaces.values())
-        row = machine.config.entry.row_cost(machine.config.spec(width), max(2, len(machine.labels.labels)))
+        row = self._row_flops(width, max(2, len(machine.labels.labels)))
         return rows * row if steady else rows * (EXPERTS * row + change.recovery_flops(machine))
+
+    def _row_flops(self, width: int, classes: int) -> float:
+        """What the catalogue says of one row, asked once: every tick wants to know."""
+        if self.costs[:2] != (width, classes):
+            config = self.machine.config
+            self.costs = width, classes, config.entry.row_cost(config.spec(width), classes)
+        return self.costs[2]
 
     def work(self, segments: Sequence[Segment]) -> float:
         """Work of applying some segments, in floating-point operations."""

@@ -10,6 +10,7 @@ from core.config import Config
 from core.entry import Entry, Rows
 from core.machine import Machine
 from core.model import Spec
+from core.watch import Test as Settings
 
 D, ROWS, JUMP = 3, 900, 500
 NAMES = ["a", "b", "c"]
@@ -78,6 +79,23 @@ def test_the_model_s_own_test_is_the_only_one_of_its_kind():
     found = [(drift.row, drift.label) for drift in alarms(model) if drift.kind == "class_mean"]
     assert expected == found
     assert {"up", "down"} == {label for _, label in found}
+
+
+@pytest.mark.parametrize("action", ["report", "reset", "forget"])
+@pytest.mark.parametrize("reset_on", ["class_mean", "both"])
+def test_an_alarm_says_that_the_class_starts_anew(action, reset_on):
+    """VIGOd answers its own alarms, whatever else the model does; what it leaves to the watch does what was asked."""
+    X, y = stream()
+    model = machine(action, reset_on=reset_on)
+    learn(model, X, y)
+    blind = Machine(replace(model.config, watch={"class_mean": Settings(), "error_rate": Settings(batch_size=10_000)}))
+    learn(blind, X, y)
+    assert {("class_mean", "reset")} <= {(d.kind, d.action) for d in alarms(blind)}
+    own = ("class_mean",) if reset_on == "class_mean" else ("class_mean", "error_rate")
+    expected = [(d.row, d.kind, "reset" if d.kind in own else action) for d in alarms(model)]
+    assert expected == [(d.row, d.kind, d.action) for d in alarms(model)]
+    marks = [mark for mark in model.metrics.report()["marks"] if mark["kind"] == "drift"]
+    assert expected == [(mark["row"], mark["test"], mark["action"]) for mark in marks]
 
 
 def test_too_many_classes_are_refused_with_the_bound():

@@ -107,7 +107,7 @@ class Service:
         return self
 
     def _listens(self, begin: int) -> bool:
-        said = re.search(r"running on http://[\d.]+:(\d+)", self.log[begin:])
+        said = re.search(r"(?:running|listening) on http://[\d.]+:(\d+)", self.log[begin:])
         assert said is not None or self.running, self.log[begin:]
         self.port = 0 if said is None else int(said[1])
         return said is not None

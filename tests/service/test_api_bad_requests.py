@@ -76,6 +76,34 @@ async def test_a_body_is_an_object(api, method, path, content):
     await refuses(api, method, path, 422, "body", content=content, headers=JSON)
 
 
+SECRET = "s3cret - at `$.hush`"
+"""What no answer may hold; it looks like a part of the decoder's own messages."""
+
+
+@every_body
+@pytest.mark.parametrize("value", [SECRET, 987654321.25, -987654321, [[SECRET]], {"x": SECRET}])
+async def test_no_value_is_echoed(api, method, path, value):
+    """Whatever stands where another kind of value should: the answer names the field, not what was sent."""
+    known = {"action", "mapping", "version", "task", "missing", "seed", "watch", "on_drift", "params", "discount"}
+    for field in (set(BODIES[method, path]) | known) - {"features", "columns", "labels", "label"}:
+        body = {**BODIES[method, path], field: value}
+        answer = await api.ask(method, path.replace("/models/{name}", await api.learnt()), json=body)
+        if answer.status_code >= 400:
+            assert [] == [part for part in ("s3cret", "hush", "987654321") if part in answer.text], answer.text
+
+
+@pytest.mark.parametrize("value", ["cubic", SECRET, ""])
+async def test_a_choice_lists_what_may_be_chosen(api, value):
+    """In the words of every other refusal, of whichever field."""
+    for body, field, allowed in (
+        ({"action": value}, "action", ["abort", "begin", "complete"]),
+        ({"action": "begin", "features": ["c"], "mapping": value}, "mapping", ["kernel", "linear"]),
+    ):
+        found = await refuses(api, "POST", "/models/{name}/features/switch", 422, json=body)
+        assert f"{field}: is not one of the choices" == found["detail"]
+        assert [{"field": field, "problem": "is not one of the choices", "allowed": allowed}] == found["errors"]
+
+
 @every_body
 @pytest.mark.parametrize("depth", [100, 450, 600, 900])
 @pytest.mark.parametrize(("inside", "status"), [("1", 422), ("NaN", 400), ("1e400", 422), ('{"x":1,"x":2}', 422)])
@@ -321,6 +349,13 @@ async def test_ranges_are_in_the_answer(api):
 async def test_a_configuration_given_twice_or_beyond_numbers(api, text, field):
     """As in every other body."""
     await refuses(api, "PUT", "/models/{name}", 422, field, content=text, headers=JSON)
+
+
+async def test_a_field_that_is_none_is_named(api):
+    """However its name looks."""
+    for name in ("hush - at `$.x`", "a`b", "a - at `b", " - at `$"):
+        found = await refuses(api, "POST", "/models/{name}/predict", 422, json={**ROW, name: 1})
+        assert "is not a field of this request" == found["errors"][0]["problem"]
 
 
 async def test_what_is_echoed_is_short(api):

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+from datetime import datetime
 
 import pytest
 import pytest_asyncio
@@ -121,6 +122,17 @@ async def test_since_a_version_or_a_time(watched):
     assert [] == (await watched.get("/drift", params={"since": 2**45}))["events"]
     page = await watched.get(f"{path}/drift", params={"since": 1, "limit": 1})
     assert values[3] == told(await watched.get(f"{path}/drift", params={"since": 1, "cursor": page["next"]}))[0]
+
+
+async def test_milliseconds_are_a_time_of_one_model_too(watched):
+    """A whole number that no version has reached, and that is as large as a time is, is one; others are versions."""
+    path = await watched.new()
+    values = await raise_alarms(watched, path, 2)
+    at = round(datetime.fromisoformat((await watched.get(path))["updated"]).timestamp() * 1000)
+    for since in (10**12, at):
+        assert values == told(await watched.get(f"{path}/drift", params={"since": since}))
+    for since in (at + 1, 10**12 - 1, 2**53):
+        assert [] == told(await watched.get(f"{path}/drift", params={"since": since}))
 
 
 @pytest.mark.parametrize("since", ["", "yesterday", "-1", "1.5", "2026-01-31", "2026-13-01T00:00:00Z", "9" * 25, "1e3"])

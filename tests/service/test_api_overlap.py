@@ -30,6 +30,7 @@ async def test_an_overlap_row_lacks_names(api):
         await switch(api, path)
         found = await api.refuses(f"{path}/feedback", 422, "features", json=labelled(1, OLD))
         assert ["c", "d"] == found["errors"][0]["allowed"]
+        assert "features: lacks features: c, d" == found["detail"]
         found = await api.refuses(f"{path}/features/overlap", 422, "features", json={"features": row(1, NEW)})
         assert ["a"] == found["errors"][0]["allowed"]
         body = {**table(range(2), NEW), "labels": ["UP", "DOWN"]}
@@ -54,6 +55,8 @@ async def test_after_complete_a_row_with_old_names_only(api):
     old = {"features": {f"old{n}": 1 for n in range(50)}, "label": "UP"}
     found = await api.refuses(f"{wide}/feedback", 422, "features", json=old)
     assert [f"new{n}" for n in range(50)] == found["errors"][0]["allowed"]
+    named = ", ".join(f"new{n}" for n in range(10))
+    assert f"features: lacks features: {named} and 40 more" == found["detail"]
 
 
 async def test_a_row_may_go_to_predict_and_feedback_alike(api):

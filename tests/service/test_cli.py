@@ -1,6 +1,7 @@
 """The command line: what each command prints, how it ends, and what it does not import."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -17,6 +18,7 @@ from service.replay.options import default_name
 from service.settings import Settings
 
 SECRET = "hush-hush"
+README = Path(__file__).parents[2] / "README.md"
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +60,16 @@ def test_settings_says_what_each_is(capsys: pytest.CaptureFixture[str], monkeypa
         line.split()[0] for line in lines[1:] if not line.startswith(" ")
     }
     assert any("0 takes a free one" in line for line in lines)
+
+
+def test_the_readme_has_every_setting_as_it_is() -> None:
+    """In the same order, with the same default and the same words."""
+    table = re.findall(r"^\| `(ONEPASS_\w+)` \| (.*?) \| (.*) \|$", README.read_text(), re.MULTILINE)
+    expected = []
+    for name, field in Settings.model_fields.items():
+        default = "" if field.default is None else str(field.default)
+        expected.append((f"ONEPASS_{name.upper()}", f"`{default}`" if default else "", field.description))
+    assert expected == table
 
 
 def test_settings_shows_no_secret(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,6 +149,24 @@ def test_each_command_imports_only_what_it_needs() -> None:
     code = f"import sys, service.cli; print([name for name in {heavy} if name in sys.modules])"
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (0, "[]\n") == (finished.returncode, finished.stdout)
+
+
+def test_a_first_start_says_what_takes_so_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where no kernel has been compiled yet; later ones say nothing, and neither do workers."""
+    monkeypatch.setattr(cli, "_serve_alone", lambda settings, options: 0)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    caplog.set_level("INFO")
+    said = []
+    for arguments in ([], ["--fd", "3"], []):
+        assert 0 == cli.main(["serve", *arguments])
+        said.append("compiling kernels, once per installation" in caplog.text)
+        caplog.clear()
+        if "--fd" in arguments:
+            (tmp_path / "core_0").mkdir()
+            (tmp_path / "core_0" / "core.dfop.nbi").touch()
+    assert [True, False, False] == said
 
 
 def test_serve_ends_with_the_program_that_started_it(tmp_path: Path) -> None:

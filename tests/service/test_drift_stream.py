@@ -160,6 +160,27 @@ async def test_a_stream_of_one_model(watched):
     problem(await watched.ask("GET", "/drift/stream?models=x"), 422, "models")
 
 
+async def test_a_stream_of_no_model_is_404(watched, start):
+    """Never created, or deleted since; a model that another replica has created is one."""
+    problem(await watched.ask("GET", "/drift/stream?model=nobody"), 404, "name")
+    path = await (await start()).new()
+    url = f"/drift/stream?model={path.rpartition('/')[2]}"
+    async with listening(watched, url) as client:
+        assert 200 == client.status
+    await watched.ask("DELETE", path)
+    problem(await watched.ask("GET", url), 404, "name")
+
+
+@pytest.mark.parametrize("last", ["9999999999999-1", "9999999999999999-9999999999999999"])
+async def test_an_id_that_is_yet_to_come_starts_anew(watched, last):
+    """The stream says at once where it begins, and what happens from then on is told."""
+    path = await watched.new()
+    async with listening(watched, last=last) as client:
+        start = await client.next()
+        assert ("start", start.id) == (start.event, start.data["position"])
+        assert await raise_alarms(watched, path, 2) == await client.values(2)
+
+
 @pytest.mark.parametrize("last", ["yesterday", "1", "a-b", "1-2-3-4", "-", "1" * 30 + "-1", "é"])
 async def test_an_id_that_is_none_is_refused(watched, last):
     """With the header that is wrong."""
@@ -180,6 +201,8 @@ async def test_a_key_hears_of_its_models(start):
     async with listening(locked, last=client.start.id, **tenant) as client:
         assert values == await client.values(2)
     problem(await locked.ask("GET", "/drift/stream?model=hidden-live", headers=tenant), 403)
+    problem(await locked.ask("GET", "/drift/stream?model=hidden-nobody", headers=tenant), 403)
+    problem(await locked.ask("GET", "/drift/stream?model=seen-nobody", headers=tenant), 404)
     problem(await locked.ask("GET", "/drift/stream"), 401)
 
 

@@ -5,11 +5,12 @@ import re
 
 import httpx
 import jsonschema
+import numpy as np
 import pytest
 import pytest_asyncio
 
 from service.api.routes import ROUTES
-from tests.service.api_fixtures import STATE, problem
+from tests.service.api_fixtures import NPY, RLS, STATE, npy, problem
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -34,15 +35,19 @@ STORY = [
     "GET /models/{name}/state",
     "PUT /models/{name}/state",
     "GET /models/{name}/features",
-    "POST /models/{name}/features/switch",
+    "POST /models/{name}/features/switch#begin",
     "POST /models/{name}/features/overlap",
+    "POST /models/{name}/features/switch#abort",
+    "POST /models/{name}/features/switch#begin",
+    "POST /models/{name}/features/overlap",
+    "POST /models/{name}/features/switch#complete",
     "POST /models/{name}/reset",
     "GET /healthz",
     "GET /readyz",
     "GET /metrics",
     "DELETE /models/{name}",
 ]
-"""Every route, in an order in which its example can work from an empty service."""
+"""Every route, in an order in which all its examples can work from an empty service; ``#`` picks one of them."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -74,7 +79,7 @@ async def test_every_route_is_described(document):
     """And nothing else: summary, operation id, tag, answers."""
     found = operations(document)
     assert {f"{route.method} {route.path}" for route in ROUTES} == set(found)
-    assert set(STORY) == set(found)
+    assert {step.partition("#")[0] for step in STORY} == set(found)
     identifiers = [operation["operationId"] for operation in found.values()]
     assert len(set(identifiers)) == len(identifiers)
     known = {tag["name"] for tag in document["tags"]}
@@ -104,10 +109,39 @@ async def test_every_body_has_an_example_that_fits_its_schema(document):
     for route, operation in operations(document).items():
         for kind, content in operation.get("requestBody", {}).get("content", {}).items():
             if kind == "application/json":
-                jsonschema.validate(content["example"], resolved(document, content["schema"]))
                 shown += 1
-            assert "example" in content or content["schema"].get("format") == "binary", route
+                for example in content["examples"].values():
+                    assert example["summary"], route
+                    jsonschema.validate(example["value"], resolved(document, content["schema"]))
+            elif content["schema"].get("format") == "binary":
+                assert content["schema"]["description"], (route, kind)
+            else:
+                assert content["example"], (route, kind)
     assert 8 == shown
+
+
+async def test_every_success_says_what_has_happened(document):
+    """More than the name of the route, and with an answer to look at, unless it is a file."""
+    for route, operation in operations(document).items():
+        for code, answer in operation["responses"].items():
+            if code < "300":
+                assert answer["description"] != operation["summary"], route
+                for content in answer.get("content", {}).values():
+                    assert "example" in content or content["schema"].get("format") == "binary", route
+
+
+async def test_the_examples_show_what_there_is(document):
+    """Every field of a model to create, and every step of a change of features."""
+    found = operations(document)
+
+    def values(route):
+        examples = found[route]["requestBody"]["content"]["application/json"]["examples"].values()
+        return [example["value"] for example in examples]
+
+    shown = {field for value in values("PUT /models/{name}") for field in value}
+    assert shown == set(document["components"]["schemas"]["ModelBody"]["properties"])
+    steps = {value["action"] for value in values("POST /models/{name}/features/switch")}
+    assert {"begin", "abort", "complete"} == steps
 
 
 async def test_the_successes_of_a_route_are_those_it_has(document):
@@ -139,7 +173,7 @@ async def test_every_error_a_route_gives_is_described(document):
     for route in ROUTES:
         codes = set(found[f"{route.method} {route.path}"]["responses"])
         expected = set() if route.scope == "public" else {"401", "403", "429"}
-        if "{name}" in route.path:
+        if "{name}" in route.path or route.path == "/drift/stream":
             expected |= {"404", "503"}
         if "requestBody" in found[f"{route.method} {route.path}"]:
             expected |= {"400", "413", "415", "422", "409"} if "{name}" in route.path else {"400", "413", "415", "422"}
@@ -170,17 +204,17 @@ async def test_every_example_works_from_an_empty_service(start, document):
     found = operations(document)
     assert [] == (await fresh.get("/models"))["models"]
     state = b""
-    for route in STORY:
+    for step in STORY:
+        route, _, picked = step.partition("#")
         method, path = route.split()
         operation = found[route]
-        path = path.replace("{name}", example_of(operation, "name"))
         if route == "GET /drift/stream":
             continue  # it has no end; tests/service/test_drift_stream.py
-        for how in requests(operation, state):
-            answer = await fresh.ask(method, path, **how)
-            assert answer.status_code < 300, (route, how, answer.text)
-            described = operation["responses"][str(answer.status_code)]
-            fits(document, answer, described, route)
+        for named, how in requests(operation, state, picked):
+            model = named if route == "PUT /models/{name}" or named == "mail" else example_of(operation, "name")
+            answer = await fresh.ask(method, path.replace("{name}", model), **how)
+            assert answer.status_code < 300, (step, named, how, answer.text)
+            fits(document, answer, operation["responses"][str(answer.status_code)], route)
         if route == "GET /models/{name}/state":
             state = answer.content
     problem(await fresh.ask("GET", "/models/demo"), 404)
@@ -191,22 +225,46 @@ def example_of(operation, name):
     return found[0] if found else ""
 
 
-def requests(operation, state):
-    """Each documented body of an operation as a request."""
+def requests(operation, state, picked):
+    """Each documented body of an operation, or the one that is picked: its example's name and the request."""
     contents = operation.get("requestBody", {}).get("content", {})
     if not contents:
-        return [{}]
+        return [("", {})]
     found = []
     for kind, content in contents.items():
         headers = {"Content-Type": kind}
         if kind == "application/json":
-            found.append({"content": json.dumps(content["example"]), "headers": headers})
-        elif kind == "text/csv":
-            label = {"label": "class"} if "class" in content["example"].split("\n", maxsplit=1)[0] else {}
-            found.append({"content": content["example"], "headers": headers, "params": label})
+            for name, example in content["examples"].items():
+                if picked in ("", name):
+                    found.append((name, {"content": json.dumps(example["value"]), "headers": headers}))
+        elif kind == "text/csv" and not picked:
+            found.append(("", {"content": content["example"], "headers": headers, "params": of_csv(operation)}))
+        elif kind == "text/x-svmlight":
+            found.append(("mail", {"content": content["example"], "headers": headers}))
         elif kind in STATE.values():
-            found.append({"content": state, "headers": headers})
+            found.append(("", {"content": state, "headers": headers}))
     return found
+
+
+def of_csv(operation):
+    """The query parameters that the CSV example goes with."""
+    chosen = {p["name"]: p["examples"]["csv"]["value"] for p in operation["parameters"] if "examples" in p}
+    assert {""} >= {p["examples"]["none"]["value"] for p in operation["parameters"] if "examples" in p}
+    return chosen
+
+
+async def test_arrays_are_made_as_described(start, document):
+    """An .npy file by the recipe of each route, of a model whose labels are numbers."""
+    api = await start()
+    path = await api.new(RLS)
+    await api.post(f"{path}/features/switch", {"action": "begin", "features": ["c"]})
+    for route, operation in operations(document).items():
+        described = operation.get("requestBody", {}).get("content", {}).get("application/x-npy")
+        if described is not None:
+            assert "numpy.save" in described["schema"]["description"]
+            width = 2 if "/predict" in route else 4 if "/feedback" in route else 3
+            url = route.split()[1].replace("/models/{name}", path)
+            await api.post(url, content=npy(np.ones((5, width))), headers=NPY)
 
 
 def fits(document, answer: httpx.Response, described, route):
