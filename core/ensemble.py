@@ -1,4 +1,4 @@
-r"""After a switch: several experts over rows of the new space, until the next switch makes one of them.
+r"""After a switch: several experts over rows of the new space, until the next one, completed, makes one of them.
 
     recovered   the old model, behind the recovery of its columns; goes on learning
     new         a model of the new space, trained in the overlap
@@ -7,13 +7,16 @@ r"""After a switch: several experts over rows of the new space, until the next s
 Least squares are not carried: started at M w1 with a prior worth 30 rows, DFOP gained .002 on average over four sets
 (tests/benchmarks/fesl.py), and lost where the mapping was good; it finds weights of its own within some tens of rows.
 
-What they say together, and how their weights move, is core.mixture. Rows of the old space, tracked before the switch
-was complete, still teach the old model: the recovered expert's own scaler and learner, seen through the old front.
+What they say together, and how their weights move, is core.mixture; what the weights begin with, core.trial. Rows of
+the old space, tracked before the switch was complete, still teach the old model: the recovered expert's own scaler and
+learner, seen through the old front.
 
-**Collapse.** At the next switch linear models (core.model.Transferable) become one: v = sum_k a_k v_k with
-v_recovered = M w1, a the weights of the last prediction. Of others the likeliest is kept; where that is the recovered
-one, its front is kept with it, and the next recovery goes from the newest space straight to what its learner reads.
-So the state is as large after any number of switches as after two.
+**Collapse.** In the overlap of the next change the experts go on answering and learning, as its old side; when that
+is complete, linear models (core.model.Transferable) become one: v = sum_k a_k v_k with v_recovered = M w1, a the
+weights of the last prediction. Of others the likeliest is kept; where that is the recovered one, its front is kept with
+it, and the next recovery goes from the newest space straight to what its learner reads. Who will be kept is not known
+in the overlap: there the recovery learns the columns of both. So the state is as large after any number of switches as
+after two, and an abort leaves the experts as they would be without it.
 """
 
 from collections.abc import Mapping
@@ -26,17 +29,11 @@ from core.config import Config
 from core.encoder import Encoder
 from core.expert import Expert
 from core.mixture import Mixture
-from core.model import Alarm, Floats, Header, Prediction, Transferable, Weights
-from core.overlap import OverlapPeriod
+from core.model import Alarm, Floats, Header, Ints, Prediction, Transferable, Weights
 from core.parts import gather, scatter
 from core.pipeline import Pipeline
 from core.recovery import Recovery
 from core.schema import Schema
-
-ROWS_ENOUGH = 5
-"""Overlap rows, the paper's fewest, below which a switch warns and relies on the new model."""
-UNTRIED = 0.1
-"""Weight that the other experts share in the beginning where there were fewer."""
 
 
 class Ensemble:
@@ -48,6 +45,7 @@ class Ensemble:
         front: the recovery of the old model's columns, frozen.
         names: which experts there are, in order: "new", and maybe "recovered" before and "carried" after it.
         union: the space that rows of the overlap came in.
+        weights: what they begin with, (E,); None: equal ones.
         first_row: absolute number of the first row.
         config: the model's configuration.
 
@@ -69,6 +67,7 @@ class Ensemble:
         front: Recovery,
         union: Schema,
         names: tuple[str, ...],
+        weights: Floats | None = None,
         first_row: int = 0,
     ) -> None:
         assert isinstance(new.schema, Schema)
@@ -80,24 +79,17 @@ class Ensemble:
         if "carried" in names:
             made["carried"] = Expert(config, new.schema.columns, new.schema.ranges)
         self.experts = {name: made[name] for name in names}
-        weights = np.full(len(names), 1.0 / len(names))
-        if front.rows < ROWS_ENOUGH and len(names) > 1:
-            weights[:] = UNTRIED / (len(names) - 1)
-            weights[names.index("new")] = 1.0 - UNTRIED
         horizon = config.params.get("horizon") if front.paper else None
+        if weights is None:
+            weights = np.full(len(names), 1.0 / len(names))
         self.mixture = Mixture(weights, first_row, config.entry.selects, horizon, config.seed)
 
-    @classmethod
-    def after(cls, overlap: OverlapPeriod, config: Config, first_row: int, classes: int) -> "Ensemble":
-        """What the end of an overlap period leaves."""
-        overlap.recovery.freeze()
-        names = _names(overlap)
-        ensemble = cls(config, overlap.old, overlap.new, overlap.recovery, overlap.teaching, names, first_row)
-        if "carried" in names:
-            ensemble._carry(classes)
-        for expert in ensemble.experts.values():
+    def begin(self, classes: int) -> None:
+        """The switch is complete: the carried expert starts where the recovered one stands; steps are long again."""
+        if "carried" in self.experts:
+            self._carry(classes)
+        for expert in self.experts.values():
             expert.restart()
-        return ensemble
 
     def _carry(self, classes: int) -> None:
         """Start the carried expert where the old one stands, at the new one's scale."""
@@ -109,14 +101,44 @@ class Ensemble:
         assert weights is not None
         expert.start_at(weights)
 
+    # ---------------------------------------------------------------- the old side of the next change
+
+    @property
+    def _averages(self) -> bool:
+        """Whether the experts collapse to an average of their weights, in the columns of the space."""
+        return self.front.kind == "linear" and isinstance(self.new.learner, Transferable)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What a recovery from the next space has to give: the space's columns, and those the kept one may read."""
+        return (*self.schema.columns, *(self.front.targets[at] for at in self._foreign))
+
+    @property
+    def _foreign(self) -> Ints:
+        """Which of the recovered expert's columns are none of the space's."""
+        if self._averages or "recovered" not in self.experts:
+            return np.empty(0, dtype=np.int64)
+        return self.front.vanished
+
+    def own(self, X: Floats) -> Floats:
+        """Encoded rows (n, D) as ``columns``."""
+        foreign = self._foreign
+        return np.hstack([X, self.front.recover(X)[:, foreign]]) if len(foreign) else X
+
+    def foretell(self, Y: Floats) -> Prediction:
+        """Predict rows given as ``columns``; changes nothing."""
+        X = np.ascontiguousarray(Y[:, : self.schema.width])
+        return self.mixture.predict([expert.predict(X) for expert in self.experts.values()])
+
     def collapse(self) -> Pipeline:
         """The one model that goes on; see above."""
         own = [name for name in self.experts if name != "recovered"]
-        weights = self.weights()
-        if weights is not None and isinstance(self.new.learner, Transferable) and len(self.experts) > 1:
+        weights = self.weights() if self._averages else None
+        if len(self.experts) > 1 and self._averages:
             shares = self.shares()
             kept = self.experts[max(own, key=lambda name: shares[name])]
-            kept.start_at(weights)
+            if weights is not None:  # there are none before the first class
+                kept.start_at(weights)
         else:
             kept = self._likeliest
         return Pipeline(self.config, self.schema, self.encoder, kept)
@@ -245,12 +267,3 @@ class Ensemble:
             ValueError: not a state of these spaces and this configuration.
         """
         scatter(self._parts(), arrays, header)
-
-
-def _names(overlap: OverlapPeriod) -> tuple[str, ...]:
-    """The experts that an overlap period leaves: without a mapping and with nothing kept, the new model alone."""
-    if overlap.recovery.rows < 2 and not len(overlap.recovery.kept):
-        return ("new",)
-    recovered = overlap.old.expert.behind(overlap.recovery)
-    carries = isinstance(overlap.new.learner, Transferable) and recovered.weights() is not None
-    return ("recovered", "new", "carried") if carries and not overlap.paper else ("recovered", "new")

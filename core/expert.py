@@ -62,8 +62,8 @@ class Expert:
         # Declared ranges are those of the columns as clients send them.
         return self._config.entry.build(self._config.spec(self.width, self.ranges if self.scaler is None else None))
 
-    def behind(self, front: Recovery) -> "Expert":
-        """The same scaler and learner, not copies of them, seen through another front."""
+    def behind(self, front: Recovery | None) -> "Expert":
+        """The same scaler and learner, not copies of them, seen through another front, or for rows of own columns."""
         other = object.__new__(Expert)
         other.__dict__.update(self.__dict__)
         other.front = front

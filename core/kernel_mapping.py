@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from core.linalg import spd_inverse
 from core.mapping import ROWS_MIN, check_arrays, check_counts, relative_error, tally_errors, within
-from core.model import Floats, Header
+from core.model import Floats, Header, Ints
 
 STORED_MAX = 500
 """Rows kept at most."""
@@ -101,7 +101,7 @@ class KernelMapping:
         for row in within(np.hstack([X2, X1])):
             recovered = self.recover(row[None, : self.sources])[0]
             if self.solved:
-                tally_errors(row[self.sources :], recovered, self.mean, self.errors)
+                tally_errors(row[self.sources :], recovered, self.mean, self.count, self.errors)
             self.count += 1
             self.mean += (row[self.sources :] - self.mean) / self.count
             if self.paper:
@@ -153,6 +153,17 @@ class KernelMapping:
         """Nothing is learned any more: the rows' part of the state goes, the mapping in use stays."""
         self.solve()
         self.stored = self.stored[:0].copy()
+
+    def only(self, at: Ints) -> "KernelMapping":
+        """A frozen one, of some of the old columns."""
+        found = KernelMapping(self.sources, len(at), self.paper)
+        found.count, found.solved = self.count, self.solved
+        found.errors, found.mean = np.ascontiguousarray(self.errors[:, at]), self.mean[at]
+        found.centre = self.centre[np.concatenate([np.arange(self.sources), self.sources + at])]
+        found.scale = self.scale.copy()
+        if len(at):
+            found.Z, found.A = self.Z.copy(), np.ascontiguousarray(self.A[:, at])
+        return found
 
     @property
     def nbytes(self) -> int:

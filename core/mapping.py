@@ -15,9 +15,13 @@ As a model of the new space old weights w1 become M w1, and w1'(m1 - M'm2) joins
 between recovers the mapping of a moment ago; so a row costs some d2 (d2 + d1) operations, and its share of the
 solutions, each O(d2^2 (d2 + d1)), is as much again.
 
-**Held-out error.** From row 3 on each row is first recovered by the mapping of a moment ago. Per old column the
-squared errors and the squared distances from the mean of the rows before are summed, the past fading by .98 per row;
-the error is the mean of their ratios, each at most 10: 0 is perfect, 1 is no better than the mean.
+**Held-out error.** From row 3 on each row is first recovered by the mapping of a moment ago. Per old column, with B the
+rows before, e the mean squared error of late and v the mean squared distance from the mean of the rows before,
+
+    e += max(.02, 4 / (B + 2)) (error^2 - e),    v += max(.02, 1 / (B - 1)) (distance^2 - v)
+
+so that e is of the last quarter of few rows and of the last 50 of many, and says how good the mapping is now. What is
+told is the mean of e / v over the columns, each at most 10: 0 is perfect, 1 is no better than the mean.
 
 ``variant: "paper"`` is least squares (2): no means, no deviations, l = 1e-10 trace(X2 X2') / B, which for B < d2 is the
 least-norm solution (the printed inverse does not exist there, and inverting literally recovers noise).
@@ -38,13 +42,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.linalg import spd_inverse
-from core.model import Floats, Header, Weights
+from core.model import Floats, Header, Ints, Weights
 
 RIDGE, RIDGE_PAPER = 0.03, 1e-10
 ROWS_MIN = 2
 """Rows from which there is a mapping."""
 ERROR_MAX = 10.0
-_FADING = 0.98
+_RATE, _LATE = 0.02, 4.0
 _INPUT_MAX, _ENTRY_MAX, _OUTPUT_MAX = 1e75, 1e200, 1e300
 _ALWAYS_ROWS = 8
 _READ = "Array(f8, 2, 'C', readonly=True)"
@@ -76,17 +80,18 @@ def _accumulate(x: Floats, d2: int, rows: float, mean: Floats, S: Floats) -> Non
         mean[j] += (x[j] - mean[j]) / rows
 
 
-@njit("void(f8[::1], f8[::1], f8[::1], f8[:,::1])", cache=True, nogil=True)
-def tally_errors(x1: Floats, recovered: Floats, mean: Floats, errors: Floats) -> None:
-    """Squared errors and distances from the mean (2, d1), the past fading."""
+@njit("void(f8[::1], f8[::1], f8[::1], i8, f8[:,::1])", cache=True, nogil=True)
+def tally_errors(x1: Floats, recovered: Floats, mean: Floats, rows: int, errors: Floats) -> None:
+    """E and v (2, d1) of a row that ``rows`` >= 1 came before."""
+    late, all_rows = max(_RATE, _LATE / max(rows + 2.0, _LATE)), max(_RATE, 1.0 / max(rows - 1.0, 1.0))
     for j in range(x1.shape[0]):
         a, b = min(abs(x1[j] - recovered[j]), _INPUT_MAX), x1[j] - mean[j]
-        errors[0, j] = _FADING * errors[0, j] + a * a
-        errors[1, j] = _FADING * errors[1, j] + b * b
+        errors[0, j] += late * (a * a - errors[0, j])
+        errors[1, j] += all_rows * (b * b - errors[1, j])
 
 
 def relative_error(errors: Floats) -> float | None:
-    """The mean ratio of errors (2, d1) to distances over the columns that vary; None where none does."""
+    """The mean ratio e / v of errors (2, d1) over the columns that vary; None where none does."""
     varies = errors[1] > 0.0
     if not varies.any():
         return None
@@ -136,7 +141,7 @@ class LinearMapping:
         for row in within(np.hstack([X2, X1])):
             if self.solved:
                 recovered = self.recover(row[None, : self.sources])[0]
-                tally_errors(row[self.sources :], recovered, self.mean[self.sources :], self.errors)
+                tally_errors(row[self.sources :], recovered, self.mean[self.sources :], self.count, self.errors)
             self._absorb(row)
             if self.count >= ROWS_MIN and self.count >= self.solved + max(1, self.solved // _ALWAYS_ROWS):
                 self.solve()
@@ -225,6 +230,15 @@ class LinearMapping:
         """Nothing is learned any more: the rows' part of the state goes, the mapping in use stays."""
         self.solve()
         self.stored, self.S = [], None
+
+    def only(self, at: Ints) -> "LinearMapping":
+        """A frozen one, of some of the old columns."""
+        found = LinearMapping(self.sources, len(at), self.paper)
+        both = np.concatenate([np.arange(self.sources), self.sources + at])
+        found.count, found.solved = self.count, self.solved
+        found.mean, found.centre = self.mean[both], self.centre[both]
+        found.errors, found.M = np.ascontiguousarray(self.errors[:, at]), np.ascontiguousarray(self.M[:, at])
+        return found
 
     @property
     def nbytes(self) -> int:

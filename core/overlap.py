@@ -2,13 +2,15 @@
 
     union row  ->  old columns X1, new columns X2        X = [X1 X2], encoded
     old model: tested and trained on X1                  what it says is the model's prediction
-    recovery:  learns X2 -> what the old expert reads    (core.recovery), labels or not
+    recovery:  learns X2 -> what the old expert(s) read    (core.recovery), labels or not
     new model: trained on X2 as well, so that it does not start from nothing (not in the paper's variant)
+    trial:     which of the two is better on the new space's columns, by their predictions of labelled rows
 
-A row of the old space teaches the old model alone.
+A row of the old space teaches the old model alone, which may be the ensemble that another switch has left: it is one
+model to everything here, and none of what the overlap does is to be found in it when the change is aborted.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,12 +19,15 @@ from numpy.typing import NDArray
 from core.config import Config
 from core.declaration import Feature
 from core.encoder import Encoder
-from core.model import Alarm, Floats, Header, Prediction, Weights
+from core.ensemble import Ensemble
+from core.mapping import ROWS_MIN
+from core.model import Alarm, Floats, Header, Prediction, Transferable, Weights
 from core.parts import gather, scatter
 from core.pipeline import Pipeline
 from core.recovery import Kind, Recovery
 from core.schema import Schema
 from core.spaces import places, union
+from core.trial import Trial
 
 
 class OverlapPeriod:
@@ -30,7 +35,7 @@ class OverlapPeriod:
 
     Args:
         config: the model's configuration.
-        old: the model of the space in force, of dense rows.
+        old: the model of the space in force, of dense rows; or its experts, where that space came with a switch.
         features: the new space.
         kind: of the mapping.
         paper: whether the paper's forms are asked for.
@@ -45,15 +50,20 @@ class OverlapPeriod:
 
     phase = "overlap"
 
-    def __init__(self, config: Config, old: Pipeline, features: tuple[Feature, ...], kind: Kind, paper: bool) -> None:
+    def __init__(
+        self, config: Config, old: Pipeline | Ensemble, features: tuple[Feature, ...], kind: Kind, paper: bool
+    ) -> None:
         assert isinstance(old.schema, Schema)
+        self.config = config
         self.schema: Schema = old.schema
         self.next_schema = Schema(features)
         self.teaching = union(self.schema, features)
         self.kind, self.paper = kind, paper
         self.old, self.new = old, Pipeline(config, self.next_schema)
         self.new.encoder.adopt(old.encoder)
-        self.recovery = Recovery(self.next_schema.columns, old.expert.columns, kind, paper)
+        self.recovery = Recovery(self.next_schema.columns, old.columns, kind, paper)
+        self.trial = Trial()
+        self._alarms: list[Alarm] = []
         self._old_places, self._new_places = places(self.schema, self.teaching), places(self.next_schema, self.teaching)
 
     @property
@@ -76,19 +86,37 @@ class OverlapPeriod:
     def learn(self, X: Floats, truth: NDArray[Any], discounts: Floats | None) -> Prediction:
         """Test the old model, then train all, on rows as ``absorb`` gave them."""
         X1, X2 = self._columns(X)
-        self.recovery.learn(X2, self.old.expert.own(X1))
-        if not self.paper:
-            self.new.learn(X2, truth, discounts)
-        return self.old.learn(X1, truth, discounts)
+        if self.paper or not len(X):
+            self.recovery.learn(X2, self.old.own(X1))
+            return self.old.learn(X1, truth, discounts)
+        new = self.new.learn(X2, truth, discounts)
+        self.trial.taught += len(X)
+        self._alarms = []
+        rows = [slice(i, i + 1) for i in range(len(X))]
+        return _joined([self._learn_row(X1, X2, truth, discounts, _row(new, row), row) for row in rows])
+
+    def _learn_row(
+        self, X1: Floats, X2: Floats, truth: NDArray[Any], discounts: Floats | None, new: Prediction, row: slice
+    ) -> Prediction:
+        """One row, tried on recovered columns with the mapping and the old model of the rows before it."""
+        x1, x2, given = X1[row], X2[row], None if discounts is None else discounts[row]
+        if self.recovery.ready:
+            recovered = self.old.foretell(self.recovery.recover(x2))
+            self.trial.compare(recovered, new, truth[row])
+        self.recovery.learn(x2, self.old.own(x1))
+        told = self.old.learn(x1, truth[row], given)
+        self._alarms += [alarm._replace(row=alarm.row + row.start) for alarm in self.old.take_alarms()]
+        return told
 
     def learn_new_class(self, X: Floats, truth: NDArray[Any], discounts: Floats | None) -> Prediction:
         """The same for one row of a class that nobody has seen."""
         X1, X2 = self._columns(X)
-        self.recovery.learn(X2, self.old.expert.own(X1))
+        self.recovery.learn(X2, self.old.own(X1))
         if self.paper:
             self.new.add_class()
         else:
             self.new.learn_new_class(X2, truth, discounts)
+            self.trial.taught += 1
         return self.old.learn_new_class(X1, truth, discounts)
 
     def _columns(self, X: Floats) -> tuple[Floats, Floats]:
@@ -99,9 +127,25 @@ class OverlapPeriod:
         """Teach the recovery, and what the new space's columns look like, with raw rows of the union."""
         old, new = self._parted(raw)
         X2 = self.new.absorb(new)
-        self.recovery.learn(X2, self.old.expert.own(self.old.encoder.encode(old)))
+        self.recovery.learn(X2, self.old.own(self.old.encoder.encode(old)))
         if self.new.scaler is not None:
             self.new.scaler.absorb(X2)
+
+    def complete(self, first_row: int, classes: int) -> Ensemble:
+        """What the end of the period leaves; several old experts become one.
+
+        Args:
+            first_row: absolute number of the row that comes next.
+            classes: classes seen.
+        """
+        self.recovery.freeze()
+        old = self.old.collapse()
+        front = self.recovery.only(old.columns)
+        names = _names(old, self.new, front)
+        weights = self.trial.weights(names, front)
+        ensemble = Ensemble(self.config, old, self.new, front, self.teaching, names, weights, first_row)
+        ensemble.begin(classes)
+        return ensemble
 
     def add_class(self) -> None:
         """One more class, which no row is learned of now."""
@@ -119,7 +163,8 @@ class OverlapPeriod:
     def take_alarms(self) -> list[Alarm]:
         """The old learner's; what the new one finds in its first rows is no drift."""
         self.new.take_alarms()
-        return self.old.take_alarms()
+        found, self._alarms = [*self._alarms, *self.old.take_alarms()], []
+        return found
 
     def watched(self, X: Floats) -> Floats:
         """The old columns."""
@@ -147,7 +192,7 @@ class OverlapPeriod:
         return self.old.classes_differ(classes) or self.new.classes_differ(classes)
 
     def _parts(self) -> dict[str, Any]:
-        return {"old": self.old, "new": self.new, "recovery": self.recovery}
+        return {"old": self.old, "new": self.new, "recovery": self.recovery, "trial": self.trial}
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state of the parts, each under its name."""
@@ -160,3 +205,24 @@ class OverlapPeriod:
             ValueError: not a state of these spaces and this configuration.
         """
         scatter(self._parts(), arrays, header)
+
+
+def _names(old: Pipeline, new: Pipeline, front: Recovery) -> tuple[str, ...]:
+    """The experts that a period leaves: without a mapping and with nothing kept, the new model alone."""
+    if front.rows < ROWS_MIN and not len(front.kept):
+        return ("new",)
+    carries = isinstance(new.learner, Transferable) and old.expert.behind(front).weights() is not None
+    return ("recovered", "new", "carried") if carries and not front.paper else ("recovered", "new")
+
+
+def _row(told: Prediction, row: slice) -> Prediction:
+    value, shares, std = told
+    return Prediction(value[row], None if shares is None else shares[row], None if std is None else std[row])
+
+
+def _joined(told: Sequence[Prediction]) -> Prediction:
+    """Predictions of n >= 1 rows, one by one, as one."""
+    shares = [one.probabilities for one in told if one.probabilities is not None]
+    std = [one.std for one in told if one.std is not None]
+    value = np.concatenate([one.value for one in told])
+    return Prediction(value, np.concatenate(shares) if shares else None, np.concatenate(std) if std else None)

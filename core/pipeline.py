@@ -42,6 +42,23 @@ class Pipeline:
         self.expert = expert or Expert(config, schema.columns, schema.ranges)
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """What a recovery from another space has to give: the expert's own columns."""
+        return self.expert.columns
+
+    def own(self, X: Floats) -> Floats:
+        """Encoded rows (n, D) as ``columns``."""
+        return self.expert.own(X)
+
+    def foretell(self, Y: Floats) -> Prediction:
+        """Predict rows given as ``columns``; changes nothing."""
+        return self.expert.behind(None).predict(Y)
+
+    def collapse(self) -> "Pipeline":
+        """The one model that goes on: itself."""
+        return self
+
+    @property
     def learner(self) -> Learner:
         """The expert's learner."""
         return self.expert.learner

@@ -64,7 +64,7 @@ class Readable:
 
     @property
     def mapping_error(self) -> float | None:
-        """Its relative squared error on rows it had not learned (0 perfect, 1 no better than the mean), or None."""
+        """Its relative squared error on the latest rows, before each was learned; see ``core.mapping``; or None."""
         return self.switching.mapping_error
 
     @property

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.kernel_mapping import KernelMapping
-from core.mapping import LinearMapping
+from core.mapping import ROWS_MIN, LinearMapping
 from core.model import Floats, Header, Weights
 
 Kind = Literal["linear", "kernel"]
@@ -32,6 +32,7 @@ class Recovery:
     def __init__(self, sources: Sequence[str], targets: Sequence[str], kind: Kind, paper: bool) -> None:
         places = {name: at for at, name in enumerate(sources)}
         self.kind, self.paper, self.targets = kind, paper, tuple(targets)
+        self.sources = tuple(sources)
         self.kept = np.array([at for at, name in enumerate(targets) if name in places], dtype=np.int64)
         self.source = np.array([places[name] for name in targets if name in places], dtype=np.int64)
         self.vanished = np.array([at for at, name in enumerate(targets) if name not in places], dtype=np.int64)
@@ -65,6 +66,11 @@ class Recovery:
         return self.mapping.count
 
     @property
+    def ready(self) -> bool:
+        """Whether there is a mapping, or nothing for it to recover."""
+        return self.rows >= ROWS_MIN or not len(self.vanished)
+
+    @property
     def error(self) -> float | None:
         """Relative squared error of the vanished columns on rows not learned yet; see ``core.mapping``."""
         return self.mapping.error
@@ -72,6 +78,16 @@ class Recovery:
     def freeze(self) -> None:
         """Nothing is learned any more."""
         self.mapping.freeze()
+
+    def only(self, targets: Sequence[str]) -> "Recovery":
+        """Of a frozen one the part that gives some of its targets."""
+        if tuple(targets) == self.targets:
+            return self
+        found = Recovery(self.sources, targets, self.kind, self.paper)
+        recovered = {self.targets[at]: place for place, at in enumerate(self.vanished)}
+        at = [recovered[found.targets[place]] for place in found.vanished]
+        found.mapping = self.mapping.only(np.array(at, dtype=np.int64))
+        return found
 
     def describe(self) -> Header:
         """What it is built from, beside the sources."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from core import arrays as packing
 from core.model import Header
 
-FORMAT = 2
+FORMAT = 3
 """Version of the layout; a newer one is refused, never guessed at."""
 
 

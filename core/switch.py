@@ -2,16 +2,17 @@
 
     steady    --begin-->     overlap      one model (core.pipeline); an old one, a new one, a mapping (core.overlap)
     overlap   --complete-->  ensemble     the experts of both (core.ensemble)
-    overlap   --abort-->     steady       the mapping and the new model are dropped
-    ensemble  --begin-->     overlap      the experts become one model first
+    overlap   --abort-->     before it    the mapping and the new model are dropped
+    ensemble  --begin-->     overlap      the experts are the old side, and become one model when it is complete
 
 Rows name the space they were validated against. Each phase takes several (``Switching.course``):
 
-    overlap     union: teaches everything       old: tracked or in flight, teaches the old model
+    overlap     union: teaches everything       old: tracked or in flight, teaches the old model(s)
     ensemble    new: teaches all experts        union: in flight, projected       old: tracked, teaches the old model
     steady      its own                         union of an overlap that was aborted: in flight, projected
 
-Rows of a space that a later begin has left behind are scored by what was told, if they were tracked, and not learned;
+An overlap that began in an ensemble takes the ensemble's rows too, an ensemble after an abort that union's. Rows of a
+space that a later switch has left behind are scored by what was told, if they were tracked, and not learned;
 the last 64 such spaces are remembered.
 """
 
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 
 from core.config import Config
 from core.declaration import Feature
-from core.ensemble import ROWS_ENOUGH, Ensemble
+from core.ensemble import Ensemble
 from core.entry import Overlap, Switch
 from core.features import Space
 from core.kernel_mapping import STORED_MAX
@@ -35,6 +36,7 @@ from core.problems import Conflict
 from core.recovery import Kind, Recovery
 from core.schema import Schema
 from core.spaces import fits, parse_next, places
+from core.trial import poor
 
 Phase = Pipeline | OverlapPeriod | Ensemble
 RETIRED_MAX = 64
@@ -108,28 +110,37 @@ class Switching:
             return None
         if space == now.teaching.id:
             return Course(now.teaching, now)
-        if isinstance(now, OverlapPeriod) and space == now.schema.id:
-            return Course(now.schema, now.old, new=now.new)
-        if isinstance(now, Ensemble) and space == now.old.schema.id:
-            return Course(now.old.schema, now.old, ensemble=now, watched=False)
-        if isinstance(now, Ensemble) and space == now.union.id:
-            return Course(now.union, now, places(now.schema, now.union))
-        if isinstance(now, Pipeline) and self.aborted is not None and space == self.aborted.id:
-            assert isinstance(now.schema, Schema)
-            return Course(self.aborted, now, places(now.schema, self.aborted))
+        in_force, new = (now.old, now.new) if isinstance(now, OverlapPeriod) else (now, None)
+        if space == in_force.schema.id:
+            return Course(in_force.schema, in_force, new=new)
+        if isinstance(in_force, Ensemble) and space == in_force.old.schema.id:
+            return Course(in_force.old.schema, in_force.old, ensemble=in_force, new=new, watched=False)
+        for union in self._unions:
+            if space == union.id:
+                assert isinstance(in_force.schema, Schema)
+                return Course(union, in_force, places(in_force.schema, union), new=new)
         return None
+
+    @property
+    def _in_force(self) -> Pipeline | Ensemble | None:
+        """What predicts: in an overlap its old side."""
+        return self.now.old if isinstance(self.now, OverlapPeriod) else self.now
+
+    @property
+    def _unions(self) -> list[Schema]:
+        """Spaces of overlaps that are over, whose rows may still be on their way."""
+        found = [self._in_force.union] if isinstance(self._in_force, Ensemble) else []
+        return found if self.aborted is None else [*found, self.aborted]
 
     @property
     def spaces(self) -> dict[str, Space]:
         """Every space, by id, in which rows are accepted for learning."""
-        now = self.now
-        if now is None:
+        now, in_force = self.now, self._in_force
+        if now is None or in_force is None:
             return {}
-        found: list[Space] = [now.schema, now.teaching]
-        if isinstance(now, Ensemble):
-            found += [now.old.schema, now.union]
-        elif self.aborted is not None:
-            found.append(self.aborted)
+        found: list[Space] = [now.schema, now.teaching, *self._unions]
+        if isinstance(in_force, Ensemble):
+            found.append(in_force.old.schema)
         return {space.id: space for space in found}
 
     @property
@@ -150,7 +161,7 @@ class Switching:
 
     def report(self) -> list[Header] | None:
         """The experts with their weights and losses, where there are some."""
-        return self.now.report() if isinstance(self.now, Ensemble) else None
+        return self._in_force.report() if isinstance(self._in_force, Ensemble) else None
 
     # ---------------------------------------------------------------- steps
 
@@ -200,7 +211,8 @@ class Switching:
     def bytes_to_begin(self, features: Sequence[Feature], mapping: Kind | None) -> int:
         """Bytes of memory that a change to these features will take at most beside what is held now."""
         assert self.now is not None
-        d2, d1 = sum(feature.width for feature in features), self.now.schema.width
+        assert not isinstance(self.now, OverlapPeriod)
+        d2, d1 = sum(feature.width for feature in features), len(self.now.columns)
         kept = 8 * (d2 + d1) * (d2 if self._kind(mapping) == "linear" else 2 * STORED_MAX)
         return 2 * self.config.state_bytes(d2) + kept + 8 * d2 * d1
 
@@ -222,11 +234,10 @@ class Switching:
 
     def _begin(self, features: tuple[Feature, ...], mapping: Kind | None, classes: int) -> None:
         now = self.now
-        if isinstance(now, Ensemble):
-            self._retire(now.old.schema.id, now.schema.id)
-            now = now.collapse()
-        assert isinstance(now, Pipeline)
+        assert isinstance(now, Pipeline | Ensemble)
         kind, paper = self._kind(mapping), self.paper
+        if self.aborted is not None:
+            self._retire(self.aborted)
         self.aborted = None
         self.now = OverlapPeriod(self.config, now, features, kind, paper)
         for _ in range(classes):
@@ -243,15 +254,15 @@ class Switching:
 
     def _complete(self, first_row: int, classes: int) -> str | None:
         assert isinstance(self.now, OverlapPeriod)
-        rows = self.now.recovery.rows
-        self.now = Ensemble.after(self.now, self.config, first_row, classes)
+        taught = self.now.trial.taught
+        self._leave(self.now.old, self.now.next_schema)
+        self.now = self.now.complete(first_row, classes)
         self.switches += 1
-        if rows >= ROWS_ENOUGH:
+        if (problem := poor(self.now.front)) is None:
             return None
-        return (
-            f"{rows} overlap rows are too few to recover the old features from ({ROWS_ENOUGH} or more): "
-            "the new model carries the predictions until the others have proved themselves"
-        )
+        if taught or not self.now.front.ready:
+            return f"{problem}: the new model carries the predictions until the others have proved themselves"
+        return f"{problem}, and the new model has learned no labelled row: predictions are poor until labels come"
 
     def _abort(self) -> None:
         assert isinstance(self.now, OverlapPeriod)
@@ -260,10 +271,17 @@ class Switching:
     def reset(self) -> None:
         """Nothing learned; after a switch in the space in force, else in that of the configuration."""
         space = self.config.space if not self.switches or self.now is None else self.now.schema
-        if isinstance(self.now, Ensemble):
-            self._retire(self.now.old.schema.id, self.now.schema.id)
+        if self._in_force is not None and space is not None:
+            self._leave(self._in_force, space)
         self.aborted = None
         self.now = None if space is None else Pipeline(self.config, space)
 
-    def _retire(self, space: str, current: str) -> None:
-        self.retired = [*(one for one in self.retired if one not in {space, current}), space][-RETIRED_MAX:]
+    def _leave(self, model: Pipeline | Ensemble, current: Space) -> None:
+        """A model is done with: if it was an ensemble, rows of the spaces before it are no longer learned."""
+        if isinstance(model, Ensemble):
+            self._retire(model.union, current)
+            self._retire(model.old.schema, current)
+
+    def _retire(self, space: Space, current: Space | None = None) -> None:
+        gone = {space.id} if current is None else {space.id, current.id}
+        self.retired = [*(one for one in self.retired if one not in gone), space.id][-RETIRED_MAX:]

@@ -3,8 +3,9 @@
 Arrays say what models have learned (core.parts); what they are built of stands here, since a model that has lived
 through switches is no longer what its configuration alone says.
 
-    {"phase", "model": {"features", "front", "ranges"}, "next": features, "mapping" | "experts" and "front",
+    {"phase": "none" | "steady" | "ensemble", ... | "overlap", "old": a steady one or an ensemble, "next", "mapping",
      "aborted": features of a union, "retired": ids, "switches"}
+    steady: "model": {"features", "front", "ranges"}      ensemble: "model", "next": features, "experts", "front"
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,14 +36,17 @@ def describe(switching: Switching) -> Header:
         "switches": switching.switches,
     }
     now = switching.now
+    if isinstance(now, OverlapPeriod):
+        old = {"phase": now.old.phase, **_in_force(now.old)}
+        return described | {"old": old, "next": _json(now.next_schema), "mapping": now.kind}
+    return described if now is None else described | _in_force(now)
+
+
+def _in_force(now: Pipeline | Ensemble) -> Header:
     if isinstance(now, Pipeline):
-        described["model"] = _model(now)
-    elif isinstance(now, OverlapPeriod):
-        described |= {"model": _model(now.old), "next": _json(now.next_schema), "mapping": now.kind}
-    elif isinstance(now, Ensemble):
-        described |= {"model": _model(now.old), "next": _json(now.schema), "experts": list(now.experts)}
-        described["front"] = now.front.describe()
-    return described
+        return {"model": _model(now)}
+    experts = {"experts": list(now.experts), "front": now.front.describe()}
+    return {"model": _model(now.old), "next": _json(now.schema), **experts}
 
 
 def rebuilt(config: Config, described: Header) -> Switching:
@@ -57,28 +61,33 @@ def rebuilt(config: Config, described: Header) -> Switching:
     made.retired, made.switches = _checked_memory(described)
     if phase == "none":
         return made
-    old = _built(config, described["model"], not made.switches)
-    if phase == "steady":
-        made.now = old
-    elif phase == "overlap":
+    if phase == "overlap":
+        old = _rebuilt(config, described["old"], not made.switches)
         features = parse_next(described["next"], _dense(old))
         made.now = OverlapPeriod(config, old, features, described["mapping"], made.paper)
-    elif phase == "ensemble":
-        features = parse_next(described["next"], _dense(old))
-        made.now = _ensemble(config, old, features, described)
     else:
-        raise ValueError("no such phase")
+        made.now = _rebuilt(config, described, not made.switches)
     return made
+
+
+def _rebuilt(config: Config, described: Header, first: bool) -> Pipeline | Ensemble:
+    old = _built(config, described["model"], first)
+    if described["phase"] == "steady":
+        return old
+    if described["phase"] == "ensemble":
+        return _ensemble(config, old, parse_next(described["next"], _dense(old)), described)
+    raise ValueError("no such phase")
 
 
 def spaces_of(config: Config, described: Header) -> Sequence[Space]:
     """The spaces that a state will take memory for, before any of it is built."""
     if described["phase"] == "none":
         return []
-    model = described["model"]["features"]
+    old = described["old"] if described["phase"] == "overlap" else described
+    model = old["model"]["features"]
     found: list[Space | None] = [config.space if config.entry.sparse else Schema(parse_features(model))]
-    if "next" in described:
-        found.append(Schema(parse_features(described["next"])))
+    following = [part["next"] for part in (old, described) if "next" in part]
+    found += [Schema(parse_features(features)) for features in following[: 1 if old is described else 2]]
     return [space for space in found if space is not None]
 
 
@@ -104,7 +113,7 @@ def _model(pipeline: Pipeline) -> Header:
     return {"features": _json(pipeline.schema), "front": front.describe(), "ranges": _pairs(pipeline.expert.ranges)}
 
 
-def _dense(pipeline: Pipeline) -> Schema:
+def _dense(pipeline: Pipeline | Ensemble) -> Schema:
     if not isinstance(pipeline.schema, Schema):
         raise ValueError("a model of sparse rows has no change of features")  # noqa: TRY004 - a state that cannot be
     return pipeline.schema

@@ -121,11 +121,17 @@ TEXT = {
         "recovered from those of their projection over the `names` given (required; a URL holds 64 KB); `residual` "
         "is the share of the model that they leave unexplained. What cannot be recovered is 422."
     ),
+    "GET /models/{name}/features": (
+        "After a change the experts `recovered` (the old model, on old features recovered from the new ones), `new` "
+        "(trained on the new features in the overlap) and, of linear models, `carried` (a copy of the old one in the "
+        "new features) speak together until the next change is complete, each weighed by how well it does."
+    ),
     "POST /models/{name}/features/switch": (
         "`begin` declares the whole new space. From then on feedback carries the features of both spaces, predictions "
         "need the old ones (new ones are passed over), and the mapping between them is learned. After `complete` only "
         "the new features are sent: the old model goes on, on recovered features, beside new ones, and each is weighed "
-        "by how well it does. `abort` goes back. Names in both spaces are kept. Any number of changes, one at a time. "
+        "by how well it does. `abort` goes back as if nothing had been. Names in both spaces are kept. Any number of "
+        "changes, one at a time. "
         "`id` or Idempotency-Key make a retry safe."
     ),
     "POST /models/{name}/features/overlap": (

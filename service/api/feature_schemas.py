@@ -42,7 +42,13 @@ class OverlapBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
 class Expert(Struct):
     """A model of the ensemble that a change of features leaves."""
 
-    expert: str
+    expert: Annotated[
+        str,
+        Meta(
+            description="recovered: the old model, on old features recovered from the new ones; new: trained on the "
+            "new features in the overlap; carried (linear models alone): a copy of the old model in the new features."
+        ),
+    ]
     weight: Annotated[float, Meta(description="Its share in the predictions.")]
     loss: Annotated[float, Meta(description="Its cumulative loss since the change was completed.")]
 
@@ -57,10 +63,14 @@ class FeatureSpaces(Struct, kw_only=True):
     mapping_error: Annotated[
         float | None,
         Meta(
-            description="Of rows that were recovered before they were learned: 0 is perfect, 1 no better than a mean."
+            description="How well old features are recovered now: the squared error of the latest rows (a quarter of "
+            "few, some 50 of many), each recovered before it was learned. 0 is perfect, 1 no better than the mean."
         ),
     ]
-    ensemble: list[Expert] | None
+    ensemble: Annotated[
+        list[Expert] | None,
+        Meta(description="The experts that predict since a change was completed: recovered, new and maybe carried."),
+    ]
     version: int
     incarnation: str
 

@@ -54,6 +54,7 @@ async def predict_row(ctx: Context, request: Request) -> Response:
     if ask.explain:  # at once: the model may move on while anything is waited for
         answer.explanation = await _explain(replica.machine, ask.features, raw, prediction, size)
     if ask.track:
+        space, raw = Intake(engine.hub, replica).whole(space, raw, ask.features)
         answer.prediction_id = await _track(ctx, replica, space, raw, prediction, answer.version)
     return Response(_encode(answer), media_type=bodies.JSON)
 

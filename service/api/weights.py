@@ -48,7 +48,7 @@ def _linear(machine: Machine) -> Weights:
 
 def no_weights(machine: Machine) -> str:
     """Why a model has no weights to show."""
-    if machine.phase == "ensemble":
+    if machine.ensemble is not None:
         return "after the change of features several experts speak together, and not all of them are linear"
     return f"{machine.config.algorithm} is not a linear model"
 

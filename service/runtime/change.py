@@ -19,11 +19,14 @@ from core.problems import Invalid, Problem
 from service.errors import Clash
 
 ACTIONS = ("begin", "complete", "abort")
-ROW_FLOPS = 5e4
-"""What some ten microseconds of interpreted work per row of a mapping are worth in operations."""
+ROW_FLOPS = 3e5
+"""What some sixty microseconds of interpreted work per row of an overlap are worth in operations."""
 Mapping = Literal["linear", "kernel"]
-Admit = Callable[[Config, Schema, Schema, str], None]
-"""Asked whether a model's state would fit with a new space (configuration, old, new, mapping); raises Invalid."""
+Admit = Callable[[Config, Schema, Schema, str, int], None]
+"""Asked whether a model's state would fit with a new space; raises Invalid.
+
+Its arguments: configuration, old space, new space, mapping, bytes that ``beside_bytes`` counts.
+"""
 
 
 def standing(machine: Machine) -> dict[str, Any]:
@@ -72,7 +75,7 @@ def step(machine: Machine, admit: Admit, action: str, features: object, mapping:
         raise Clash(_under_way(machine))
     following = _next(machine, schema, features)
     kind: Mapping = mapping or machine.config.params.get("mapping", "linear")
-    admit(machine.config, schema, following, kind)
+    admit(machine.config, schema, following, kind, beside_bytes(machine, following, kind))
     return Switch("begin", following.features, kind)
 
 
@@ -115,7 +118,20 @@ def _next(machine: Machine, current: Schema, raw: object) -> Schema:
 def mapping_bytes(old: Schema, following: Schema, mapping: str) -> int:
     """Bytes that learning a mapping may take: its sums or stored rows, and the mapping in use."""
     lost = set(old.names) - set(following.names)
-    targets = sum(feature.width for feature in old.features if feature.name in lost)
+    return _mapping_bytes(sum(feature.width for feature in old.features if feature.name in lost), following, mapping)
+
+
+def beside_bytes(machine: Machine, following: Schema, mapping: str) -> int:
+    """Bytes that the experts of an earlier change take during the next one beside one model, and their columns."""
+    now = machine.pipeline
+    if not isinstance(now, Ensemble):
+        return 0
+    foreign = len(set(now.columns) - set(now.schema.columns) - set(following.columns))
+    own = max(0, now.nbytes - machine.config.state_bytes(now.schema.width))
+    return own + (_mapping_bytes(foreign, following, mapping) if foreign else 0)
+
+
+def _mapping_bytes(targets: int, following: Schema, mapping: str) -> int:
     sources = following.width
     rows = STORED_MAX if mapping == "kernel" else sources
     return 8 * (rows * (sources + targets) * 2 + 4 * (sources + targets))
@@ -134,10 +150,12 @@ def mapping_flops(machine: Machine, rows: int) -> float:
 
 
 def recovery_flops(machine: Machine) -> float:
-    """Operations of recovering the old features of one row after a change; 0 in other phases."""
-    if not isinstance(machine.pipeline, Ensemble):
+    """Operations of recovering the old features of one row after a change, up to the end of the next; else 0."""
+    now = machine.pipeline
+    experts = now.old if isinstance(now, OverlapPeriod) else now
+    if not isinstance(experts, Ensemble):
         return 0.0
-    mapping = machine.pipeline.front.mapping
+    mapping = experts.front.mapping
     if mapping.kind == "kernel":
         return 4.0 * STORED_MAX * (mapping.sources + mapping.targets)
     return 2.0 * mapping.sources * mapping.targets

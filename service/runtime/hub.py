@@ -165,14 +165,15 @@ class Hub:
 
         return admit
 
-    def admit_switch(self, config: Config, old: Schema, following: Schema, mapping: str) -> None:
-        """Refuse a change of features during which the state would not fit: the old model, two new ones, the mapping.
+    def admit_switch(self, config: Config, old: Schema, following: Schema, mapping: str, beside: int = 0) -> None:
+        """Refuse a change of features during which the state would not fit: the old model, two new ones, the mapping,
+        and ``beside`` bytes where an earlier change has left several old ones.
 
         Raises:
             Invalid: naming ``features`` and the limit.
         """
         need = config.state_bytes(old.width) + 2 * config.state_bytes(following.width)
-        need += mapping_bytes(old, following, mapping)
+        need += mapping_bytes(old, following, mapping) + beside
         if need > self._model_bytes_max:
             raise Invalid.of(
                 "features",

@@ -131,6 +131,21 @@ class Intake:
         given = set(names)
         _refuse_absent([name for name in self.teaching_schema().names if name not in given], field)
 
+    def whole(self, space: Space, raw: Floats, values: Mapping[str, Any]) -> tuple[Space, Floats]:
+        """A predicted row as it is kept until its label comes: space and raw row.
+
+        In an overlap a row that holds every name of both spaces is kept in their union, so that it teaches what
+        feedback of the union does; one whose new values do not fit, which a prediction passes over, in the old space.
+        """
+        union = self._machine.teaching
+        if self._machine.phase != "overlap" or self._machine.schema != space or not isinstance(union, Schema):
+            return space, raw
+        try:
+            self.all_there(values, "features")
+            return union, union.row(values, self.missing_allowed)
+        except Invalid:
+            return space, raw
+
     def _read(self, space: Space, values: Mapping[str, Any]) -> Floats:
         self.all_there(values, "features")
         try:

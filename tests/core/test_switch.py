@@ -94,14 +94,14 @@ def test_how_requests_are_cut_does_not_matter(algorithm, task, classes, mapping)
 
 @every_case
 def test_the_state_does_not_grow_with_switches(algorithm, task, classes):
-    """Going to and fro between two spaces costs what one change costs."""
+    """Going to and fro between two spaces costs what one change costs, with the front of the kept expert or without."""
     driver = Driver(algorithm, task, classes, rows=900)
     driver.learn(60)
-    sizes = []
+    sizes = {True: set(), False: set()}
     for at in range(8):
         driver.live(1 - at % 2, after=20)
-        sizes.append(driver.machine.pipeline.nbytes)
-    assert max(sizes[:4]) >= max(sizes[4:])
+        sizes[driver.machine.pipeline.old.expert.front is None].add(driver.machine.pipeline.nbytes)
+    assert 1 >= max(map(len, sizes.values()))
 
 
 @every_case
@@ -165,7 +165,7 @@ def test_late_rows_of_a_space_two_switches_ago_are_scored_only(algorithm, task, 
     driver.learn(120)
     told = driver.told(300)
     driver.live(1)
-    driver.begin(2)
+    driver.live(2, after=0)
     before = driver.machine.pipeline.to_arrays()
     scored = driver.machine.metrics.rows
     driver.at = 300
@@ -219,13 +219,11 @@ def test_a_class_may_appear_anywhere(algorithm, phase, space):
     driver.reborn().learn(20)
     if phase == "overlap":
         driver.complete()
-    driver.begin(2)
+    driver.live(2)
     gone = SCHEMAS[0]
-    told = driver.machine.told(driver.machine.predict(driver.raw(SCHEMAS[1], 0, 1)), 0)
+    told = driver.machine.told(driver.machine.predict(driver.raw(SCHEMAS[2], 0, 1)), 0)
     late = Rows(gone.id, None, driver.raw(gone, 0, 1), ["newer"], told=told)
     assert not driver.apply(late)[0].learned
-    driver.learn(10)
-    driver.complete()
     driver.reborn().learn(10)
     assert 4 == driver.predict().probabilities.shape[1]
 
@@ -280,7 +278,7 @@ def test_a_bad_space_is_named_by_field():
 @pytest.mark.parametrize("rows", range(6))
 @pytest.mark.parametrize("space", [1, 3])
 def test_too_few_overlap_rows_warn_and_rely_on_the_new_model(rows, space):
-    """Below five; with neither mapping nor kept columns the new model is alone."""
+    """Below five, or where they recover poorly; with neither mapping nor kept columns the new model is alone."""
     driver = Driver()
     driver.learn(60)
     if space == 3:
@@ -290,7 +288,7 @@ def test_too_few_overlap_rows_warn_and_rely_on_the_new_model(rows, space):
     outcome = driver.complete()
     assert rows == driver.machine.overlap_rows
     weights = {expert["expert"]: expert["weight"] for expert in driver.machine.ensemble}
-    assert (rows < 5) == (outcome.warning is not None)
+    assert (rows < 5 or driver.machine.mapping_error >= 0.8) == (outcome.warning is not None)
     assert (rows < 2 and space == 3) == (list(weights) == ["new"])
     if rows < 5:
         assert weights["new"] >= 0.9

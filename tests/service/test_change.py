@@ -5,7 +5,7 @@ import pytest
 
 from core.config import Config
 from core.entry import Entry, Overlap, Reset, Rows, Switch
-from core.features import Feature
+from core.features import Feature, Schema
 from core.machine import Machine
 from core.problems import Invalid
 from service.errors import Clash
@@ -114,8 +114,26 @@ def test_nothing_is_asked_for_before_the_fields_are_right():
         change.step(machine, anything, "complete", None, None)
     asked = []
     change.step(machine, lambda *given: asked.append(given), "begin", ["b", "c"], "kernel")
-    ((config, old, following, mapping),) = asked
+    ((config, old, following, mapping, beside),) = asked
     assert (machine.config, ("a", "b"), ("b", "c"), "kernel") == (config, old.names, following.names, mapping)
+    assert 0 == beside
+
+
+@pytest.mark.parametrize("mapping", ["linear", "kernel"])
+def test_the_experts_of_an_earlier_change_are_counted_too(mapping):
+    """They are in memory until the next change is complete, and it may have to recover the columns of the first."""
+    machine = model(["a", "b", "c"])
+    begin(machine, [f"n{at}" for at in range(20)], mapping)
+    apply(machine, overlap(machine, 30))
+    apply(machine, Switch("complete"))
+    beside = change.beside_bytes(machine, Schema([Feature("z")]), mapping)
+    held = machine.pipeline.nbytes
+    begin(machine, ["z"], mapping)
+    apply(machine, overlap(machine, 30))
+    config, old, following = machine.config, machine.schema, machine.next_schema
+    bound = config.state_bytes(old.width) + 2 * config.state_bytes(following.width) + beside
+    bound += change.mapping_bytes(old, following, mapping)
+    assert bound >= machine.pipeline.nbytes > held
 
 
 async def test_the_memory_of_a_change_is_counted_at_once():
