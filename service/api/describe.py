@@ -191,7 +191,9 @@ def operation(route: str, scope: str) -> dict[str, Any]:
     found: dict[str, Any] = {"parameters": _parameters(route), "responses": _responses(route, scope)}
     body = _body(route)
     if body:
-        found["requestBody"] = {"required": True, "content": body}
+        # Swagger UI shows no description of a file's schema, only that of the whole body.
+        told = [f"`{kind}`: {text}" for kind, part in body.items() if (text := part["schema"].get("description"))]
+        found["requestBody"] = {"required": True, "content": body} | ({"description": told[0]} if told else {})
     if scope == "public":
         found["security"] = []
     return found
@@ -203,7 +205,7 @@ def _ref(name: str) -> dict[str, str]:
 
 def _body(route: str) -> dict[str, Any]:
     if route == "PUT /models/{name}/state":
-        text = "A file that GET .../state has given."
+        text = "a file that GET .../state has given."
         return {"application/octet-stream": {"schema": {"type": "string", "format": "binary", "description": text}}}
     content: dict[str, Any] = {}
     if route in BODY:
@@ -216,7 +218,7 @@ def _body(route: str) -> dict[str, Any]:
     if route in SVMLIGHT_ROUTES:
         content["text/x-svmlight"] = {"schema": {"type": "string"}, "example": SVMLIGHT}
     if route in NPY:
-        text = f'A file of numpy.save("rows.npy", X), X float64 of shape (rows, columns): {NPY[route]}.'
+        text = f'a file of numpy.save("rows.npy", X), X float64 of shape (rows, columns): {NPY[route]}.'
         content["application/x-npy"] = {"schema": {"type": "string", "format": "binary", "description": text}}
     return content
 
