@@ -31,6 +31,7 @@ from service.api.keys import Keys
 from service.api.problems import install_handlers
 from service.embedded import CannotStart, EmbeddedStore
 from service.monitor import hooks
+from service.monitor.siblings import Siblings
 from service.monitor.telemetry import Telemetry
 from service.monitor.watch import Watch
 from service.runtime.engine import READ_BYTES_MAX, Bounds, Engine
@@ -75,9 +76,9 @@ def create_app(lifespan: Lifespan | None = None) -> routes.App:
     return app
 
 
-def attach(app: FastAPI, engine: Engine, keys: Keys, watch: Watch) -> None:
-    """Give the app its collaborators."""
-    app.state.context = Context(engine, keys, Telemetry(engine, watch), watch.streams, watch.broadcast)
+def attach(app: FastAPI, engine: Engine, keys: Keys, watch: Watch, siblings: Siblings | None = None) -> None:
+    """Give the app its collaborators; the engine, not started yet, gets companions."""
+    app.state.context = Context(engine, keys, Telemetry(engine, watch, siblings), watch.streams, watch.broadcast)
 
 
 def end_streams(app: FastAPI) -> None:
@@ -114,13 +115,19 @@ class Grace:
         return self._seconds / 2
 
 
-def build(settings: Settings, failpoint: Callable[[str], None] = lambda _: None, grace: Grace | None = None) -> FastAPI:
+def build(
+    settings: Settings,
+    failpoint: Callable[[str], None] = lambda _: None,
+    grace: Grace | None = None,
+    samples: Path | None = None,
+) -> FastAPI:
     """The service as the settings describe it.
 
     Args:
         settings: the settings.
         failpoint: called at named points; fault tests crash there.
         grace: of the stop, begun by whoever is asked to stop.
+        samples: where one of several workers leaves its metrics for the others.
 
     Raises:
         ValueError: settings that cannot be used (found before anything starts).
@@ -145,7 +152,8 @@ def build(settings: Settings, failpoint: Callable[[str], None] = lambda _: None,
                 raise
         engine = Engine(store(url, settings.store_timeout_s), bounds(settings), failpoint)
         own = Connection(url, settings.store_timeout_s, connections_max=1)  # for what waits on it for news
-        attach(app, engine, keys, watch(engine, own, settings, failpoint))
+        siblings = None if samples is None else Siblings(samples)
+        attach(app, engine, keys, watch(engine, own, settings, failpoint), siblings)
         await engine.start()
         gc.collect()
         gc.freeze()  # what is loaded now stays: collections need not walk through it

@@ -84,6 +84,12 @@ def _serve_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--until-eof", action="store_true", help="stop when standard input ends, with the program at its other end"
     )
+    parser.add_argument(
+        "--samples",
+        type=Path,
+        metavar="FILE",
+        help="leave the metrics in this file, and answer with those of the files beside it",
+    )
 
 
 def _unknown_settings(environment: Iterable[str]) -> list[str]:
@@ -164,7 +170,7 @@ def _serve_alone(settings: Settings, options: argparse.Namespace) -> int:
 
     try:
         sockets = None if options.fd is None else [socket.socket(fileno=options.fd)]
-        app = build(settings, crasher(os.environ.get("ONEPASS_FAILPOINT", "")), grace)
+        app = build(settings, crasher(os.environ.get("ONEPASS_FAILPOINT", "")), grace, options.samples)
     except (ValueError, OSError) as error:
         print(error if isinstance(error, ValueError) else f"--fd {options.fd}: {error.strerror}", file=sys.stderr)
         return 2

@@ -5,7 +5,8 @@ The parent holds the private store, if there is one, and the listening sockets; 
 The parent keeps those sockets open: what connects while a worker is being replaced waits in the socket's queue. Where
 there is no SO_REUSEPORT that spreads (outside Linux), all share one socket.
 
-Workers know nothing of each other. They keep each other's models current as replicas on several machines do.
+Workers know nothing of each other. They keep each other's models current as replicas on several machines do. Only their
+metrics meet, in a directory of the parent's: whichever worker is asked answers for all (monitor/siblings.py).
 """
 
 import logging
@@ -14,9 +15,11 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from service.embedded import EmbeddedStore
 
@@ -43,6 +46,7 @@ class _Worker:
 
     number: int
     socket: socket.socket
+    samples: Path
     process: "subprocess.Popen[bytes] | None" = None
     started: float = 0.0
     again_at: float = 0.0
@@ -51,6 +55,7 @@ class _Worker:
     def start(self, environment: Mapping[str, str]) -> None:
         """Start it; it ends by itself when this process does, however that ends."""
         command = [sys.executable, "-m", "service.cli", "serve", "--fd", str(self.socket.fileno()), "--until-eof"]
+        command += ["--samples", str(self.samples)]
         self.process = subprocess.Popen(  # noqa: S603  our own interpreter and module
             command,
             stdin=subprocess.PIPE,
@@ -67,12 +72,14 @@ class Workers:
 
     Args:
         sockets: one per worker, listening.
+        samples: an empty directory for their metrics.
         environment: of every worker.
         private: the store they share, started; None where they are given another one.
         grace_s: how long a worker's stop may take.
     """
 
     sockets: list[socket.socket]
+    samples: Path
     environment: Mapping[str, str]
     private: EmbeddedStore | None
     grace_s: float
@@ -83,7 +90,7 @@ class Workers:
         """Serve until a signal says stop; the exit status."""
         for kind in (signal.SIGTERM, signal.SIGINT):
             signal.signal(kind, self._stop)
-        self._workers = [_Worker(number, held) for number, held in enumerate(self.sockets)]
+        self._workers = [_Worker(number, held, self.samples / str(number)) for number, held in enumerate(self.sockets)]
         status = 0
         try:
             for worker in self._workers:
@@ -183,7 +190,7 @@ def serve(count: int, host: str, port: int, make_store: Callable[[], EmbeddedSto
         grace_s: how long a worker's stop may take.
 
     Raises:
-        OSError: the address cannot be listened on.
+        OSError: the address cannot be listened on, or there is no temporary directory.
         CannotStart: the private store cannot be started.
     """
     sockets = listening(host, port, count)
@@ -195,7 +202,8 @@ def serve(count: int, host: str, port: int, make_store: Callable[[], EmbeddedSto
         name, number = sockets[0].getsockname()[:2]
         shown = f"[{name}]" if ":" in name else name
         logger.info("listening on http://%s:%d, starting %d workers (Press CTRL+C to quit)", shown, number, count)
-        return Workers(sockets, environment, private, grace_s).run()
+        with tempfile.TemporaryDirectory(prefix="onepass-workers-", ignore_cleanup_errors=True) as samples:
+            return Workers(sockets, Path(samples), environment, private, grace_s).run()
     finally:
         if private is not None:
             private.stop()

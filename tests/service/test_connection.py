@@ -61,7 +61,7 @@ async def counting(hangs_up: bool) -> AsyncIterator[Counting]:
 
 
 @asynccontextmanager
-async def connected(url: str, timeout_s: float = 0.2, connections_max: int = 4) -> AsyncIterator[Connection]:
+async def connected(url: str, timeout_s: float = 5.0, connections_max: int = 4) -> AsyncIterator[Connection]:
     connection = Connection(url, timeout_s, connections_max)
     try:
         yield connection
@@ -72,7 +72,7 @@ async def connected(url: str, timeout_s: float = 0.2, connections_max: int = 4) 
 @pytest.mark.parametrize("hangs_up", [True, False])
 async def test_nothing_is_sent_twice(hangs_up):
     """Whether the store hangs up or never answers, it has seen every command once."""
-    async with counting(hangs_up) as fake, connected(fake.url) as connection:
+    async with counting(hangs_up) as fake, connected(fake.url, 0.2) as connection:
         (answer,) = await Log(connection).append_many([Model(connection).asks()])
         assert isinstance(answer, StoreDown)
         with pytest.raises(StoreDown):
@@ -115,9 +115,9 @@ async def test_a_store_that_comes_back_is_used_again(server, model):
 
 async def test_a_late_answer_reaches_nobody(server):
     """A connection whose command timed out or was cancelled does no harm; the next command gets its own answer."""
-    async with connected(server.url, 0.1, 1) as connection:
+    async with connected(server.url, 0.5, 1) as connection:
         with pytest.raises(StoreDown, match="did not answer in time"):
-            await connection.ask(("BLPOP", "nothing", "0.3"))
+            await connection.ask(("BLPOP", "nothing", "1.5"))
         assert b"mine" == await connection.one(Call(ECHO, (), ("mine",)))
     async with connected(server.url, 2.0, 1) as connection:
         for _ in range(5):
@@ -131,7 +131,7 @@ async def test_a_late_answer_reaches_nobody(server):
 
 async def test_the_pool_is_bounded_and_so_is_the_wait_for_it(server):
     """With all connections busy a command waits, and gives up in time."""
-    async with connected(server.url, 0.3, 2) as connection:
+    async with connected(server.url, 1.0, 2) as connection:
         pool = (await connection.topology.node(None)).client.connection_pool
         taken = [await pool.get_connection() for _ in range(2)]
         with pytest.raises(StoreDown, match="did not answer in time"):
@@ -266,7 +266,7 @@ async def test_options_in_the_url_change_no_behaviour(server):
     extras = "?decode_responses=true&protocol=3&socket_timeout=99&health_check_interval=1&retry_on_timeout=true&db=1"
     async with connected(server.url + extras) as connection:
         options = (await connection.topology.node(None)).client.get_connection_kwargs()
-        assert (False, 2, 0.2, 0, False) == tuple(
+        assert (False, 2, 5.0, 0, False) == tuple(
             options[k]
             for k in ("decode_responses", "protocol", "socket_timeout", "health_check_interval", "retry_on_timeout")
         )
