@@ -85,13 +85,14 @@ TEXT = {
         "the first answer and `duplicate: true`; with another label it is 409."
     ),
     "POST /models/{name}/feedback/batch": (
-        "Also `text/csv` with a header (name the columns: `?label=`, `?id=`, `?discount=`) and `application/x-npy`"
-        " (float64, columns in schema order, label last). `metrics` are those of this batch. Models of sparse rows "
+        "Also `text/csv` with a header (name the columns: `?label=`, `?id=`, `?discount=`) and `application/x-npy`, a "
+        "file of `numpy.save` (float64, columns in schema order, the label, a number, last). `metrics` are those of this batch. Models of sparse rows "
         'take `{"rows": [{"names": [...], "values": [...]}], "labels": [...]}` and `text/x-svmlight` '
         "(`label name:value ...`)."
     ),
     "POST /models/{name}/predict/batch": (
-        "Also `text/csv` with a header and `application/x-npy` (float64, columns in schema order). Models of "
+        "Also `text/csv` with a header and `application/x-npy`, a file of `numpy.save` (float64, columns in schema "
+        "order). Models of "
         'sparse rows take `{"rows": [{"names": [...], "values": [...]}]}` and `text/x-svmlight`, whose labels '
         "do not count."
     ),
@@ -130,8 +131,8 @@ TEXT = {
     ),
     "POST /models/{name}/features/overlap": (
         "Teaches how old features are recovered from new ones, and nothing else. One row by name, or several by "
-        "column; also `text/csv` with a header (`?id=`) and `application/x-npy` (old features in their order, then the "
-        "new names). Every name of both spaces has to be there."
+        "column; also `text/csv` with a header (`?id=`) and `application/x-npy`, a file of `numpy.save` (float64, old "
+        "features in their order, then the new names). Every name of both spaces has to be there."
     ),
     "POST /models/{name}/reset": (
         "Rows and metrics start at 0; the version goes on, ids stay seen. After a change of features the new ones stay."
@@ -191,9 +192,7 @@ def operation(route: str, scope: str) -> dict[str, Any]:
     found: dict[str, Any] = {"parameters": _parameters(route), "responses": _responses(route, scope)}
     body = _body(route)
     if body:
-        # Swagger UI shows no description of a file's schema, only that of the whole body.
-        told = [f"`{kind}`: {text}" for kind, part in body.items() if (text := part["schema"].get("description"))]
-        found["requestBody"] = {"required": True, "content": body} | ({"description": told[0]} if told else {})
+        found["requestBody"] = {"required": True, "content": body}
     if scope == "public":
         found["security"] = []
     return found
