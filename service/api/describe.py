@@ -86,7 +86,8 @@ TEXT = {
     ),
     "POST /models/{name}/feedback/batch": (
         "Also `text/csv` with a header (name the columns: `?label=`, `?id=`, `?discount=`) and `application/x-npy`, a "
-        "file of `numpy.save` (float64, columns in schema order, the label, a number, last). `metrics` are those of this batch. Models of sparse rows "
+        "file of `numpy.save` (float64, columns in schema order, the label, a number, last). `metrics` are those of "
+        "this batch. Models of sparse rows "
         'take `{"rows": [{"names": [...], "values": [...]}], "labels": [...]}` and `text/x-svmlight` '
         "(`label name:value ...`)."
     ),
