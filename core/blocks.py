@@ -36,11 +36,13 @@ from core.recursion import (
     LEAK,
     LEAK_LIMIT,
     NOISE,
+    POWER_MIN,
     PREDICTION_MAX,
     REFRESH,
     ROWS,
     SPOILED_FACTOR,
     VOTES,
+    WINSOR,
 )
 
 COLUMNS_MIN = 256
@@ -153,8 +155,7 @@ def learn_block(rows: Block, state: State, told: Told, lam0: float, *, inverse_f
     dsyrk(c[-1], Xs.T, beta=c[-1], c=R.T, lower=1, overwrite_c=1)
     told.scores[:] = f[:, : told.scores.shape[1]]
     _absorb_tally(C.diagonal() ** 2, root[:, 0] * C.diagonal() * u[:, 0], lams, steps, tally, told.std, lam0)
-    power += (np.einsum("ij,ij->j", X, X) - len(X) * power) / tally[ROWS]
-    np.maximum(power, 0.0, out=power)
+    _absorb_power(power, X, tally[ROWS] - len(X))
     return True
 
 
@@ -197,6 +198,17 @@ def _absorb_tally(
         tally[VOTES] = lams[i] * tally[VOTES] + vote
         if tally[VOTES] > 0.0:
             tally[NOISE] += vote / tally[VOTES] * (vote * e[i] * e[i] - tally[NOISE])
+
+
+@njit("void(f8[::1], f8[:,::1], f8)", cache=True, nogil=True)
+def _absorb_power(power: Floats, X: Floats, before: float) -> None:
+    """Winsorised mean squares with a block after ``before`` rows: row by row the same bits as in ``core.recursion``."""
+    for i in range(X.shape[0]):
+        newest = 1.0 / (before + i + 1.0)
+        for j in range(X.shape[1]):
+            square, known = X[i, j] * X[i, j], power[j]
+            most = WINSOR * max(known, POWER_MIN) if known > 0.0 else square
+            power[j] = known + (min(square, most) - known) * newest
 
 
 def targets(y: Floats, columns: int, regression: bool) -> Floats:

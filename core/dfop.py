@@ -34,8 +34,12 @@ per forgetting interval a little is put back, with the weights unchanged. When t
 last leak would pass 6.9 with one more ordinary row (for a constant lam: at every t divisible by
 B = floor(6.9 / -ln(1 - mu)), at least 9 as mu <= 1/2), with c = the product of the lam since:
 
-    R_jj += (1 - c) (1e-6 / mu) s_j     if s_j > 0, the mean of x_j^2 over all rows, undiscounted
+    R_jj += (1 - c) (1e-6 / mu) s_j     if s_j > 0, the mean of x_j^2 over all rows, undiscounted and winsorised
     R_jj += (1 - c) / q0                else, which returns R_jj to its start
+
+Winsorised: once s_j > 0, the x_j^2 of row t counts at most 1e4 s_j, so one row multiplies s_j by 1 + 1e4/t at most. A
+single row of 1e8 would otherwise make the leak so large, for as many rows as it was times too large, that the weight
+stood still; yet a real change of scale is followed within some rows. A first row is taken whole.
 
 **Classes.** One Q serves all, for it depends on x only. Up to two classes have one column (class 0 is -1, class 1 is
 +1); from the third on there is one column per class (its own class +1, all others -1). Beside them stands the

@@ -2,7 +2,7 @@ r"""DFOP without a rate to choose: RLS and DFOPs of many forgetting rates side b
 
     members k = 1 ... K     discount 1 (RLS); mu = 1e-4, 3e-4, .001, .003, .01, .03, .1, .3, .5 where mu D <= 30
     p_k                     a-priori scores of member k; within +-1.5 for classes, whose targets are +-1; for regression
-                            within [a - (b - a), b + (b - a)] from row 20 on, a and b the least and largest label so far
+                            within [a - (b - a), b + (b - a)] from row 20 on, [a, b] the range of the labels so far
     o = sum_k v_k p_k       the score that is told; v starts at 1/K
     l_k = |p_k - y|^2       mean over the columns; y the row's targets
     D <- D + r (|o - y|^2 - D)                           what a row's loss is here, r = max(1/t, .001), before its use
@@ -19,7 +19,14 @@ of core.dfop for the mixed scores.
 something far outside anything seen, and its small weight times a huge number is a huge error. On electricity (one price
 from the other columns) the clip takes the squared error from ten times that of repeating the last value to below it.
 
-**Predictive deviation** (regression): that of the mixture, sqrt(sum_k v_k (std_k^2 + (p_k - o)^2)).
+**Wild labels** (regression, from row 20 on). A label more than 100 widths outside [a, b] moves that end by one width
+only; labels that really are larger are thus reached in some rows, at twice the width each. And |o - y|^2 counts at most
+1e6 D in the D that later rows see; the row itself is weighed by a D that has it whole, and so tells the members apart
+as little as it should. Without both, one label of 1e20 made every later difference small beside D, and the share that
+ruined members always have was not held within the labels.
+
+**Predictive deviation** (regression): that of the mixture, sqrt(sum_k v_k (std_k^2 + (p_k - o)^2)), each std_k at most
+3 (b - a) from row 20 on. After a wild label it stays too large for as long as the trusted members' own noise does.
 
 **Costs.** K times those of one DFOP, time and memory alike; ``state_bytes`` says so before anything is built.
 
@@ -63,6 +70,10 @@ _SQUARED_MAX = 1e150
 _OWN = {"mixing", "loss", "slope", "span"}
 """Arrays of the bank's state that are not stacks of its members'."""
 _LOSS_MIN = 1e-300
+_SPAN_WINSOR = 100.0
+"""Widths of the range of the labels that a label may lie beyond it and be taken whole."""
+_LOSS_WINSOR = 1e6
+"""Times D that the loss of a row counts at most in the D kept for later rows (regression)."""
 
 
 @njit(cache=True, nogil=True)
@@ -83,8 +94,8 @@ def _mix_row(P: Floats, S: Floats, i: int, mixing: Floats, scores: Floats, std: 
 
 
 @njit(cache=True, nogil=True)
-def _clip_row(P: Floats, i: int, rows: float, span: Floats, regression: bool) -> None:
-    """The members' scores of a row within what can be, in place; ``rows`` were learned before it."""
+def _clip_row(P: Floats, S: Floats, i: int, rows: float, span: Floats, regression: bool) -> None:
+    """The members' scores and deviations of a row within what can be, in place; ``rows`` were learned before it."""
     low, high = -SCORE_MAX, SCORE_MAX
     if regression:
         if rows < SPAN_ROWS:
@@ -94,13 +105,15 @@ def _clip_row(P: Floats, i: int, rows: float, span: Floats, regression: bool) ->
     for k in range(P.shape[0]):
         for j in range(P.shape[2]):
             P[k, i, j] = min(max(P[k, i, j], low), high)
+        if regression:
+            S[k, i] = min(S[k, i], high - low)
 
 
 @njit("void(f8[:,:,::1], f8[:,::1], f8[::1], f8, f8[::1], f8[:,::1], f8[::1])", cache=True, nogil=True)
 def mix_rows(P: Floats, S: Floats, mixing: Floats, rows: float, span: Floats, scores: Floats, std: Floats) -> None:
-    """Mix the predictions P (K, n, m), S (K, n) of n rows; P is clipped in place."""
+    """Mix the predictions P (K, n, m), S (K, n) of n rows; both are clipped in place."""
     for i in range(P.shape[1]):
-        _clip_row(P, i, rows, span, std.shape[0] > 0)
+        _clip_row(P, S, i, rows, span, std.shape[0] > 0)
         _mix_row(P, S, i, mixing, scores, std)
 
 
@@ -117,6 +130,19 @@ def _target(y: float, j: int, columns: int, regression: bool) -> float:
     if regression:
         return y
     return 1.0 if y == (1.0 if columns == 1 else j) else -1.0
+
+
+@njit(cache=True, nogil=True)
+def _widen(span: Floats, y: float, rows: float) -> None:
+    """The range of the labels with y; a label no stream like this one's has widens it by its width only."""
+    if rows == 0.0:
+        span[:] = y
+    width = span[1] - span[0]
+    most = width if rows >= SPAN_ROWS and width > 0.0 else np.inf
+    if y < span[0]:
+        span[0] = y if span[0] - y <= _SPAN_WINSOR * most else span[0] - most
+    elif y > span[1]:
+        span[1] = y if y - span[1] <= _SPAN_WINSOR * most else span[1] + most
 
 
 @njit(
@@ -139,12 +165,12 @@ def mix_and_weigh(
 
     Args:
         P: (K, n, m) the members' scores, clipped in place.
-        S: (K, n) their deviations; (K, 0) for classification.
+        S: (K, n) their deviations, clipped in place; (K, 0) for classification.
         y: (n,) numbers, or class indices.
         mixing: (K,) weights v, updated.
         loss: D.
         rows: rows seen before.
-        span: least and largest label of a regression, updated.
+        span: range of the labels of a regression, updated.
         scores: (n, m) mixed scores, written.
         std: (n,) deviations of the mixture, written; (0,) for classification.
 
@@ -155,11 +181,10 @@ def mix_and_weigh(
     regression = std.shape[0] > 0
     losses = np.empty(K)
     for i in range(n):
-        _clip_row(P, i, rows + i, span, regression)
+        _clip_row(P, S, i, rows + i, span, regression)
         _mix_row(P, S, i, mixing, scores, std)
         if regression:
-            span[0] = y[i] if rows + i == 0.0 else min(span[0], y[i])
-            span[1] = y[i] if rows + i == 0.0 else max(span[1], y[i])
+            _widen(span, y[i], rows + i)
         mixed = 0.0
         losses[:] = 0.0
         for j in range(m):
@@ -167,8 +192,13 @@ def mix_and_weigh(
             mixed += _squared(scores[i, j] - target) / m
             for k in range(K):
                 losses[k] += _squared(P[k, i, j] - target) / m
-        loss += max(1.0 / (rows + i + 1.0), LOSS_RATE) * (mixed - loss)
-        scale = -0.5 / max(loss, _LOSS_MIN)
+        rate = max(1.0 / (rows + i + 1.0), LOSS_RATE)
+        whole = loss + rate * (mixed - loss)
+        scale = -0.5 / max(whole, _LOSS_MIN)
+        if regression and rows + i >= SPAN_ROWS and 0.0 < _LOSS_WINSOR * loss < mixed:
+            loss += rate * (_LOSS_WINSOR * loss - loss)
+        else:
+            loss = whole
         least = losses.min()
         total = 0.0
         for k in range(K):

@@ -223,9 +223,15 @@ class Param:
             return self._in_range(value, name)
         if self.kind == "number" and isinstance(value, int | float) and not isinstance(value, bool):
             return self._in_range(_float(value, name), name)
-        raise Invalid.of(
-            name, f"must be a {self.kind}" if self.kind != "choice" else "is not one of the choices", self.allowed
-        )
+        raise Invalid.of(name, self._expected, self.allowed)
+
+    @property
+    def _expected(self) -> str:
+        """What a value of another type is told."""
+        if self.kind == "choice":
+            return "is not one of the choices"
+        words = " or one of the words" if self.choices else ""
+        return f"must be {'an' if self.kind == 'integer' else 'a'} {self.kind}{words}"
 
     def _in_range(self, value: Any, name: str) -> Any:
         low = self.minimum is not None and (value < self.minimum or (self.exclusive_minimum and value == self.minimum))

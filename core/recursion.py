@@ -33,6 +33,8 @@ HELD = 8
 STATE_MAX = 1e200
 PREDICTION_MAX = 1e300
 POWER_MIN = 1e-60
+WINSOR = 1e4
+"""Times the mean square so far that the square of one row counts at most."""
 SPOILED_FACTOR = 4.0
 DISCOUNT_MIN = 1e-3
 
@@ -59,8 +61,7 @@ def _load(X: Floats, i: int, x: Floats) -> float:
     if not large:
         return 1.0
     scale = float(_ROW_MAX / np.max(np.abs(x)))
-    for j in range(x.shape[0]):
-        x[j] *= scale
+    x *= scale
     return scale
 
 
@@ -132,11 +133,7 @@ def _deviation(noise: float, g: float, lam: float, scale: float) -> float:
     return min(math.sqrt(noise) * math.sqrt(1.0 + max(g, 0.0) / lam) / scale, PREDICTION_MAX)
 
 
-@njit(
-    "void(Array(f8, 2, 'C', readonly=True), f8[:,::1], f8[:,::1], f8[::1], f8, f8[:,::1], f8[::1])",
-    cache=True,
-    nogil=True,
-)
+@njit(f"void({_ROWS_IN}, {_MATRIX}, {_MATRIX}, {_VECTOR}, f8, {_MATRIX}, {_VECTOR})", cache=True, nogil=True)
 def predict_rows(X: Floats, W: Floats, Q: Floats, tally: Floats, lam: float, scores: Floats, std: Floats) -> None:
     """Scores (n, m) and, where std is (n,) and not (0,), deviations of n rows under the state as it is."""
     x = np.empty(W.shape[1])
@@ -255,9 +252,11 @@ def _absorb_noise(tally: Floats, e: float, lam: float, vote: float) -> None:
 
 @njit(cache=True, nogil=True)
 def _absorb_power(power: Floats, x: Floats, newest: float, held: Floats, place: int) -> None:
-    """Mean squares with this row, which is also held for R."""
+    """Mean squares with this row, winsorised (as in ``core.blocks``); the row is also held for R."""
     for j in range(x.shape[0]):
-        power[j] += (x[j] * x[j] - power[j]) * newest
+        square, known = x[j] * x[j], power[j]
+        most = WINSOR * max(known, POWER_MIN) if known > 0.0 else square
+        power[j] = known + (min(square, most) - known) * newest
         held[place, j] = x[j]
 
 

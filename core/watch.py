@@ -22,7 +22,7 @@ BATCH_SIZE_MAX = 10_000
 
 _DELTA = Param(
     "delta", "number", DELTA, "Bound on the chance of a false alarm in one test.", minimum=0.0, maximum=1.0,
-    exclusive_minimum=True,
+    exclusive_minimum=True, exclusive_maximum=True,
 )  # fmt: skip
 _BATCH_SIZE = Param(
     "batch_size", "integer", BATCH_SIZE, "Rows of a class in a recent window.", minimum=2, maximum=BATCH_SIZE_MAX
@@ -81,10 +81,9 @@ def _test(given: object, field: str) -> Test:
     for name in given:
         if name not in {"delta", "batch_size"}:
             raise Invalid.of(f"{field}.{name}", "is not a setting of a test", ["delta", "batch_size"])
-    delta = _DELTA.check(given.get("delta", DELTA), field)
-    if delta == 1.0:
-        raise Invalid.of(f"{field}.delta", "is out of range", "> 0 and < 1")
-    return Test(delta, _BATCH_SIZE.check(given.get("batch_size", BATCH_SIZE), field))
+    return Test(
+        _DELTA.check(given.get("delta", DELTA), field), _BATCH_SIZE.check(given.get("batch_size", BATCH_SIZE), field)
+    )
 
 
 def parse_on_drift(raw: Mapping[str, Any], tests: Tests, entry: Algorithm) -> OnDrift:

@@ -11,6 +11,7 @@ from core.catalog import ALGORITHMS
 from core.config import SEED_MAX, Config
 from core.entry import Entry, Rows
 from core.machine import Machine
+from core.model import Param
 from core.problems import Invalid
 
 LEAST = {"algorithm": "dfop", "task": "classification"}
@@ -149,6 +150,24 @@ def test_a_task_is_needed_where_there_are_several():
 def test_params_out_of_range_say_the_range(name, value, allowed):
     """Out of range or of another type: named in full, with what would be right."""
     assert allowed == refusal(params={name: value})[f"params.{name}"].allowed
+
+
+@pytest.mark.parametrize(
+    ("param", "value", "problem"),
+    [
+        (Param("rows", "integer", 1, ""), 1.5, "must be an integer"),
+        (Param("rate", "number", 1.0, ""), "fast", "must be a number"),
+        (Param("rate", "number", 1.0, "", choices=("auto",)), "fast", "must be a number or one of the words"),
+        (Param("rate", "number", 1.0, "", choices=("auto",)), None, "must be a number or one of the words"),
+        (Param("bias", "boolean", True, ""), 1, "must be a boolean"),
+        (Param("reset", "choice", "full", "", choices=("full", "mean")), "half", "is not one of the choices"),
+    ],
+)
+def test_another_type_says_what_it_must_be(param, value, problem):
+    """With its article, and with the words where some are allowed beside a number."""
+    with pytest.raises(Invalid) as refused:
+        param.check(value)
+    assert problem == refused.value.problems[0].problem
 
 
 def test_a_factor_for_a_rate_names_the_other_convention():

@@ -48,8 +48,7 @@ def test_sparse_rows_have_no_class_means():
 @pytest.mark.parametrize(
     ("name", "value", "allowed"),
     [
-        *(("delta", value, "> 0 and <= 1") for value in (-0.1, 0, 1.5, "0.05", True, float("nan"), None)),
-        ("delta", 1, "> 0 and < 1"),
+        *(("delta", value, "> 0 and < 1") for value in (-0.1, 0, 1, 1.0, 1.5, "0.05", True, float("nan"), None)),
         *(("batch_size", value, ">= 2 and <= 10000") for value in (1, 0, 10_001, 2.5, "200", True, None)),
         ("batchsize", 200, ["delta", "batch_size"]),
     ],
