@@ -50,9 +50,9 @@ class NotFound(OnepassError):
     """What the request names does not exist; ``problems[0].allowed`` says what there is."""
 
 
-def no_model(name: str) -> NotFound:
-    """The error for a model that does not exist."""
-    return NotFound(f"there is no model {name}", [Problem("name", "is not a model", "GET /models lists them")])
+def no_model(name: str, field: str = "name") -> NotFound:
+    """The error for a model that does not exist; ``field`` is where the client named it."""
+    return NotFound(f"there is no model {name}", [Problem(field, "is not a model", "GET /models lists them")])
 
 
 class Clash(OnepassError):

@@ -85,13 +85,15 @@ TEXT = {
         "the first answer and `duplicate: true`; with another label it is 409."
     ),
     "POST /models/{name}/feedback/batch": (
-        "Also `text/csv` with a header (name the columns: `?label=`, `?id=`, `?discount=`) and `application/x-npy`"
-        " (float64, columns in schema order, label last). `metrics` are those of this batch. Models of sparse rows "
+        "Also `text/csv` with a header (name the columns: `?label=`, `?id=`, `?discount=`) and `application/x-npy`, a "
+        "file of `numpy.save` (float64, columns in schema order, the label, a number, last). `metrics` are those of "
+        "this batch. Models of sparse rows "
         'take `{"rows": [{"names": [...], "values": [...]}], "labels": [...]}` and `text/x-svmlight` '
         "(`label name:value ...`)."
     ),
     "POST /models/{name}/predict/batch": (
-        "Also `text/csv` with a header and `application/x-npy` (float64, columns in schema order). Models of "
+        "Also `text/csv` with a header and `application/x-npy`, a file of `numpy.save` (float64, columns in schema "
+        "order). Models of "
         'sparse rows take `{"rows": [{"names": [...], "values": [...]}]}` and `text/x-svmlight`, whose labels '
         "do not count."
     ),
@@ -136,8 +138,8 @@ TEXT = {
     ),
     "POST /models/{name}/features/overlap": (
         "Teaches how old features are recovered from new ones, and nothing else. One row by name, or several by "
-        "column; also `text/csv` with a header (`?id=`) and `application/x-npy` (old features in their order, then the "
-        "new names). Every name of both spaces has to be there."
+        "column; also `text/csv` with a header (`?id=`) and `application/x-npy`, a file of `numpy.save` (float64, old "
+        "features in their order, then the new names). Every name of both spaces has to be there."
     ),
     "POST /models/{name}/reset": (
         "Rows and metrics start at 0; the version goes on, ids stay seen. After a change of features the new ones stay."
@@ -209,7 +211,7 @@ def _ref(name: str) -> dict[str, str]:
 
 def _body(route: str) -> dict[str, Any]:
     if route == "PUT /models/{name}/state":
-        text = "A file that GET .../state has given."
+        text = "a file that GET .../state has given."
         return {"application/octet-stream": {"schema": {"type": "string", "format": "binary", "description": text}}}
     content: dict[str, Any] = {}
     if route in BODY:
@@ -222,7 +224,7 @@ def _body(route: str) -> dict[str, Any]:
     if route in SVMLIGHT_ROUTES:
         content["text/x-svmlight"] = {"schema": {"type": "string"}, "example": SVMLIGHT}
     if route in NPY:
-        text = f'A file of numpy.save("rows.npy", X), X float64 of shape (rows, columns): {NPY[route]}.'
+        text = f'a file of numpy.save("rows.npy", X), X float64 of shape (rows, columns): {NPY[route]}.'
         content["application/x-npy"] = {"schema": {"type": "string", "format": "binary", "description": text}}
     return content
 

@@ -73,7 +73,7 @@ async def stream(ctx: Context, request: Request) -> Response:
             raise Invalid.of("model", "is not a model name", NAME.pattern)
         ctx.keys.allow(request.headers, "read", model)
         if ctx.engine.hub.held(model) is None and await ctx.engine.store.catalog.read(model) is None:
-            raise no_model(model)
+            raise no_model(model, "model")
     resume = await _resume(ctx, request.headers.get("last-event-id"))
     allowed = _wanted(ctx, request)
     listener = await ctx.broadcast.listen(allowed if model is None else lambda name: name == model)

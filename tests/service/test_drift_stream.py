@@ -162,13 +162,13 @@ async def test_a_stream_of_one_model(watched):
 
 async def test_a_stream_of_no_model_is_404(watched, start):
     """Never created, or deleted since; a model that another replica has created is one."""
-    problem(await watched.ask("GET", "/drift/stream?model=nobody"), 404, "name")
+    problem(await watched.ask("GET", "/drift/stream?model=nobody"), 404, "model")
     path = await (await start()).new()
     url = f"/drift/stream?model={path.rpartition('/')[2]}"
     async with listening(watched, url) as client:
         assert 200 == client.status
     await watched.ask("DELETE", path)
-    problem(await watched.ask("GET", url), 404, "name")
+    problem(await watched.ask("GET", url), 404, "model")
 
 
 @pytest.mark.parametrize("last", ["9999999999999-1", "9999999999999999-9999999999999999"])

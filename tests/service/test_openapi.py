@@ -115,6 +115,7 @@ async def test_every_body_has_an_example_that_fits_its_schema(document):
                     jsonschema.validate(example["value"], resolved(document, content["schema"]))
             elif content["schema"].get("format") == "binary":
                 assert content["schema"]["description"], (route, kind)
+                assert "npy" not in kind or "numpy.save" in operation["description"], route  # all that Swagger UI shows
             else:
                 assert content["example"], (route, kind)
     assert 8 == shown
