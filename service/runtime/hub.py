@@ -91,14 +91,18 @@ class Hub:
         self._refuse_known(name)
         task = self._loading.get(name)
         if task is None:
-            task = asyncio.get_running_loop().create_task(self._recovery.load(name))
-            self._loading[name] = task
-            task.add_done_callback(lambda _: self._loading.pop(name, None))
+            task = self._loading[name] = asyncio.get_running_loop().create_task(self._taken_in(name))
+        return await asyncio.shield(task)
+
+    async def _taken_in(self, name: str) -> Replica:
+        """Load and hold; no request comes between the end of loading and the beginning of being held."""
         try:
-            replica = await asyncio.shield(task)
+            replica = await self._recovery.load(name)
         except ModelDown as error:
             self._down[name] = (error, asyncio.get_running_loop().time() + DOWN_S)
             raise
+        finally:
+            del self._loading[name]
         held = self._loaded.setdefault(name, replica)
         self._loaded.move_to_end(name)
         if held is replica and replica.ledger is None:
