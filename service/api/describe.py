@@ -242,6 +242,9 @@ def _parameters(route: str) -> list[dict[str, Any]]:
             _query("consistency", {"enum": ["eventual", "strong"]}, "strong: read the head of the log first."),
             _query("incarnation", {"type": "string"}, "The incarnation that min_version is of; another one is 409."),
         ]
+    if route in {"GET /models", "GET /drift"}:
+        text = "strong: read the heads of the logs first." if path == "/models" else "Always strong: the store is read."
+        found.append(_query("consistency", {"enum": ["eventual", "strong"]}, text))
     if path in ("/models", "/models/{name}/pending", "/models/{name}/drift", "/drift"):
         limit = {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}
         found += [

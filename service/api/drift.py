@@ -50,6 +50,7 @@ async def of_model(ctx: Context, request: Request) -> Response:
 async def of_all(ctx: Context, request: Request) -> Response:
     """The events of every model that the key may touch, in the order in which they became known."""
     limit, cursor = page(request)
+    freshness(request)  # checked alone: what the store has is what is answered
     since = request.query_params.get("since")
     from_ms = 0 if since is None else _time_ms(since, "a time")
     after = START if cursor is None else _cursor(cursor)

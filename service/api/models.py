@@ -27,6 +27,7 @@ from service.api.schemas import (
     Summary,
 )
 from service.errors import Clash, ModelDown, NotFound
+from service.runtime.engine import Freshness
 from service.runtime.replica import Replica
 from service.runtime.snapshots import THREAD_BYTES
 from service.store import codec
@@ -60,12 +61,13 @@ async def create(ctx: Context, request: Request) -> Response:
 
 
 async def listing(ctx: Context, request: Request) -> Response:
-    """A page of models; models the key may not touch are left out."""
+    """A page of models, each as fresh as asked; models the key may not touch are left out."""
     limit, cursor = page(request)
+    fresh = freshness(request)
     if cursor is not None and NAME.fullmatch(cursor) is None:
         raise Invalid.of("cursor", "is not a cursor of this list")
     names, following = await _visible(ctx, ctx.keys.caller(request.headers), limit, cursor)
-    models = [found for name in names if (found := await _summary(ctx, name)) is not None]
+    models = [found for name in names if (found := await _summary(ctx, name, fresh)) is not None]
     return answer(ModelList(models, following))
 
 
@@ -83,9 +85,9 @@ async def _visible(ctx: Context, caller: Key | None, limit: int, cursor: str | N
             return found, None
 
 
-async def _summary(ctx: Context, name: str) -> Summary | None:
+async def _summary(ctx: Context, name: str, fresh: Freshness | None) -> Summary | None:
     try:
-        replica = await ctx.engine.replica(name)
+        replica = await ctx.engine.replica(name, fresh)
     except NotFound:
         return None
     except ModelDown:

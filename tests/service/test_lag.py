@@ -6,7 +6,7 @@ import pytest
 
 from service.runtime.engine import LAG_S_MAX
 from service.store.keys import ModelKeys
-from tests.service.api_fixtures import DFOP
+from tests.service.api_fixtures import DFOP, problem
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -61,3 +61,24 @@ async def test_a_model_in_no_memory_is_not_followed(start):
     before = engine.stats.loads
     await engine.follower._look(["idle"])
     assert before == engine.stats.loads
+
+
+async def test_the_list_of_models_is_as_fresh_as_asked(api):
+    """A strong list has read the heads of the logs; the events of all models are read from the store in any case."""
+    path = await api.learnt(rows=3)
+    name, engine = path.removeprefix("/models/"), api.app.state.context.engine
+    replica, heads = await engine.hub.get(name), []
+    at_head = engine._at_head
+
+    async def noted(asked):
+        heads.append(asked.name)
+        return await at_head(asked)
+
+    engine._at_head = noted
+    (listed,) = [
+        model for model in (await api.get("/models?consistency=strong&limit=1000"))["models"] if model["name"] == name
+    ]
+    assert ([name], replica.version) == ([asked for asked in heads if asked == name], listed["version"])
+    await api.get("/drift?consistency=strong")
+    problem(await api.ask("GET", "/models?consistency=much"), 422, "consistency")
+    problem(await api.ask("GET", "/drift?consistency=much"), 422, "consistency")
