@@ -78,11 +78,9 @@ from core.drift_kernels import (
     mean_cut,
     rows_to_test,
 )
-from core.model import Alarm, Floats, Header, Ints
+from core.model import ALARM_COLUMNS_MAX, Alarm, Floats, Header, Ints
 from core.watch import Tests
 
-COLUMNS_MAX = 10
-"""Columns named in one alarm."""
 WINDOWS = 4.0
 """Lengths of the recent window in one error test."""
 COUNT_MAX = 2.0**53
@@ -193,7 +191,7 @@ class Watch:
         cuts = np.array([mean_cut(M, first, j, past, recent, self._limits[1]) for j in range(M.shape[1])])
         spread = M[HIGH] - M[LOW]
         found = np.flatnonzero((cuts > 0.0) & (apart >= cuts))
-        found = found[np.argsort(-apart[found] / spread[found], kind="stable")][:COLUMNS_MAX]
+        found = found[np.argsort(-apart[found] / spread[found], kind="stable")][:ALARM_COLUMNS_MAX]
         origin = M[ORIGIN, found]
         return Alarm(
             kind="class_mean",

@@ -1,8 +1,10 @@
 """What the catalogue lists of FESL: ``fesl_c`` and ``fesl_s``; parameters and costs.
 
 Between two switches both are online gradient descent (core.gradient); they differ in how an ensemble that a switch
-leaves behind speaks (core.experts): combined, or one expert drawn per row.
+leaves behind speaks (core.mixture): combined, or one expert drawn per row.
 """
+
+from dataclasses import replace
 
 from core.gradient import CLASS_BOUND, OBJECT_BYTES, GradientDescent
 from core.model import Algorithm, Param, Spec
@@ -63,32 +65,24 @@ _PARAMS = (
     Param("bias", "boolean", True, "Whether a constant column is added to the features."),
 )
 
-ENTRIES = (
-    Algorithm(
-        id="fesl_c",
-        tasks=("classification", "regression"),
-        summary="Gradient descent made for features that change: after a switch its experts' predictions are combined.",
-        paper=_PAPER,
-        equation="p = sum_k a_k p_k, a_k ~ exp(-sum_t loss_kt) over the recovered, the new and the carried model",
-        params=_PARAMS,
-        build=GradientDescent,
-        state_bytes=state_bytes,
-        row_cost=row_cost,
-        class_bound=CLASS_BOUND,
-        evolves=True,
-    ),
-    Algorithm(
-        id="fesl_s",
-        tasks=("classification", "regression"),
-        summary="As fesl_c, but after a switch one expert speaks for each row, drawn by its weight.",
-        paper=_PAPER,
-        equation="p = p_k with probability a_k, over the recovered, the new and the carried model",
-        params=_PARAMS,
-        build=GradientDescent,
-        state_bytes=state_bytes,
-        row_cost=row_cost,
-        class_bound=CLASS_BOUND,
-        evolves=True,
-        selects=True,
-    ),
+_COMBINED = Algorithm(
+    id="fesl_c",
+    tasks=("classification", "regression"),
+    summary="Gradient descent made for features that change: after a switch its experts' predictions are combined.",
+    paper=_PAPER,
+    equation="p = sum_k a_k p_k, a_k ~ exp(-sum_t loss_kt) over the recovered, the new and the carried model",
+    params=_PARAMS,
+    build=GradientDescent,
+    state_bytes=state_bytes,
+    row_cost=row_cost,
+    class_bound=CLASS_BOUND,
+    evolves=True,
 )
+_SELECTED = replace(
+    _COMBINED,
+    id="fesl_s",
+    summary="As fesl_c, but after a switch one expert speaks for each row, drawn by its weight.",
+    equation="p = p_k with probability a_k, over the recovered, the new and the carried model",
+    selects=True,
+)
+ENTRIES = (_COMBINED, _SELECTED)

@@ -79,6 +79,10 @@ class Spec:
     ranges: tuple[tuple[float, float] | None, ...] = ()
 
 
+ALARM_COLUMNS_MAX = 10
+"""Most columns that one alarm names."""
+
+
 class Alarm(NamedTuple):
     """One firing of a drift test.
 
@@ -86,7 +90,7 @@ class Alarm(NamedTuple):
         kind: "class_mean" or "error_rate".
         row: the row that completed the window, as an index within the block just learned.
         cls: class index; 0 for regression, which has one class.
-        columns: encoded columns whose means differ, largest difference first, at most 10; () for error_rate.
+        columns: encoded columns whose means differ, largest first, at most ALARM_COLUMNS_MAX; () for error_rate.
         before: their means in the past window; for error_rate the one error rate.
         after: the same in the recent window.
         epsilon: the difference at which the test fires (class_mean: in ranges of the column).

@@ -19,8 +19,6 @@ from core.model import Alarm, Header
 
 KEPT = 256
 """Alarms kept; a reader that is further behind has missed some, which ``total`` tells it."""
-FEATURES_MAX = 10
-"""Most features named by one alarm."""
 
 Action = Literal["report", "reset", "forget"]
 

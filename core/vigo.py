@@ -54,7 +54,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.model import Alarm, Floats, Header, Ints, Prediction, Spec, Weights
+from core.model import ALARM_COLUMNS_MAX, Alarm, Floats, Header, Ints, Prediction, Spec, Weights
 from core.vig import densities, fresh, from_arrays, to_arrays, with_class
 from core.vigo_kernels import (
     BATCH,
@@ -88,8 +88,6 @@ KINDS = {"vigo": VIGO, "vigod": VIGOD, "vigow": VIGOW}
 PRIOR_RANGES = 0.1
 FLOOR = 0.01
 ERROR_DELTA = 0.05
-COLUMNS_TOLD = 10
-"""Columns that an alarm names."""
 OBJECT_BYTES = 1500
 """Memory of the objects around the arrays."""
 
@@ -175,7 +173,7 @@ class Vigo:
         sizes = int(last[PAST]), int(last[RECENT])
         if fired & MEAN_ALARM:
             before, after, apart = self._report[:3, : self.state.features.shape[1]]
-            order = np.argsort(-apart, kind="stable")[:COLUMNS_TOLD]
+            order = np.argsort(-apart, kind="stable")[:ALARM_COLUMNS_MAX]
             told = order[apart[order] >= last[CUT_MEAN]]
             means = tuple(before[told].tolist()), tuple(after[told].tolist())
             self._alarms.append(

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 Label = str | int | bool
-Value = str | int | float | bool | None
 Identity = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
