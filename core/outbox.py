@@ -104,7 +104,7 @@ def of_alarm(
         columns: names of the alarm's columns.
         action: what the model did.
     """
-    rates = not alarm.columns
+    rates = alarm.kind == "error_rate"
     return Drift(
         *place,
         row=row,

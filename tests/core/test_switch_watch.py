@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from core.arrays import pack
-from core.features import Feature, Schema
+from core.config import Config
+from core.entry import Entry, Rows, Switch
+from core.features import Feature, Schema, parse_features
 from core.lookout import Lookout
 from core.machine import Machine
 from core.model import Alarm
@@ -159,3 +161,27 @@ def test_a_state_with_a_watch_of_another_space_is_refused():
     driver.machine.lookout.move(Schema([Feature("alone")]))
     with pytest.raises(ValueError):
         Machine.from_bytes(driver.machine.to_bytes())
+
+
+def test_vigod_lives_through_a_switch_and_a_drift():
+    """Behind recovered features its own alarm of means names no columns: an event without features, not an error."""
+    rng = np.random.default_rng(0)
+    machine = Machine(Config.parse({"algorithm": "vigod", "task": "classification", "features": ["a"]}))
+
+    def learn(version, shift=0.0):
+        truth = rng.integers(0, 2, 1000)
+        a = rng.normal(size=1000) + 2 * truth
+        columns = {"a": a, "b": 2 * a + 1 + shift}
+        space = machine.teaching
+        X = np.column_stack([columns[name] for name in space.names])
+        machine.apply(Entry(version, 0, (Rows(space.id, None, X, ["no" if y == 0 else "yes" for y in truth]),)))
+
+    learn(1)
+    machine.apply(Entry(2, 0, (Switch("begin", parse_features(["b"]), None),)))
+    learn(3)
+    machine.apply(Entry(4, 0, (Switch("complete"),)))
+    learn(5, shift=5.0)
+    means = [drift for drift in machine.outbox.after((0, 0)) if drift.kind == "class_mean"]
+    assert [((), None, None)] * 2 == [(drift.features, drift.before, drift.after) for drift in means]
+    machine, _ = Machine.from_bytes(machine.to_bytes())
+    learn(6)
