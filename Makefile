@@ -51,8 +51,8 @@ pytest: test-setup ## the tests alone
 test-faults: test-setup ## the storm of kills and failovers, two minutes each time
 	STORM_S=120 $(PY) -m pytest -n 0 -s tests/faults/test_storm.py $(PYTEST_ARGS)
 
-bench-workers: test-setup ## one and two workers, recovery over log length, how far followers lag
-	$(PY) -m tests.benchmarks.workers
+bench-replicas: test-setup ## recovery over log length, how far followers lag
+	$(PY) -m tests.benchmarks.replicas
 
 bench-million: test-setup ## a million rows on one model: memory, log, snapshots, recovery
 	$(PY) -m tests.benchmarks.million

@@ -31,7 +31,6 @@ from service.api.keys import Keys
 from service.api.problems import install_handlers
 from service.embedded import CannotStart, EmbeddedStore
 from service.monitor import hooks
-from service.monitor.siblings import Siblings
 from service.monitor.telemetry import Telemetry
 from service.monitor.watch import Watch
 from service.runtime.engine import READ_BYTES_MAX, Bounds, Engine
@@ -76,9 +75,9 @@ def create_app(lifespan: Lifespan | None = None) -> routes.App:
     return app
 
 
-def attach(app: FastAPI, engine: Engine, keys: Keys, watch: Watch, siblings: Siblings | None = None) -> None:
+def attach(app: FastAPI, engine: Engine, keys: Keys, watch: Watch) -> None:
     """Give the app its collaborators; the engine, not started yet, gets companions."""
-    app.state.context = Context(engine, keys, Telemetry(engine, watch, siblings), watch.streams, watch.broadcast)
+    app.state.context = Context(engine, keys, Telemetry(engine, watch), watch.streams, watch.broadcast)
 
 
 def end_streams(app: FastAPI) -> None:
@@ -115,19 +114,13 @@ class Grace:
         return self._seconds / 2
 
 
-def build(
-    settings: Settings,
-    failpoint: Callable[[str], None] = lambda _: None,
-    grace: Grace | None = None,
-    samples: Path | None = None,
-) -> FastAPI:
+def build(settings: Settings, failpoint: Callable[[str], None] = lambda _: None, grace: Grace | None = None) -> FastAPI:
     """The service as the settings describe it.
 
     Args:
         settings: the settings.
         failpoint: called at named points; fault tests crash there.
         grace: of the stop, begun by whoever is asked to stop.
-        samples: where one of several workers leaves its metrics for the others.
 
     Raises:
         ValueError: settings that cannot be used (found before anything starts).
@@ -152,13 +145,13 @@ def build(
                 raise
         engine = Engine(store(url, settings.store_timeout_s), bounds(settings), failpoint)
         own = Connection(url, settings.store_timeout_s, connections_max=1)  # for what waits on it for news
-        siblings = None if samples is None else Siblings(samples)
-        attach(app, engine, keys, watch(engine, own, settings, failpoint), siblings)
+        attach(app, engine, keys, watch(engine, own, settings, failpoint))
         await engine.start()
         gc.collect()
         gc.freeze()  # what is loaded now stays: collections need not walk through it
         keeper = None if private is None else asyncio.create_task(_keep_alive(private))
-        logger.info("Onepass %s with %s; pages at /docs", app.version, _where(settings, given))
+        where = f"its own store in {settings.data_dir}" if given is None else "the store of ONEPASS_REDIS_URL"
+        logger.info("Onepass %s with %s; pages at /docs", app.version, where)
         try:
             yield
         finally:
@@ -171,13 +164,6 @@ def build(
                 await asyncio.to_thread(private.stop)
 
     return create_app(lifespan)
-
-
-def _where(settings: Settings, given: str | None) -> str:
-    """Which store a service has, in words; a worker is given the URL of the private one that its parent has started."""
-    if given in (None, EmbeddedStore(settings.data_dir, settings.durability).url):
-        return f"its own store in {settings.data_dir}"
-    return "the store of ONEPASS_REDIS_URL"
 
 
 def store(url: str, timeout_s: float) -> Store:

@@ -22,6 +22,10 @@ from service.replay.failure import Failed, Interrupted
 from service.settings import Settings
 
 _UNFINISHED = "ASGI callable returned without completing response"
+_WORKERS = (
+    "ONEPASS_WORKERS: Onepass serves with one process; start one per core behind a balancer that hashes the model's "
+    "name; unset ONEPASS_WORKERS"
+)
 COLUMNS_MAX = 110
 """Width of ``onepass settings``, in a terminal that is wider."""
 
@@ -37,6 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.command == "replay":
         return _replay(options)
+    if "ONEPASS_WORKERS" in os.environ:  # a setting once: whoever sets it expects more than one process
+        print(_WORKERS, file=sys.stderr)
+        return 2
     try:
         settings = Settings()
     except ValidationError as error:
@@ -79,16 +86,9 @@ def _serve_options(parser: argparse.ArgumentParser) -> None:
     parser.description = "Run the service until it is told to stop. ONEPASS_* variables apply: see onepass settings."
     parser.add_argument("--host", help="address to listen on; default: ONEPASS_HOST")
     parser.add_argument("--port", type=int, help="port to listen on, 0 takes a free one; default: ONEPASS_PORT")
-    parser.add_argument("--workers", type=int, metavar="N", help="processes that serve; default: ONEPASS_WORKERS")
     parser.add_argument("--fd", type=int, metavar="N", help="listen on this inherited socket instead")
     parser.add_argument(
         "--until-eof", action="store_true", help="stop when standard input ends, with the program at its other end"
-    )
-    parser.add_argument(
-        "--samples",
-        type=Path,
-        metavar="FILE",
-        help="leave the metrics in this file, and answer with those of the files beside it",
     )
 
 
@@ -129,30 +129,14 @@ def _serve(settings: Settings, options: argparse.Namespace) -> int:
     for name in _unknown_settings(os.environ):
         logging.getLogger(__name__).warning("%s is not a setting; see onepass settings", name)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn raises it again after it has stopped in good order
-    if options.fd is None and not _kernels_are_compiled():  # a worker's parent has said it
+    if not _kernels_are_compiled():
         logging.getLogger(__name__).info("compiling kernels, once per installation: this takes a minute")
-    workers = settings.workers if options.workers is None else options.workers
     if options.until_eof:
         threading.Thread(target=_stop_at_eof, daemon=True).start()
-    if workers > 1 and options.fd is None:
-        return _serve_with_workers(settings, options, workers)
-    return _serve_alone(settings, options)
+    return _run_server(settings, options)
 
 
-def _serve_with_workers(settings: Settings, options: argparse.Namespace, count: int) -> int:
-    from service import workers  # noqa: PLC0415  the other commands start without it
-    from service.embedded import CannotStart, EmbeddedStore  # noqa: PLC0415  likewise
-
-    private = None if settings.redis_url else lambda: EmbeddedStore(settings.data_dir, settings.durability)
-    port = settings.port if options.port is None else options.port
-    try:
-        return workers.serve(count, options.host or settings.host, port, private, settings.grace_s)
-    except (CannotStart, OSError) as error:
-        print(error, file=sys.stderr)
-        return 1
-
-
-def _serve_alone(settings: Settings, options: argparse.Namespace) -> int:
+def _run_server(settings: Settings, options: argparse.Namespace) -> int:
     import uvicorn  # noqa: PLC0415  the other commands start without it
 
     from service.app import Grace, build, crasher, end_streams  # noqa: PLC0415  likewise
@@ -170,7 +154,7 @@ def _serve_alone(settings: Settings, options: argparse.Namespace) -> int:
 
     try:
         sockets = None if options.fd is None else [socket.socket(fileno=options.fd)]
-        app = build(settings, crasher(os.environ.get("ONEPASS_FAILPOINT", "")), grace, options.samples)
+        app = build(settings, crasher(os.environ.get("ONEPASS_FAILPOINT", "")), grace)
     except (ValueError, OSError) as error:
         print(error if isinstance(error, ValueError) else f"--fd {options.fd}: {error.strerror}", file=sys.stderr)
         return 2

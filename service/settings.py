@@ -26,9 +26,6 @@ class Settings(BaseSettings):
     min_replicas: int = Field(
         0, ge=0, le=16, description="Replicas of the store that have to have a feedback before it is acknowledged."
     )
-    workers: int = Field(
-        1, ge=1, le=64, description="Processes that serve; they share address and store, and each has the limits below."
-    )
     api_keys: SecretStr = Field(
         SecretStr(""),
         description="Comma-separated NAME:SECRET:SCOPES[:MODELS]; scopes read, learn, admin joined by +; models are "

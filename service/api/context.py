@@ -27,7 +27,7 @@ class Telemetry(Protocol):
     def observe(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count an answered request."""
 
-    async def render(self) -> tuple[bytes, str]:
+    def render(self) -> tuple[bytes, str]:
         """All metrics and their content type."""
 
 

@@ -25,7 +25,7 @@ async def ready(ctx: Context, request: Request) -> Response:
 
 async def metrics(ctx: Context, request: Request) -> Response:
     """Counters and histograms in Prometheus' text format."""
-    body, kind = await ctx.telemetry.render()
+    body, kind = ctx.telemetry.render()
     return Response(body, media_type=kind)
 
 

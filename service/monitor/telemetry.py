@@ -1,7 +1,6 @@
 """Prometheus metrics: requests as they are answered, and the runtime's counters when they are asked for."""
 
-import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import fields
 
 from prometheus_client import CollectorRegistry, Counter, GCCollector, Histogram, PlatformCollector, ProcessCollector
@@ -9,7 +8,6 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
-from service.monitor.siblings import EVERY_S, Siblings
 from service.monitor.watch import Watch
 from service.runtime.change import ACTIONS
 from service.runtime.engine import Engine
@@ -43,13 +41,10 @@ class Telemetry:
     Args:
         engine: whose counters are shown.
         watch: likewise.
-        siblings: the other workers behind this port, if any; telling them is a companion of the engine.
     """
 
-    def __init__(self, engine: Engine, watch: Watch, siblings: Siblings | None = None) -> None:
-        self._registry, self._siblings = CollectorRegistry(), siblings
-        if siblings is not None:
-            engine.companions["metrics"] = self.run
+    def __init__(self, engine: Engine, watch: Watch) -> None:
+        self._registry = CollectorRegistry()
         self._requests = Counter(
             "onepass_requests", "Requests answered", ("route", "method", "status"), registry=self._registry
         )
@@ -74,35 +69,9 @@ class Telemetry:
             timed = self._timed[route, method] = self._seconds.labels(route, method)
         timed.observe(seconds)
 
-    async def render(self) -> tuple[bytes, str]:
-        """All metrics, those of the other workers among them, and their content type."""
-        siblings = self._siblings
-        if siblings is None:
-            return generate_latest(self._registry), CONTENT_TYPE_LATEST
-        own = siblings.write(self._registry.collect())
-        text = await asyncio.to_thread(lambda: generate_latest(_Fixed(siblings.merged(own))))
-        return text, CONTENT_TYPE_LATEST
-
-    async def run(self) -> None:
-        """Tell the other workers, for ever."""
-        assert self._siblings is not None
-        try:
-            while True:
-                self._siblings.write(self._registry.collect())
-                await asyncio.sleep(EVERY_S)
-        finally:
-            self._siblings.leave()
-
-
-class _Fixed(Collector):
-    """Metrics that are there already."""
-
-    def __init__(self, metrics: Sequence[Metric]) -> None:
-        self._metrics = metrics
-
-    def collect(self) -> Sequence[Metric]:
-        """They."""
-        return self._metrics
+    def render(self) -> tuple[bytes, str]:
+        """All metrics and their content type."""
+        return generate_latest(self._registry), CONTENT_TYPE_LATEST
 
 
 class _Runtime(Collector):

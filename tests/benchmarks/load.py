@@ -45,7 +45,6 @@ class Job:
         ids: give every feedback an id of its own.
         models: names.
         params: of the models to create.
-        spread: names of models that the requests go to in turn, in the place of the one in ``path``.
     """
 
     port: int
@@ -57,7 +56,6 @@ class Job:
     ids: bool = False
     models: tuple[str, ...] = ()
     params: dict[str, Any] = field(default_factory=dict)
-    spread: tuple[str, ...] = ()
 
 
 @dataclass
@@ -109,11 +107,7 @@ def messages(job: Job) -> "list[Iterator[bytes]]":
     bodies = pool(job.kind)
     if job.ids:
         return [_with_ids(job.path, bodies, _place(bodies, at, job)) for at in range(job.connections)]
-    paths = [f"/models/{name}/feedback" for name in job.spread] or [job.path]
-    whole = [
-        head("POST", path, POOLS[job.kind][2], len(body)) + body
-        for body, path in zip(bodies, itertools.cycle(paths), strict=False)
-    ]
+    whole = [head("POST", job.path, POOLS[job.kind][2], len(body)) + body for body in bodies]
     return [itertools.islice(itertools.cycle(whole), _place(whole, at, job), None) for at in range(job.connections)]
 
 
@@ -235,7 +229,7 @@ def main() -> None:
     """Serve jobs until stdin ends."""
     for line in sys.stdin:
         given = json.loads(line)
-        job = Job(**{**given, "models": tuple(given["models"]), "spread": tuple(given["spread"])})
+        job = Job(**{**given, "models": tuple(given["models"])})
         print(json.dumps(asdict(uvloop.run(run(job)))), flush=True)
 
 

@@ -107,7 +107,7 @@ class Service:
         return self
 
     def _listens(self, begin: int) -> bool:
-        said = re.search(r"(?:running|listening) on http://[\d.]+:(\d+)", self.log[begin:])
+        said = re.search(r"running on http://[\d.]+:(\d+)", self.log[begin:])
         assert said is not None or self.running, self.log[begin:]
         self.port = 0 if said is None else int(said[1])
         return said is not None
@@ -165,12 +165,6 @@ class Service:
         children = psutil.Process(self._process.pid).children()
         (server,) = (child for child in children if child.name() in {"redis-server", "valkey-server"})
         return server
-
-    def worker_processes(self) -> list[psutil.Process]:
-        """The workers it has started, oldest first."""
-        children = psutil.Process(self._process.pid).children()
-        workers = [child for child in children if not _gone(child) and "service.cli" in child.cmdline()]
-        return sorted(workers, key=lambda child: child.create_time())
 
     # ------------------------------------------------------------ what it says
 

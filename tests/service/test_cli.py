@@ -92,6 +92,31 @@ def test_a_wrong_setting_is_named(
     assert capsys.readouterr().err.startswith("ONEPASS_PORT: ")
 
 
+@pytest.mark.parametrize("number", ["2", "1", ""])
+def test_workers_are_refused_with_what_to_do(
+    number: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ONEPASS_WORKERS, whatever it says, ends the start with the way to several processes."""
+    monkeypatch.setenv("ONEPASS_WORKERS", number)
+    assert 2 == cli.main(["serve"])
+    said = capsys.readouterr().err
+    assert 1 == len(said.splitlines())
+    for part in (
+        "Onepass serves with one process",
+        "start one per core behind a balancer that hashes the model's name",
+        "unset ONEPASS_WORKERS",
+    ):
+        assert part in said
+
+
+def test_the_option_workers_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
+    """The command line names the option that it does not know."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["serve", "--workers", "2"])
+    assert 2 == ended.value.code
+    assert "unrecognized arguments: --workers 2" in capsys.readouterr().err
+
+
 def test_a_wrong_descriptor_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """--fd must be a socket."""
     with (tmp_path / "file").open("wb") as file:
@@ -154,19 +179,18 @@ def test_each_command_imports_only_what_it_needs() -> None:
 def test_a_first_start_says_what_takes_so_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Where no kernel has been compiled yet; later ones say nothing, and neither do workers."""
-    monkeypatch.setattr(cli, "_serve_alone", lambda settings, options: 0)
+    """Where no kernel has been compiled yet; later ones say nothing."""
+    monkeypatch.setattr(cli, "_run_server", lambda settings, options: 0)
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     caplog.set_level("INFO")
     said = []
-    for arguments in ([], ["--fd", "3"], []):
-        assert 0 == cli.main(["serve", *arguments])
+    for _ in range(2):
+        assert 0 == cli.main(["serve"])
         said.append("compiling kernels, once per installation" in caplog.text)
         caplog.clear()
-        if "--fd" in arguments:
-            (tmp_path / "core_0").mkdir()
-            (tmp_path / "core_0" / "core.dfop.nbi").touch()
-    assert [True, False, False] == said
+        (tmp_path / "core_0").mkdir(exist_ok=True)
+        (tmp_path / "core_0" / "core.dfop.nbi").touch()
+    assert [True, False] == said
 
 
 def test_serve_ends_with_the_program_that_started_it(tmp_path: Path) -> None:
