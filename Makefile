@@ -134,7 +134,7 @@ clean: ## remove .venv and caches (never onepass-data)
 	@$(INSTALL) --no-deps --no-build-isolation --no-index --editable .
 	@touch $@
 
-.venv/stamp-kernels: .venv/stamp-project $(wildcard core/*.py core/*/*.py)
+.venv/stamp-kernels: .venv/stamp-project $(shell find core -name "*.py")
 	@echo "Compiling kernels"
 	@$(PY) -c $(IMPORT_CORE)
 	@touch $@

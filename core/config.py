@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from core.catalog import find
-from core.drift import watch_bytes
+from core.contract import Algorithm, Floats, Spec, Task
+from core.drift.config import OnDrift, Tests, parse_on_drift, parse_watch
+from core.drift.detector import watch_bytes
 from core.features import Feature, Schema, Space, SparseSchema, parse_features
-from core.labels import Label, parse_declared
-from core.model import Algorithm, Floats, Spec, Task
+from core.features.labels import Label, parse_declared
+from core.features.scaling import scaler_bytes
+from core.learners.catalogue import find
 from core.problems import Invalid
-from core.scaling import scaler_bytes
-from core.watch import OnDrift, Tests, parse_on_drift, parse_watch
 
 Missing = Literal["error", "zero", "mean"]
 MISSING: tuple[Missing, ...] = ("error", "zero", "mean")

@@ -20,9 +20,9 @@ from typing import Any, Literal
 
 from numpy.typing import NDArray
 
-from core.declaration import Feature
-from core.labels import Label
-from core.model import Floats
+from core.contract import Floats
+from core.features.feature import Feature
+from core.features.labels import Label
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,23 +24,24 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 
-from core.linalg import single_threaded
-from service.api import describe, health, routes
+from core.numerics.linalg import single_threaded
+from service.api import health, routes
 from service.api.context import Context
 from service.api.keys import Keys
+from service.api.openapi import describe
 from service.api.problems import install_handlers
 from service.embedded import CannotStart, EmbeddedStore
-from service.monitor import hooks
+from service.monitor import webhooks as hooks
 from service.monitor.telemetry import Telemetry
 from service.monitor.watch import Watch
+from service.runtime.committer import Limits
 from service.runtime.engine import READ_BYTES_MAX, Bounds, Engine
-from service.runtime.pump import Limits
-from service.runtime.recovery import Store
+from service.runtime.loader import Store
 from service.settings import Settings
 from service.store.catalog import Catalog
-from service.store.connection import Connection
 from service.store.drift import DriftStreams
 from service.store.log import Log
+from service.store.redis.connection import Connection
 from service.store.snapshots import Snapshots
 
 logger = logging.getLogger(__name__)

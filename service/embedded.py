@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
-from service.store import private
+from service.store.redis import private
 
 _OLDEST = (6, 2)
 _SOCKET_PATH_MAX = 100

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
+from core.drift.outbox import Change, Drift
 from core.entry import Entry, Learned, Outcome, Rows
 from core.machine import Machine
-from core.outbox import Change, Drift
 
 LOUD = 1000.0
 """A row whose first feature is at least this raises an alarm."""

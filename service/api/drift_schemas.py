@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from core.labels import Label
+from core.features.labels import Label
 
 
 class DriftFeature(Struct):

@@ -15,14 +15,15 @@ from starlette.responses import Response
 from core.entry import Overlap
 from core.features import Schema
 from core.problems import Conflict, Invalid, Problem
-from service.api import bodies, repeats, tables
+from service.api import bodies, tables
+from service.api import idempotency as repeats
 from service.api.context import Context, freshness, known_queries
 from service.api.feature_schemas import FeatureSpaces, OverlapBody, SwitchBody, SwitchedSpaces, Taught
 from service.errors import Clash
-from service.runtime import change
+from service.runtime import feature_switch as change
 from service.runtime.engine import Freshness
-from service.runtime.intake import Intake, digest_of_bytes, matrix, same_count
 from service.runtime.replica import Replica, Reply
+from service.runtime.row_validation import Intake, digest_of_bytes, matrix, same_count
 
 
 class _Ask(SwitchBody):

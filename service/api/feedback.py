@@ -13,18 +13,20 @@ import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
+from core.contract import Floats
 from core.entry import Rows
 from core.features import Space
-from core.labels import Label
-from core.model import Floats
-from core.prequential import classification_batch, regression_batch
+from core.features.labels import Label
+from core.metrics import classification_batch, regression_batch
 from core.problems import Conflict, Invalid, Problem
-from service.api import bodies, repeats, tables
+from service.api import bodies, tables
+from service.api import idempotency as repeats
 from service.api.context import Context, known_queries
 from service.api.schemas import FeedbackColumns, FeedbackRow, FeedbackSparse, Learnt, LearntBatch
 from service.errors import Clash, ModelDown, NotFound
 from service.runtime.engine import Bounds
-from service.runtime.intake import (
+from service.runtime.replica import Replica, Reply
+from service.runtime.row_validation import (
     DISCOUNT,
     DISCOUNTS,
     LABEL,
@@ -36,7 +38,6 @@ from service.runtime.intake import (
     matrix,
     same_count,
 )
-from service.runtime.replica import Replica, Reply
 from service.store import codec
 
 _row = msgspec.json.Decoder(FeedbackRow)

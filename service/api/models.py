@@ -7,9 +7,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from core.catalog import ALGORITHMS
 from core.config import Config
 from core.entry import Reset, Restore, Segment
+from core.learners.catalogue import ALGORITHMS
 from core.machine import Machine
 from core.problems import Invalid, Problem
 from service.api import bodies

@@ -10,10 +10,10 @@ import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
+from core.contract import Floats, Prediction
 from core.features import Space, SparseSchema
-from core.labels import key
+from core.features.labels import key
 from core.machine import Machine
-from core.model import Floats, Prediction
 from core.problems import Invalid
 from service.api import bodies, tables
 from service.api.context import Context, freshness
@@ -21,8 +21,8 @@ from service.api.schemas import PredictColumns, Predicted, PredictedBatch, Predi
 from service.api.weights import no_weights
 from service.errors import Clash, PendingFull, no_model
 from service.runtime.engine import Bounds
-from service.runtime.intake import Intake
 from service.runtime.replica import THREAD_FLOPS, Replica
+from service.runtime.row_validation import Intake
 from service.store import codec
 from service.store.pending import Track
 

@@ -18,8 +18,9 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from core.problems import Invalid
-from service.api import describe, drift, features, feedback, health, models, predict, weights
+from service.api import drift, features, feedback, health, models, predict, weights
 from service.api.context import NAME, Context, known_queries
+from service.api.openapi import describe
 from service.api.problems import disconnected, problem, status_of
 from service.errors import NotFound, Unavailable
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
+from core.contract import Floats
 from core.features import Line, SparseSchema, read_lines
-from core.model import Floats
 from core.problems import Invalid, Problem
 from service.api import bodies
 from service.api.schemas import SparseRow

@@ -10,12 +10,12 @@ import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
+from core.contract import Weights
 from core.features import Schema, SparseSchema, check_names
-from core.labels import key
+from core.features.labels import key
+from core.learners.dfop.sparse import Recovered, names_bound, recover_all, sparsity_bound
 from core.machine import Machine
-from core.model import Weights
 from core.problems import Invalid, Problem
-from core.sparse_dfop import Recovered, names_bound, recover_all, sparsity_bound
 from service.api import bodies
 from service.api.context import Context, freshness, whole
 from service.api.schemas import WeightsAnswer

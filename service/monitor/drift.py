@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from core.config import Config
-from core.outbox import KEPT
+from core.drift.outbox import KEPT
 from service.errors import ModelDown, OnepassError, StoreDown
 from service.runtime.engine import Engine
 from service.runtime.replica import Replica

@@ -9,8 +9,8 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
 from service.monitor.watch import Watch
-from service.runtime.change import ACTIONS
 from service.runtime.engine import Engine
+from service.runtime.feature_switch import ACTIONS
 
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 LAGS_SHOWN = 20

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Callable, Sequence
 
 from service.monitor.drift import Publisher
-from service.monitor.hooks import Webhook, group_of, quiet
+from service.monitor.webhooks import Webhook, group_of, quiet
 from service.runtime.broadcast import Broadcast
 from service.runtime.engine import Engine
 from service.store.deliveries import Deliveries

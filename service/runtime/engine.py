@@ -7,15 +7,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from service.errors import Clash, NotReached, Recreated, StoreDown
+from service.runtime.applier import LostTail, Settler
+from service.runtime.committer import Limits, Pump
 from service.runtime.follower import Follower
-from service.runtime.hub import Hub
-from service.runtime.pump import Limits, Pump
-from service.runtime.recovery import Recovery, Store
+from service.runtime.loader import Recovery, Store
+from service.runtime.model_cache import Hub
 from service.runtime.replica import Replica
-from service.runtime.settle import LostTail, Settler
 from service.runtime.snapshots import Snapshotter
 from service.runtime.stats import Stats
-from service.store.hints import Hints
+from service.store.append_notices import Hints
 from service.store.pending import Pending
 
 logger = logging.getLogger(__name__)

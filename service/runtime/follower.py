@@ -12,10 +12,10 @@ import logging
 from collections.abc import Sequence
 
 from service.errors import OnepassError, StoreDown
-from service.runtime.hub import Hub
-from service.runtime.pump import Pump
+from service.runtime.committer import Pump
+from service.runtime.model_cache import Hub
 from service.runtime.replica import Replica
-from service.store.hints import Hint, Hints
+from service.store.append_notices import Hint, Hints
 from service.store.log import Head, Log
 
 logger = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from typing import Any
 from core.entry import Entry, Learned, Outcome, Overlap, Refused, Rows, Segment, Switch, Switched
 from core.machine import Machine
 from service.errors import ModelDown, OnepassError
-from service.runtime import change
+from service.runtime import feature_switch as change
 from service.runtime.stats import Stats
 from service.store import codec
 from service.store.codec import Answer

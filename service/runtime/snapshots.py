@@ -9,8 +9,8 @@ import hashlib
 import logging
 
 from service.errors import Clash, OnepassError, StoreDown
-from service.runtime.hub import Hub
-from service.runtime.pump import Pump
+from service.runtime.committer import Pump
+from service.runtime.model_cache import Hub
 from service.runtime.replica import Replica
 from service.runtime.stats import Stats
 from service.store.snapshots import SnapshotInfo, Snapshots

@@ -6,9 +6,9 @@ there (a crash in between), but never misses one that is; ``names`` asks meta ab
 
 from dataclasses import dataclass
 
-from service.store.connection import Call, Connection, Script
 from service.store.drift import forget
 from service.store.keys import INDEX, ModelKeys
+from service.store.redis.connection import Call, Connection, Script
 from service.store.scripts import BASICS
 
 _CREATE = Script(

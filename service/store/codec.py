@@ -16,6 +16,7 @@ from typing import Any, Literal, Protocol, TypeVar
 import msgspec
 import numpy as np
 
+from core.contract import Floats
 from core.entry import (
     Entry,
     Learned,
@@ -33,8 +34,7 @@ from core.entry import (
     Told,
 )
 from core.features import parse_features
-from core.labels import Label
-from core.model import Floats
+from core.features.labels import Label
 from service.store.entries import RawEntry
 
 FORMAT = 1

@@ -8,10 +8,10 @@ moment it is first asked for, and stays when its webhook is no longer configured
 from dataclasses import dataclass
 from typing import Any
 
-from service.store.connection import Call, Connection, Script
 from service.store.drift import known_from
 from service.store.events import Known
 from service.store.keys import DRIFT
+from service.store.redis.connection import Call, Connection, Script
 
 IDLE_MS = 60_000
 """How long a consumer may be silent about an event before others claim it."""

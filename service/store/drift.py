@@ -16,10 +16,10 @@ there, and an event that others make at the same place instead is taken for a re
 from dataclasses import dataclass
 from typing import Any
 
-from service.store.connection import Call, Connection, Script
 from service.store.events import START, Event, Known, Place, Position
 from service.store.keys import DRIFT, DRIFT_GONE, DRIFT_MARKS, ModelKeys
 from service.store.log import failed
+from service.store.redis.connection import Call, Connection, Script
 
 NOWHERE = Place(0, 0)
 """Before every event of a model."""

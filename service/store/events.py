@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from core.outbox import Drift
+from core.drift.outbox import Drift
 
 _POSITION = re.compile(r"(\d{1,16})-(\d{1,16})")
 _EVENT_ID = re.compile(r"[0-9A-Za-z]{1,64}-\d{1,16}-\d{1,16}")

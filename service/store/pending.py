@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from service.errors import StoreDown
-from service.store.connection import Call, Connection, Script
 from service.store.keys import ModelKeys, raw, text
 from service.store.log import Seen, failed, seen_from
+from service.store.redis.connection import Call, Connection, Script
 from service.store.scripts import BASICS, LOOK, SWEEP
 
 # KEYS meta, pending, pending_due; ARGV incarnation, prediction id, blob, life in ms, most.

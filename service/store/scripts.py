@@ -5,7 +5,7 @@ Keys and arguments are checked by nobody but the code in log.py. Versions are wr
 large numbers into exponents.
 """
 
-from service.store.connection import Script
+from service.store.redis.connection import Script
 
 # Lua's unpack has a bound (8000); a thousand at a time also keeps single commands short.
 BASICS = """

@@ -9,8 +9,8 @@ from hashlib import blake2b
 
 import msgspec
 
-from service.store.connection import Call, Connection, Script
 from service.store.keys import ModelKeys
+from service.store.redis.connection import Call, Connection, Script
 
 CHUNK_BYTES = 4 * 1024 * 1024
 _UNPUBLISHED_MS = 3_600_000

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.catalog import find
-from core.linalg import single_threaded
-from core.model import Floats, Spec
+from core.contract import Floats, Spec
+from core.learners.catalogue import find
+from core.numerics.linalg import single_threaded
 from tests.benchmarks.forgetting import automatic, calibrated
 from tests.benchmarks.streams import DATA, classification, regression
 

@@ -23,14 +23,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from core.catalog import ALGORITHMS
 from core.config import Config
-from core.drift import Watch
+from core.contract import Floats
+from core.drift.config import Test
+from core.drift.detector import Watch
 from core.entry import Entry, Learned, Rows
-from core.linalg import single_threaded
+from core.learners.catalogue import ALGORITHMS
 from core.machine import Machine
-from core.model import Floats
-from core.watch import Test
+from core.numerics.linalg import single_threaded
 from tests.benchmarks.drift_streams import DRIFTS, REGRESSION, STATIONARY
 
 RUNS, BEFORE, AFTER, HORIZON, WARM_UP = 20, 10_000, 10_000, 5_000, 1_000

@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from core.model import Floats, Ints
+from core.contract import Floats, Ints
 
 Generator = np.random.Generator
 Rows = tuple[Floats, Ints]

@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from core.catalog import ALGORITHMS
-from core.linalg import single_threaded
-from core.mixture import Mixture
-from core.model import Floats
+from core.contract import Floats
+from core.learners.catalogue import ALGORITHMS
+from core.numerics.linalg import single_threaded
+from core.switching.mixture import Mixture
 from tests.benchmarks.fesl_cost import cost
 from tests.benchmarks.streams import DATA
 from tests.benchmarks.switches import DIMENSIONS, Life, Spaces, drifting, mapped, static, synthetic

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from core.catalog import ALGORITHMS
+from core.learners.catalogue import ALGORITHMS
 from tests.benchmarks.switches import Life, drifting, image
 
 RATIO_MAX, OVERLAP_MS_MAX = 4.0, 3.0

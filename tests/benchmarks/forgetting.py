@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from core.catalog import find
-from core.model import Floats, Ints, Learner, Spec
-from core.probabilities import classify_and_fit, fresh_calibration
+from core.contract import Floats, Ints, Learner, Spec
+from core.learners.calibration import classify_and_fit, fresh_calibration
+from core.learners.catalogue import find
 from tests.benchmarks.streams import CLASSIFICATION, classification, multiclass, regression
 
 GRID = (0.0, 1e-4, 3e-4, 1e-3, 2e-3, 3e-3, 5e-3, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.3, 0.5)

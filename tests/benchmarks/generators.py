@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from core.model import Floats, Ints
+from core.contract import Floats, Ints
 
 ROWS = 35_000
 STAGE_ROWS = 10_000

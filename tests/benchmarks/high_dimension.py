@@ -18,10 +18,10 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from core.catalog import find
+from core.contract import Floats, Learner, Spec
 from core.features import SparseSchema
-from core.model import Floats, Learner, Spec
-from core.sparse_dfop import recover
+from core.learners.catalogue import find
+from core.learners.dfop.sparse import recover
 
 OUT = Path(__file__).resolve().parent / "out"
 D, S, COMPRESSED = 1000, 10, 100

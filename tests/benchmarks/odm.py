@@ -21,9 +21,9 @@ import sys
 
 import numpy as np
 
-from core.catalog import find
-from core.linalg import single_threaded
-from core.model import Floats, Ints, Prediction, Spec
+from core.contract import Floats, Ints, Prediction, Spec
+from core.learners.catalogue import find
+from core.numerics.linalg import single_threaded
 from tests.benchmarks.accuracy import subsets
 from tests.benchmarks.forgetting import MULTICLASS, calibration_error, log_loss
 from tests.benchmarks.odm_limits import hindsight, long_run, outliers

@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 
-from core.model import Floats
+from core.contract import Floats
 from tests.benchmarks.odm_runs import STREAMS, SYNTHETIC, Model, accuracy, stream
 
 ROWS = 50_000

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from core.catalog import find
-from core.model import Floats, Ints, Learner, Prediction, Spec
-from core.scaling import Scaler
+from core.contract import Floats, Ints, Learner, Prediction, Spec
+from core.features.scaling import Scaler
+from core.learners.catalogue import find
 from tests.benchmarks.streams import CLASSIFICATION, classification
 
 SYNTHETIC = ("SEA", "hyperplane", "1CDT", "2CDT", "1CHT", "UG_2C_2D", "GEARS_2C_2D")

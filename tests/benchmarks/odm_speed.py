@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from core.model import Floats, Ints
+from core.contract import Floats, Ints
 from tests.benchmarks.odm_runs import Model
 from tests.benchmarks.speed import seconds
 

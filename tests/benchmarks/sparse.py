@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from core.catalog import find
+from core.contract import Floats, Ints, Spec
 from core.features import SparseSchema
-from core.linalg import single_threaded
-from core.model import Floats, Ints, Spec
+from core.learners.catalogue import find
+from core.numerics.linalg import single_threaded
 from tests.benchmarks.accuracy import subsets
 from tests.benchmarks.high_dimension import section_6_2
 from tests.benchmarks.streams import DATA, read_columns

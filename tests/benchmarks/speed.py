@@ -24,11 +24,11 @@ from typing import Any
 
 import numpy as np
 
-import core.dfop
-from core.blocks import block_rows
-from core.catalog import find
-from core.linalg import single_threaded
-from core.model import Floats, Spec
+import core.learners.dfop.learner
+from core.contract import Floats, Spec
+from core.learners.catalogue import find
+from core.learners.dfop.blocks import block_rows
+from core.numerics.linalg import single_threaded
 
 WIDTHS = (3, 10, 50, 100, 256, 512, 1000)
 RATE = 1e-3
@@ -90,12 +90,12 @@ def crossover(d: int) -> tuple[float, float]:
     m = block_rows(d + 1)
     X, y = stream(m, d)
     found = []
-    before = core.dfop.COLUMNS_MIN
+    before = core.learners.dfop.learner.COLUMNS_MIN
     for columns_min in (1, 10**9):
-        core.dfop.COLUMNS_MIN = columns_min
+        core.learners.dfop.learner.COLUMNS_MIN = columns_min
         learner = built(d, 1e-6)
         found.append(m / seconds(partial(learner.learn, X, y), runs=8))
-    core.dfop.COLUMNS_MIN = before
+    core.learners.dfop.learner.COLUMNS_MIN = before
     return found[0], found[1]
 
 

@@ -1,9 +1,10 @@
 """Ten million rows with everything that winds forgetting up: ``python -m tests.benchmarks.stability [--rows N]``.
 
-Rates .01, .1 and .5 on the streams of tests/core/long_streams.py: a constant, an always-zero and a collinear column,
-one-hot rows, scales 1e6 and 1e-6; then the same with silence and repeated rows. The first is compared with the plain
-recursion over the columns that excite (worst and 99.8 % quantile of the difference, in standard deviations of what is
-told), as long as that stays finite; the second shows from which row on the plain recursion is non-finite on it.
+Rates .01, .1 and .5 on the streams of tests/core/learners/dfop/long_streams.py: a constant, an always-zero and a
+collinear column, one-hot rows, scales 1e6 and 1e-6; then the same with silence and repeated rows. The first is compared
+with the plain recursion over the columns that excite (worst and 99.8 % quantile of the difference, in standard
+deviations of what is told), as long as that stays finite; the second shows from which row on the plain recursion is
+non-finite on it.
 
 Exits with 1 where anything is not finite, or the 99.8 % quantile is above 1e-4.
 """
@@ -13,10 +14,10 @@ import sys
 
 import numpy as np
 
-from core.catalog import find
-from core.linalg import single_threaded
-from core.model import Floats, Spec
-from tests.core.long_streams import BASE, fresh_plain, plain, rows, starved
+from core.contract import Floats, Spec
+from core.learners.catalogue import find
+from core.numerics.linalg import single_threaded
+from tests.core.learners.dfop.long_streams import BASE, fresh_plain, plain, rows, starved
 
 CHUNK = 200_000
 RATES = (0.01, 0.1, 0.5)

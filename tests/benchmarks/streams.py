@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from core.model import Floats, Ints
+from core.contract import Floats, Ints
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 CLASSIFICATION = (

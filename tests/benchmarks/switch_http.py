@@ -22,8 +22,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from matplotlib.figure import Figure
 
-from core.linalg import single_threaded
-from core.model import Floats
+from core.contract import Floats
+from core.numerics.linalg import single_threaded
 from tests.benchmarks.processes import Service
 from tests.benchmarks.switches import DIMENSIONS, Life, Spaces, mapped, static
 

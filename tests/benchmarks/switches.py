@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from core.config import Config
+from core.contract import Floats
 from core.entry import Entry, Learned, Overlap, Rows, Switch
-from core.expert import Expert
 from core.features import Feature
 from core.machine import Machine
-from core.model import Floats
+from core.switching.expert import Expert
 from tests.benchmarks.streams import read_columns
 
 DIMENSIONS = {"australian": (42, 29), "german": (59, 41), "svmguide3": (22, 15), "kr_vs_kp": (36, 25)}

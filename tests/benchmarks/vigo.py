@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from core.catalog import find
-from core.linalg import single_threaded
-from core.model import Floats, Ints, Spec
+from core.contract import Floats, Ints, Spec
+from core.learners.catalogue import find
+from core.numerics.linalg import single_threaded
 from tests.benchmarks import generators
 from tests.benchmarks.streams import DATA, read_columns
 

@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from core.catalog import find
-from core.linalg import single_threaded
-from core.model import Floats, Ints, Spec
+from core.contract import Floats, Ints, Spec
+from core.learners.catalogue import find
+from core.numerics.linalg import single_threaded
 from tests.benchmarks import generators
 from tests.benchmarks.speed import seconds
 from tests.benchmarks.vigo import KINDS

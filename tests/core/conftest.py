@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.linalg import single_threaded
+from core.numerics.linalg import single_threaded
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.catalog import ALGORITHMS
 from core.config import SEED_MAX, Config
+from core.contract import Param
 from core.entry import Entry, Rows
+from core.learners.catalogue import ALGORITHMS
 from core.machine import Machine
-from core.model import Param
 from core.problems import Invalid
 
 LEAST = {"algorithm": "dfop", "task": "classification"}

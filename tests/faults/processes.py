@@ -20,7 +20,7 @@ import psutil
 from redis import Redis
 
 from service import cli, embedded
-from service.store import private
+from service.store.redis import private
 
 PATIENCE_S = 60.0
 """Bound of every wait. Waits are polls: how long they take decides nothing."""

@@ -10,16 +10,16 @@ import hiredis
 
 from core.config import Config
 from core.entry import Rows
-from core.linalg import single_threaded
 from core.machine import Machine
-from core.seal import unseal
+from core.numerics.linalg import single_threaded
+from core.state.envelope import unseal
 from service.store import codec
 from service.store.catalog import Catalog, ModelMeta
-from service.store.connection import Connection
 from service.store.entries import RawEntry
 from service.store.entries import entry as read_entry
 from service.store.keys import ModelKeys
 from service.store.log import Log
+from service.store.redis.connection import Connection
 from service.store.snapshots import Snapshots
 from tests.faults.load import Load, Row
 from tests.faults.processes import Service

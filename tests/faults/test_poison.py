@@ -13,9 +13,9 @@ from service.errors import ModelDown
 from service.runtime.replica import Replica
 from service.runtime.stats import Stats
 from service.store import codec
-from service.store.connection import Connection
 from service.store.keys import ModelKeys
 from service.store.log import Append, Appended, Log, SegmentIn
+from service.store.redis.connection import Connection
 from tests.faults.load import Client, Load, rows
 from tests.faults.processes import eventually
 from tests.faults.replay import judge, meta, whole_log

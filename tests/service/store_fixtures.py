@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from service.store import private
 from service.store.catalog import Catalog
-from service.store.connection import Connection
 from service.store.keys import ModelKeys
 from service.store.log import Answers, Append, Appended, Log, SegmentIn
+from service.store.redis import private
+from service.store.redis.connection import Connection
 
 INCARNATION = "inc1"
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from service.api.describe import operation
+from service.api.openapi.describe import operation
 from tests.service.sparse_rows import LABELS, ROWS, SPAM, SUMS, SVM, lists, svmlight
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

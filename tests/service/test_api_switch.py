@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.catalog import ALGORITHMS
+from core.learners.catalogue import ALGORITHMS
 from tests.service.api_fixtures import DFOP, RLS, STATE, problem
 from tests.service.switches import (
     BEGIN,

@@ -9,7 +9,7 @@ from core.features import Feature, Schema
 from core.machine import Machine
 from core.problems import Invalid
 from service.errors import Clash
-from service.runtime import change
+from service.runtime import feature_switch as change
 from service.runtime.replica import THREAD_FLOPS, Replica
 from service.runtime.stats import Stats
 

@@ -189,7 +189,7 @@ def test_a_first_start_says_what_takes_so_long(
         said.append("compiling kernels, once per installation" in caplog.text)
         caplog.clear()
         (tmp_path / "core_0").mkdir(exist_ok=True)
-        (tmp_path / "core_0" / "core.dfop.nbi").touch()
+        (tmp_path / "core_0" / "core.learners.dfop.learner.nbi").touch()
     assert [True, False] == said
 
 

@@ -10,10 +10,10 @@ from redis import exceptions
 
 from service.errors import StoreDown
 from service.store.catalog import Catalog
-from service.store.connection import Call, Connection, Script, store_down, translated
 from service.store.keys import ModelKeys
 from service.store.log import Log
 from service.store.pending import Pending
+from service.store.redis.connection import Call, Connection, Script, store_down, translated
 from service.store.snapshots import Snapshots
 from tests.service.store_fixtures import INCARNATION, Model
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from core.outbox import Drift
+from core.drift.outbox import Drift
 from service.errors import StoreDown
 from service.store import deliveries
 from service.store.catalog import Catalog

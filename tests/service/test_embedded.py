@@ -17,8 +17,8 @@ from redis import Redis
 
 from service import embedded
 from service.embedded import CannotStart, EmbeddedStore
-from service.store import private
-from service.store.connection import Connection
+from service.store.redis import private
+from service.store.redis.connection import Connection
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent has died")
 

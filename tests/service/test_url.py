@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.store.url import parse
+from service.store.redis.url import parse
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest_asyncio
 from pydantic import SecretStr
 
 from service.app import build
-from service.monitor import hooks
+from service.monitor import webhooks as hooks
 from service.settings import Settings
 from tests.service.receiver import Receiver
 from tests.service.test_api_drift import raise_alarms

@@ -9,7 +9,7 @@ from typing import Any
 from redis import exceptions
 
 from service.errors import StoreDown
-from service.store.connection import Call, Safety, store_down
+from service.store.redis.connection import Call, Safety, store_down
 from tests.simulator.scripts import Scripts
 
 TIMEOUT_S = 0.2
@@ -58,7 +58,7 @@ class World:
 
 
 class Way:
-    """Stands where service.store.connection.Connection does, for one process.
+    """Stands where service.store.redis.connection.Connection does, for one process.
 
     Attributes:
         dead: the process has crashed: nothing reaches it any more, and it sends nothing.

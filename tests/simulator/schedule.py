@@ -20,9 +20,9 @@ from core.machine import Machine
 from service.errors import ModelDown, OnepassError
 from service.runtime import engine as engines
 from service.runtime import follower
+from service.runtime.committer import Limits
 from service.runtime.engine import Bounds, Engine, Freshness
-from service.runtime.pump import Limits
-from service.runtime.recovery import Store
+from service.runtime.loader import Store
 from service.store.catalog import Catalog
 from service.store.keys import ModelKeys
 from service.store.log import Log

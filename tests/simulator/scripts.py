@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from service.store import catalog, drift, scripts, snapshots
-from service.store.connection import Call, Script
+from service.store.redis.connection import Call, Script
 
 Args = list[bytes]
 Entry = tuple[int, list[bytes]]

@@ -1,0 +1,105 @@
+"""What a model's drift watch does, as configured: which tests run, and what happens when one of them fires.
+
+    "watch": {"class_mean": {"delta": 0.05, "batch_size": 200}, "error_rate": {...}} | null
+    "on_drift": "report" | "reset" | "forget"
+
+A watch that is left out runs all tests; one that is given runs the tests it lists (null for one of them is leaving it
+out); null runs none.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from core.contract import Algorithm, Param
+from core.problems import Invalid
+
+OnDrift = Literal["report", "reset", "forget"]
+KINDS = ("class_mean", "error_rate")
+DELTA = 0.05
+BATCH_SIZE = 200
+BATCH_SIZE_MAX = 10_000
+
+_DELTA = Param(
+    "delta", "number", DELTA, "Bound on the chance of a false alarm in one test.", minimum=0.0, maximum=1.0,
+    exclusive_minimum=True, exclusive_maximum=True,
+)  # fmt: skip
+_BATCH_SIZE = Param(
+    "batch_size", "integer", BATCH_SIZE, "Rows of a class in a recent window.", minimum=2, maximum=BATCH_SIZE_MAX
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """One test of the watch.
+
+    Attributes:
+        delta: bound on the chance of a false alarm, per class and test.
+        batch_size: rows in the longest recent window, |B|.
+    """
+
+    delta: float = DELTA
+    batch_size: int = BATCH_SIZE
+
+    def to_json(self) -> dict[str, Any]:
+        """As ``parse_watch`` reads it."""
+        return {"delta": self.delta, "batch_size": self.batch_size}
+
+
+Tests = Mapping[str, Test]
+"""The tests that run, by kind; none for a model that is not watched."""
+
+
+def kinds(entry: Algorithm) -> tuple[str, ...]:
+    """The tests there are for an algorithm. Columns of sparse rows mix all names: their means say nothing of any."""
+    return KINDS[1:] if entry.sparse else KINDS
+
+
+def parse_watch(raw: Mapping[str, Any], entry: Algorithm) -> Tests:
+    """The tests of a body's ``watch``.
+
+    Raises:
+        Invalid: naming the field and what would be allowed.
+    """
+    known = kinds(entry)
+    if "watch" not in raw:
+        return {kind: Test() for kind in known}
+    given = raw["watch"]
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise Invalid.of("watch", "must be an object or null", list(known))
+    for kind in given:
+        if kind not in known:
+            raise Invalid.of(f"watch.{kind}", f"is not a test that {entry.id} is watched with", list(known))
+    return {kind: _test(given[kind], f"watch.{kind}") for kind in known if given.get(kind) is not None}
+
+
+def _test(given: object, field: str) -> Test:
+    if not isinstance(given, Mapping):
+        raise Invalid.of(field, "must be an object or null", ["delta", "batch_size"])
+    for name in given:
+        if name not in {"delta", "batch_size"}:
+            raise Invalid.of(f"{field}.{name}", "is not a setting of a test", ["delta", "batch_size"])
+    return Test(
+        _DELTA.check(given.get("delta", DELTA), field), _BATCH_SIZE.check(given.get("batch_size", BATCH_SIZE), field)
+    )
+
+
+def parse_on_drift(raw: Mapping[str, Any], tests: Tests, entry: Algorithm) -> OnDrift:
+    """What happens at an alarm.
+
+    Raises:
+        Invalid: no such action, one that nothing would ever ask for, or one that the algorithm does not have.
+    """
+    action: OnDrift = raw.get("on_drift", "report")
+    allowed: list[OnDrift] = ["report"]
+    if tests:
+        allowed += ["reset", "forget"] if entry.forgets else ["reset"]
+    if action in allowed:
+        return action
+    if action == "forget" and not entry.forgets:
+        raise Invalid.of("on_drift", f"is not something {entry.id} can do", allowed)
+    if action in ("reset", "forget"):
+        raise Invalid.of("on_drift", "has nothing to act on: the model is not watched for drift", allowed)
+    raise Invalid.of("on_drift", "is not one of the choices", allowed)

@@ -1,0 +1,281 @@
+r"""The drift watch: two tests that run beside every model, per class, in constant space.
+
+**class_mean** (VIGOd's test). A class keeps a past window, all its rows up to its last batch (beta of them, mean m),
+and a recent one, the |B| rows since. Each time the recent one is full, with n_h = 1 / (1/beta + 1/|B|), it is a drift
+if for any column i of D, of range R_i,
+
+    |m_i - xbar_i| >= min(R_i sqrt(l / 2 n_h),                          Hoeffding
+                          sqrt(2 v_i l / n_h) + 2 R_i l / 3 n_h)        Bernstein, v_i the variance of both windows
+    l = ln(4 D / delta)
+
+After a drift the recent batch is the past window; else it joins it. R_i is the declared range, growing when exceeded,
+or without a declaration the range so far.
+
+**error_rate**. The same per true class for z = 1[the a-priori label is wrong]: with a, b the means of z in the past and
+the recent window and p of both together, it is a drift if errors have *risen*,
+
+    b - a >= sqrt(2 p (1 - p) l / n_h) + 2 l / 3 n_h,        l = ln(4 / delta)
+
+Recent windows are the last |B|/4, |B|/2, |B| and 2 |B| rows of the class, each with a quarter of delta; the past one is
+all rows before them, at least |B|. They are tested every |B|/8 rows (in whole eighths, rounded down; below 8 in single
+rows). The shortest window that shows a drift is the past one from then on. Where errors, averaged over the K classes,
+were at least .9 (1 - 1/K), the model knows no more than a guess and cannot lose it: nothing is told.
+
+**Regression** has a single class. For the error test a row is wrong if its squared innovation is above a limit: the .9
+quantile of a reference batch of |B| rows, the second batch after every start, since in the first one the model is still
+finding its weights. After an alarm a new limit is found the same way.
+
+Which rows can raise an alarm depends on the labels alone (``rows_to_test``), so that a model that acts on its alarms
+learns up to exactly that row.
+
+Source: Nguyen, Nguyen, Liew, Wang: Variational inference based Bayes online classifiers with concept drift adaptation,
+Pattern Recognition 81, 2018, for the first test; Audibert, Munos, Szepesvari: Exploration-exploitation tradeoff using
+variance estimates, Theoretical Computer Science 410, 2009, for the form of the cuts with a variance.
+
+Deviations from the paper
+- Differences are divided by ranges; the paper's test needs attributes within [0, 1].
+- The Bernstein cut beside Hoeffding's. Where a column's deviation is a small part of its range, Hoeffding's test is
+  blind to shifts of half a deviation (0 of 20); with both, 20 of 20 are seen, with no more false alarms on independent
+  rows.
+- The error test. The paper's own test cannot see a boundary that moves while class means stay.
+- Windows of four lengths. A model that forgets recovers within some tens of rows, which a batch of 200 does not show; a
+  small rise that lasts needs more rows than one.
+- The limit of a regression. Squared innovations scaled to their running range say nothing after the first row of a
+  model that starts from zero weights, often a thousand times larger than any after it: new weights were seen 0 of 10
+  times.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.contract import ALARM_COLUMNS_MAX, Alarm, Floats, Header, Ints
+from core.drift.config import Tests
+from core.drift.kernels import (
+    BATCHES,
+    CELLS,
+    COLLECTED,
+    COUNT,
+    FIRST,
+    HIGH,
+    KEPT,
+    LOW,
+    ORIGIN,
+    PARTIAL,
+    PAST,
+    PER_CLASS,
+    RECENT,
+    REFERENCE,
+    SUMS,
+    TALLIES,
+    VALUE_MAX,
+    WRONG,
+    absorb_rows,
+    close_batch,
+    close_window,
+    error_cut,
+    mean_cut,
+    rows_to_test,
+)
+
+WINDOWS = 4.0
+"""Lengths of the recent window in one error test."""
+COUNT_MAX = 2.0**53
+OBJECT_BYTES = 900
+"""Memory of the objects around the arrays."""
+
+
+class Watch:
+    """The tests of one model.
+
+    Args:
+        tests: which of them run; the others cost nothing.
+        ranges: (2, D) least and largest expected value of each encoded column, NaN where nothing is declared.
+        regression: whether the rows have numbers for labels: one class from the start.
+
+    State (core.drift.kernels): ``means`` and ``tallies`` per class, ``reference`` of a regression.
+    """
+
+    def __init__(self, tests: Tests, ranges: Floats, regression: bool) -> None:
+        mean, error = tests.get("class_mean"), tests.get("error_rate")
+        self.regression = regression
+        self._limits = np.zeros(4)
+        D = ranges.shape[1] if mean else 0
+        if mean:
+            self._limits[:2] = mean.batch_size, math.log(4.0 * D / mean.delta)
+        if error:
+            self._limits[2:] = error.batch_size, math.log(WINDOWS / error.delta)
+        self._error_batch = error.batch_size if error else 0
+        self._cell = self._error_batch // max(min(CELLS, self._error_batch), 1)
+        self._ranges = ranges[:, :D].copy()
+        self.reset()
+
+    def reset(self) -> None:
+        """Back to the first state: no classes, no ranges but the declared ones."""
+        self._started = False
+        self._means = np.zeros((FIRST, self._ranges.shape[1]))
+        self._tallies = np.zeros((0, TALLIES))
+        self._reference = np.zeros(REFERENCE + self._error_batch if self.regression and self._error_batch else 0)
+        if self.regression:
+            self.add_class()
+
+    def restart(self) -> None:
+        """All windows begin anew, classes and ranges are kept: what comes next is not compared with what was."""
+        classes = self.classes
+        self._means = np.concatenate([self._means[:FIRST], np.zeros((PER_CLASS * classes, self._means.shape[1]))])
+        self._tallies = np.zeros((classes, TALLIES))
+        self._reference[:] = 0.0
+
+    @property
+    def classes(self) -> int:
+        """Classes there are windows for."""
+        return self._tallies.shape[0]
+
+    def add_class(self) -> None:
+        """One more class, called before its first row comes."""
+        self._means = np.concatenate([self._means, np.zeros((PER_CLASS, self._means.shape[1]))])
+        self._tallies = np.concatenate([self._tallies, np.zeros((1, TALLIES))])
+
+    def rows_to_test(self, classes: Ints) -> int:
+        """How many of the next rows, of these classes (n,), come up to and including one whose alarm is possible."""
+        return int(rows_to_test(classes, self._tallies, self._reference, self._limits))
+
+    def absorb(self, X: Floats, classes: Ints, loss: Floats) -> list[Alarm]:
+        """Take in rows after they were tested and learned.
+
+        Args:
+            X: (n, D) encoded rows, all finite.
+            classes: (n,) class indices, int64; zeros for regression.
+            loss: (n,) 0 or 1; for regression squared innovations, all finite.
+
+        Returns:
+            The alarms, in the order of their rows.
+        """
+        if not self._started and X.shape[0]:
+            self._start(X[0])
+        alarms: list[Alarm] = []
+        row = 0
+        while True:
+            row, differ, window = absorb_rows(
+                X, classes, loss, row, self._means, self._tallies, self._reference, self._limits
+            )
+            if row >= X.shape[0]:
+                return alarms
+            k = int(classes[row])
+            if differ:
+                alarms.append(self._means_alarm(row, k))
+                close_batch(self._means, self._tallies, k, True)
+            if window:
+                alarms.append(self._errors_alarm(row, k, window))
+                self._close_errors(k, window)
+            row += 1
+
+    def _start(self, x: Floats) -> None:
+        """The first row is the origin, and the range where none is declared."""
+        columns = self._means.shape[1]
+        origin = np.clip(x[:columns], -VALUE_MAX, VALUE_MAX)
+        declared = np.clip(self._ranges, -VALUE_MAX, VALUE_MAX)
+        self._means[ORIGIN] = origin
+        self._means[LOW] = np.fmin(declared[0] - origin, 0.0)
+        self._means[HIGH] = np.fmax(declared[1] - origin, 0.0)
+        self._started = True
+
+    def _means_alarm(self, row: int, k: int) -> Alarm:
+        M, first = self._means, FIRST + PER_CLASS * k
+        past, recent = self._tallies[k, PAST], self._tallies[k, RECENT]
+        after = M[first + 2] / recent
+        apart = np.abs(after - M[first])
+        cuts = np.array([mean_cut(M, first, j, past, recent, self._limits[1]) for j in range(M.shape[1])])
+        spread = M[HIGH] - M[LOW]
+        found = np.flatnonzero((cuts > 0.0) & (apart >= cuts))
+        found = found[np.argsort(-apart[found] / spread[found], kind="stable")][:ALARM_COLUMNS_MAX]
+        origin = M[ORIGIN, found]
+        return Alarm(
+            kind="class_mean",
+            row=row,
+            cls=k,
+            columns=tuple(found.tolist()),
+            before=tuple((origin + M[first, found]).tolist()),
+            after=tuple((origin + after[found]).tolist()),
+            epsilon=float(cuts[found[0]] / spread[found[0]]),
+            n_before=int(past),
+            n_after=int(recent),
+        )
+
+    def _errors_alarm(self, row: int, k: int, window: int) -> Alarm:
+        count, wrong = self._tallies[k, COUNT], self._tallies[k, WRONG]
+        before = self._tallies[k, SUMS + int(count - window) // self._cell % KEPT]
+        a, b, cut = error_cut(count - window, before, float(window), wrong - before, self._limits[3])
+        return Alarm("error_rate", row, k, (), (a,), (b,), cut, int(count) - window, window)
+
+    def _close_errors(self, k: int, window: int) -> None:
+        if self.regression:
+            self._tallies[k, COUNT:] = 0.0
+            self._reference[:] = 0.0
+        else:
+            close_window(self._tallies, k, window // self._cell, self._cell)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory the state holds."""
+        own = self._means.nbytes + self._tallies.nbytes + self._reference.nbytes + self._ranges.nbytes
+        return own + OBJECT_BYTES
+
+    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
+        """The state."""
+        arrays: dict[str, NDArray[Any]] = {
+            "means": self._means.copy(),
+            "tallies": self._tallies.copy(),
+            "reference": self._reference.copy(),
+        }
+        return arrays, {"started": self._started}
+
+    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
+        """Take over a state of ``to_arrays``.
+
+        Raises:
+            ValueError: what no state of these tests can be; nothing has changed.
+        """
+        if set(arrays) != {"means", "tallies", "reference"} or set(header) != {"started"}:
+            raise ValueError("watch: not the parts of a state")
+        means, tallies, reference = arrays["means"], arrays["tallies"], arrays["reference"]
+        if any(array.dtype != np.float64 or not np.isfinite(array).all() for array in arrays.values()):
+            raise ValueError("watch: an array that cannot be")
+        if tallies.ndim != 2 or means.shape != (FIRST + PER_CLASS * len(tallies), self._means.shape[1]):
+            raise ValueError("watch: windows of other classes or columns")
+        if reference.shape != self._reference.shape or type(header["started"]) is not bool:
+            raise ValueError("watch: a reference that cannot be")
+        self._check(means, tallies, reference)
+        self._means, self._tallies, self._reference = means.copy(), tallies.copy(), reference.copy()
+        self._started = header["started"]
+
+    def _check(self, means: Floats, tallies: Floats, reference: Floats) -> None:
+        """What the kernel takes on trust: whole counts in range, quantities that cannot be negative."""
+        if tallies.shape[1] != TALLIES or (self.regression and len(tallies) != 1):
+            raise ValueError("watch: other tallies")
+        counts = tallies[:, [PAST, RECENT, COUNT, PARTIAL]]
+        whole = (counts == np.floor(counts)).all() and (tallies >= 0).all() and (counts <= COUNT_MAX).all()
+        unfinished = (tallies[:, [RECENT, PARTIAL]] >= np.maximum([self._limits[0], self._cell], 1)).any()
+        if not whole or unfinished or (tallies[:, COUNT] % max(self._cell, 1)).any():
+            raise ValueError("watch: counts that cannot be")
+        rows = tallies[:, COUNT] + tallies[:, PARTIAL]
+        if (tallies[:, WRONG] > rows).any() or (tallies[:, SUMS:] > tallies[:, [WRONG]]).any():
+            raise ValueError("watch: more wrong rows than rows")
+        if (np.abs(means) > 2 * VALUE_MAX * max(self._limits[0], 1)).any() or (means[LOW] > means[HIGH]).any():
+            raise ValueError("watch: means that cannot be")
+        if len(reference) and not (
+            reference[BATCHES] in {0.0, 1.0, 2.0}
+            and reference[COLLECTED] in range(self._error_batch)
+            and (reference >= 0).all()
+        ):
+            raise ValueError("watch: a reference that cannot be")
+
+
+def watch_bytes(tests: Tests, dimension: int, classes: int, regression: bool) -> int:
+    """Bytes the state of these tests takes, for so many encoded columns and classes (one for regression)."""
+    columns = dimension if "class_mean" in tests else 0
+    reference = REFERENCE + tests["error_rate"].batch_size if regression and "error_rate" in tests else 0
+    return 8 * (columns * (FIRST + 2 + PER_CLASS * classes) + TALLIES * classes + reference) + OBJECT_BYTES

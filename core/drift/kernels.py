@@ -1,0 +1,292 @@
+"""What the drift watch does with every row, compiled (the tests and their equations are in core.drift.detector).
+
+All compiled code stands in this one file, because Numba's cache watches only the file of the function it compiled.
+
+    M (3 + 4 K, D)    per column: ORIGIN, the first value ever seen; LOW and HIGH, the range; then for each class the
+                      past mean, the past mean square, and of the recent batch the sum and the sum of squares; all
+                      but the origin are relative to the origin, so that a constant column is exactly 0
+    T (K, 23)         per class: PAST and RECENT, rows of the two windows of the mean test; for the error test COUNT
+                      rows in whole cells, PARTIAL rows in the cell that has begun, WRONG rows of both; from SUMS on,
+                      WRONG at the ends of the last cells
+    reference         regression: COLLECTED, BATCHES and LIMIT, then a batch of squared innovations; else empty
+    limits (4,)       rows of a batch and logarithm in the cut, for the means and for the errors; 0 rows: no such test
+
+No finite row makes any of it non-finite: values are held within 1e300, and squares are those of at most 1e150.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from core.contract import Floats, Ints
+
+ORIGIN, LOW, HIGH, FIRST = range(4)
+"""Rows of M: the three of the columns, and where those of the classes begin."""
+PER_CLASS = 4
+PAST, RECENT, COUNT, PARTIAL, WRONG, SUMS = range(6)
+CELLS = 8
+"""Cells in a batch of the error test, if it has so many rows: it is tested at the end of each."""
+KEPT = 2 * CELLS + 1
+"""Ends of cells that are kept: the longest recent window is two batches."""
+TALLIES = SUMS + KEPT
+COLLECTED, BATCHES, LIMIT, REFERENCE = range(4)
+MEAN_BATCH, MEAN_LOG, ERROR_BATCH, ERROR_LOG = range(4)
+EXCEEDED = 0.1
+"""Share of the reference batch that lies above the limit, in regression."""
+GUESSING = 0.9
+"""Share of the errors of guessing from which on a model knows nothing that it could lose."""
+VALUE_MAX = 1e300
+
+_ROOT_MAX = 1e150
+_RANGE_MIN = 1e-300
+_SQUARES_MIN, _SQUARES_MAX = 1e-140, 1e150
+"""Ranges in which squares neither vanish nor overflow."""
+
+_ROWS_IN = "Array(f8, 2, 'C', readonly=True)"
+_CLASSES_IN = "Array(i8, 1, 'C', readonly=True)"
+_LOSS_IN = "Array(f8, 1, 'C', readonly=True)"
+
+
+@njit(cache=True, nogil=True)
+def _wild(X: Floats) -> bool:
+    """Whether any value of the rows is too large to be squared."""
+    values = X.ravel()
+    wild = False
+    for i in range(values.shape[0]):
+        wild |= abs(values[i]) > _ROOT_MAX
+    return wild
+
+
+@njit(f"void({_ROWS_IN}, {_CLASSES_IN}, i8, i8, f8[:,::1])", cache=True, nogil=True)
+def _join_wild(X: Floats, classes: Ints, start: int, stop: int, M: Floats) -> None:
+    """``_join`` for any finite rows."""
+    for i in range(start, stop):
+        first = FIRST + PER_CLASS * classes[i]
+        for j in range(M.shape[1]):
+            v = min(max(X[i, j], -VALUE_MAX), VALUE_MAX) - M[ORIGIN, j]
+            M[LOW, j] = min(v, M[LOW, j])
+            M[HIGH, j] = max(v, M[HIGH, j])
+            M[first + 2, j] += v
+            v = min(max(v, -_ROOT_MAX), _ROOT_MAX)
+            M[first + 3, j] += v * v
+
+
+@njit(f"void({_ROWS_IN}, {_CLASSES_IN}, i8, i8, f8[:,::1], b1)", cache=True, nogil=True)
+def _join(X: Floats, classes: Ints, start: int, stop: int, M: Floats, wild: bool) -> None:
+    """Rows of X (n, D) join the ranges and the recent batches of their classes."""
+    if wild:
+        _join_wild(X, classes, start, stop, M)
+        return
+    for i in range(start, stop):
+        for j in range(M.shape[1]):
+            v = X[i, j] - M[ORIGIN, j]
+            M[LOW, j] = v if v < M[LOW, j] else M[LOW, j]
+            M[HIGH, j] = v if v > M[HIGH, j] else M[HIGH, j]
+        first = FIRST + PER_CLASS * classes[i]
+        for j in range(M.shape[1]):  # two short loops are faster than one with twice as many rows of M
+            v = X[i, j] - M[ORIGIN, j]
+            M[first + 2, j] += v
+            M[first + 3, j] += v * v
+
+
+@njit("f8(f8[:,::1], i8, i8, f8, f8, f8)", cache=True, nogil=True)
+def mean_cut(M: Floats, first: int, j: int, past: float, recent: float, logarithm: float) -> float:
+    """The least difference of column j's means that is a drift, in its own units; 0 where it cannot be tested."""
+    spread = M[HIGH, j] - M[LOW, j]
+    if spread < _RANGE_MIN:
+        return 0.0
+    n = 1.0 / (1.0 / past + 1.0 / recent)
+    cut = spread * math.sqrt(logarithm / (2.0 * n))
+    if _SQUARES_MIN < spread < _SQUARES_MAX:
+        share = recent / (past + recent)
+        mean = M[first, j] + share * (M[first + 2, j] / recent - M[first, j])
+        square = M[first + 1, j] + share * (M[first + 3, j] / recent - M[first + 1, j])
+        variance = max(square - mean * mean, 0.0)
+        cut = min(cut, math.sqrt(2.0 * variance * logarithm / n) + 2.0 * spread * logarithm / (3.0 * n))
+    return float(cut)
+
+
+@njit(cache=True, nogil=True)
+def _means_differ(M: Floats, T: Floats, k: int, logarithm: float) -> bool:
+    first, past, recent = FIRST + PER_CLASS * k, T[k, PAST], T[k, RECENT]
+    if past == 0.0:
+        return False
+    for j in range(M.shape[1]):
+        apart = abs(M[first + 2, j] / recent - M[first, j])
+        if apart > 0.0:
+            cut = mean_cut(M, first, j, past, recent, logarithm)
+            if 0.0 < cut <= apart:
+                return True
+    return False
+
+
+@njit("void(f8[:,::1], f8[:,::1], i8, b1)", cache=True, nogil=True)
+def close_batch(M: Floats, T: Floats, k: int, drifted: bool) -> None:
+    """The recent batch of class k joins its past window, or takes its place."""
+    first, recent = FIRST + PER_CLASS * k, T[k, RECENT]
+    past = 0.0 if drifted else T[k, PAST]
+    share = recent / (past + recent)
+    for j in range(M.shape[1]):
+        for kind in range(2):
+            kept = M[first + kind, j]
+            M[first + kind, j] = kept + share * (M[first + 2 + kind, j] / recent - kept)
+            M[first + 2 + kind, j] = 0.0
+    T[k, PAST], T[k, RECENT] = past + recent, 0.0
+
+
+@njit("UniTuple(f8, 3)(f8, f8, f8, f8, f8)", cache=True, nogil=True)
+def error_cut(
+    past: float, past_wrong: float, recent: float, recent_wrong: float, logarithm: float
+) -> tuple[float, float, float]:
+    """Shares of wrong rows in two windows and the least rise that is a drift: before, after, epsilon."""
+    n = 1.0 / (1.0 / past + 1.0 / recent)
+    pooled = (past_wrong + recent_wrong) / (past + recent)
+    cut = math.sqrt(2.0 * pooled * (1.0 - pooled) * logarithm / n) + 2.0 * logarithm / (3.0 * n)
+    return past_wrong / past, recent_wrong / recent, cut
+
+
+@njit(cache=True, nogil=True)
+def _guesses(T: Floats, least: float) -> bool:
+    """Whether errors, averaged over the classes with so many rows, were about as many as those of guessing."""
+    classes, wrong = 0, 0.0
+    for k in range(T.shape[0]):
+        if T[k, COUNT] >= least:
+            classes += 1
+            wrong += T[k, WRONG] / (T[k, COUNT] + T[k, PARTIAL])
+    return classes > 1 and wrong >= GUESSING * (classes - 1)
+
+
+@njit(cache=True, nogil=True)
+def _rise(T: Floats, k: int, cells: int, cell: int, logarithm: float) -> int:
+    """A cell of class k has ended: cells of the shortest recent window in which errors have risen, 0 for none."""
+    T[k, COUNT] += cell
+    T[k, PARTIAL] = 0.0
+    ended = int(T[k, COUNT]) // cell
+    T[k, SUMS + ended % KEPT] = T[k, WRONG]
+    for eighths in (2, 4, 8, 16):
+        window = cells * eighths // 8
+        if window and ended - window >= cells:
+            before = T[k, SUMS + (ended - window) % KEPT]
+            past, recent = float((ended - window) * cell), float(window * cell)
+            a, b, cut = error_cut(past, before, recent, T[k, WRONG] - before, logarithm)
+            if b - a >= cut:
+                return 0 if _guesses(T, float(cells * cell)) else window
+    return 0
+
+
+@njit(cache=True, nogil=True)
+def _collect(reference: Floats, loss: float) -> None:
+    """A row of a regression joins the batch that the limit comes from, the second one."""
+    at = REFERENCE + int(reference[COLLECTED])
+    reference[at] = loss
+    reference[COLLECTED] += 1.0
+    if at + 1 == reference.shape[0]:
+        reference[BATCHES] += 1.0
+        reference[COLLECTED] = 0.0
+        if reference[BATCHES] >= 2.0:
+            values = np.sort(reference[REFERENCE:])
+            reference[LIMIT] = values[int((1.0 - EXCEEDED) * values.shape[0])]
+        reference[REFERENCE:] = 0.0
+
+
+@njit(
+    f"UniTuple(i8, 3)({_ROWS_IN}, {_CLASSES_IN}, {_LOSS_IN}, i8, f8[:,::1], f8[:,::1], f8[::1], f8[::1])",
+    cache=True,
+    nogil=True,
+)
+def absorb_rows(
+    X: Floats, classes: Ints, loss: Floats, row: int, M: Floats, T: Floats, reference: Floats, limits: Floats
+) -> tuple[int, int, int]:
+    """Take in rows from ``row`` on, up to and including the first at which a test fires.
+
+    Args:
+        X: (n, D) rows, all finite.
+        classes: (n,) index of each row's class.
+        loss: (n,) 1 where the a-priori label was wrong, else 0; for regression the squared innovation.
+        row: where to begin.
+        M: of the columns and the means, see above.
+        T: tallies.
+        reference: of a regression.
+        limits: what is tested; the only part of the state that is not moved on.
+
+    Returns:
+        The row at which a test fired, n for none; whether the means differ (0 or 1); rows of the window in which
+        errors rose, 0 for none. The caller closes the windows that drifted.
+    """
+    mean_batch, error_batch = limits[MEAN_BATCH], int(limits[ERROR_BATCH])
+    cells = min(CELLS, error_batch)
+    cell = error_batch // max(cells, 1)
+    # the origin is a value too: differences from a wild one are wild
+    wild = mean_batch > 0.0 and (_wild(X) or _wild(M[ORIGIN : ORIGIN + 1]))
+    regression = reference.shape[0] > 0
+    collecting = regression and reference[BATCHES] < 2.0
+    limit = reference[LIMIT] if regression else 0.0
+    joined = row  # rows join M when a batch is full: a loop without tests is a faster one
+    for i in range(row, X.shape[0]):
+        k = classes[i]
+        differ, rose = 0, 0
+        if mean_batch:
+            T[k, RECENT] += 1.0
+            if T[k, RECENT] == mean_batch:
+                _join(X, classes, joined, i + 1, M, wild)
+                joined = i + 1
+                if _means_differ(M, T, k, limits[MEAN_LOG]):
+                    differ = 1
+                else:
+                    close_batch(M, T, k, False)
+        if error_batch:
+            wrong = loss[i]
+            if collecting:
+                _collect(reference, wrong)
+                collecting = reference[BATCHES] < 2.0
+                limit = reference[LIMIT]
+            else:
+                if regression:
+                    wrong = 1.0 if wrong > limit else 0.0
+                T[k, WRONG] += wrong
+                T[k, PARTIAL] += 1.0
+                if T[k, PARTIAL] == cell:
+                    rose = _rise(T, k, cells, cell, limits[ERROR_LOG])
+        if differ or rose:
+            _join(X, classes, joined, i + 1, M, wild)
+            return i, differ, rose * cell
+    _join(X, classes, joined, X.shape[0], M, wild)
+    return X.shape[0], 0, 0
+
+
+@njit("void(f8[:,::1], i8, i8, i8)", cache=True, nogil=True)
+def close_window(T: Floats, k: int, window: int, cell: int) -> None:
+    """The recent window of class k, of ``window`` cells, is all that is left of its past. A cell has just ended."""
+    first = int(T[k, COUNT]) // cell - window
+    sums = np.zeros(KEPT)
+    for i in range(window + 1):
+        sums[i] = T[k, SUMS + (first + i) % KEPT]
+    T[k, COUNT], T[k, WRONG] = float(window * cell), T[k, WRONG] - sums[0]
+    for i in range(KEPT):
+        T[k, SUMS + i] = sums[i] - sums[0] if i <= window else 0.0
+
+
+@njit(f"i8({_CLASSES_IN}, f8[:,::1], f8[::1], f8[::1])", cache=True, nogil=True)
+def rows_to_test(classes: Ints, T: Floats, reference: Floats, limits: Floats) -> int:
+    """Leading rows up to and including the first at which a test can fire; all where there is none."""
+    n, mean_batch, error_batch = classes.shape[0], int(limits[MEAN_BATCH]), int(limits[ERROR_BATCH])
+    cells = min(CELLS, error_batch)
+    cell = error_batch // max(cells, 1)
+    unready = 0
+    if reference.shape[0]:
+        batches = 2 - int(reference[BATCHES])
+        unready = batches * (reference.shape[0] - REFERENCE) - int(reference[COLLECTED]) if batches > 0 else 0
+    seen = np.zeros(T.shape[0], dtype=np.int64)
+    for i in range(n):
+        k = classes[i]
+        seen[k] += 1
+        if mean_batch:
+            rows = int(T[k, RECENT]) + seen[k]
+            if rows % mean_batch == 0 and (T[k, PAST] or rows > mean_batch):
+                return i + 1
+        if error_batch and i >= unready:
+            count = int(T[k, COUNT] + T[k, PARTIAL]) + seen[k] - unready
+            if count % cell == 0 and count // cell > cells:
+                return i + 1
+    return int(n)

@@ -1,0 +1,180 @@
+"""From raw rows to what a learner sees: categories as ones and zeros, missing values filled.
+
+    raw (n, F)  ->  X (n, D)          D = one column per number, one per category
+
+A missing value is refused (``error``), filled with 0 (``zero``), or with the mean of what its encoded column has
+shown so far (``mean``), where a category's mean is its frequency. The means are state: a row is filled with those
+of the rows before it and then absorbed into them,
+
+    m += x/n - m/n
+
+which is the usual m += (x - m)/n in a form that no pair of finite numbers can make overflow.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from core.contract import Floats, Header, Ints
+from core.features.schema import Schema
+from core.features.sparse_schema import SparseSchema
+
+Missing = Literal["error", "zero", "mean"]
+
+_F2 = numba.types.Array(numba.float64, 2, "C")
+_F2_READ = numba.types.Array(numba.float64, 2, "C", readonly=True)
+_I1_READ = numba.types.Array(numba.int64, 1, "C", readonly=True)
+
+
+@numba.njit(numba.boolean(_F2_READ), cache=True)
+def _any_missing(raw: Floats) -> bool:
+    for value in raw.flat:  # noqa: SIM110  (compiled: a loop is the fast form)
+        if np.isnan(value):
+            return True
+    return False
+
+
+@numba.njit(numba.boolean(_F2_READ, _I1_READ, _F2), cache=True)
+def _expand(raw: Floats, starts: Ints, X: Floats) -> bool:
+    """One-hot categories, numbers as they are; every column of a missing value is NaN. False: no such category."""
+    for i in range(raw.shape[0]):
+        for feature in range(raw.shape[1]):
+            first, last = starts[feature], starts[feature + 1]
+            value = raw[i, feature]
+            if last - first == 1 or np.isnan(value):
+                X[i, first:last] = value
+            elif 0.0 <= value < last - first:
+                X[i, first:last] = 0.0
+                X[i, first + int(value)] = 1.0
+            else:
+                return False
+    return True
+
+
+@numba.njit(numba.void(_F2, _F2_READ), cache=True)
+def _fill(X: Floats, moments: Floats) -> None:
+    """Missing values become the means as they are."""
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            if np.isnan(X[i, j]):
+                X[i, j] = moments[1, j]
+
+
+@numba.njit(numba.void(_F2, _F2), cache=True)
+def _fill_and_absorb(X: Floats, moments: Floats) -> None:
+    """Row by row: missing values become the means of the rows before, observed ones join them."""
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            if np.isnan(X[i, j]):
+                X[i, j] = moments[1, j]
+            else:
+                moments[0, j] += 1.0
+                n = moments[0, j]
+                moments[1, j] += X[i, j] / n - moments[1, j] / n
+
+
+class Encoder:
+    """The encoding of one feature space, a state machine over its rows.
+
+    Args:
+        schema: the feature space.
+        missing: what becomes of missing values.
+    """
+
+    def __init__(self, schema: Schema | SparseSchema, missing: Missing) -> None:
+        self.schema = schema
+        self.missing = missing
+        self._starts = np.cumsum([0, *(feature.width for feature in schema.features)], dtype=np.int64)
+        # (2, D): how many values each encoded column has shown, and their mean. Kept only for "mean".
+        self._moments = np.zeros((2, schema.width if missing == "mean" else 0))
+
+    def encode(self, raw: Floats) -> Floats:
+        """Rows as the learner sees them, by the means as they stand. Changes nothing.
+
+        Args:
+            raw: (n, F) C-contiguous float64 as ``Schema`` reads them; never mutated.
+
+        Returns:
+            (n, D); ``raw`` itself where there is nothing to encode.
+
+        Raises:
+            ValueError: a missing value under "error" or an index of no category, which no reader lets through.
+        """
+        incomplete = _any_missing(raw)
+        if self.schema.plain and not incomplete:
+            return raw
+        X = self._expanded(raw)
+        if incomplete:
+            self._complete(X)
+        return X
+
+    def absorb(self, raw: Floats) -> Floats:
+        """Rows as the learner sees them, each by the means of the rows before it, then absorbed into them.
+
+        Args:
+            raw: as for ``encode``. A block leaves the same bits as its rows one at a time.
+
+        Returns:
+            (n, D); ``raw`` itself where there is nothing to encode and nothing to keep.
+
+        Raises:
+            ValueError: as ``encode``; the state is unchanged.
+        """
+        if self.missing != "mean":
+            return self.encode(raw)
+        X = self._expanded(raw)
+        _fill_and_absorb(X, self._moments)
+        return X
+
+    def adopt(self, other: "Encoder") -> None:
+        """Start the means of columns that another space's encoder has as well from that one's."""
+        if self.missing != "mean":
+            return
+        places = {name: at for at, name in enumerate(other.schema.columns)}
+        for column, name in enumerate(self.schema.columns):
+            if name in places:
+                self._moments[:, column] = other._moments[:, places[name]]  # noqa: SLF001 - its own kind
+
+    def _expanded(self, raw: Floats) -> Floats:
+        if self.schema.plain:
+            return np.array(raw)
+        X = np.empty((raw.shape[0], self.schema.width))
+        if not _expand(raw, self._starts, X):
+            raise ValueError("an index of no category")
+        return X
+
+    def _complete(self, X: Floats) -> None:
+        if self.missing == "error":
+            raise ValueError("a value is missing")
+        if self.missing == "mean":
+            _fill(X, self._moments)
+        else:
+            X[np.isnan(X)] = 0.0
+
+    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
+        """The means, where they are kept: ``moments`` (2, D), a copy."""
+        return ({"moments": self._moments.copy()} if self.missing == "mean" else {}), {"missing": self.missing}
+
+    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
+        """Take over a state that ``to_arrays`` gave.
+
+        Raises:
+            ValueError: names, shapes or values that no encoder of this schema can have; the state is unchanged.
+        """
+        if header.get("missing") != self.missing or set(arrays) != ({"moments"} if self.missing == "mean" else set()):
+            raise ValueError("not the state of this encoder")
+        if self.missing == "mean":
+            moments = arrays["moments"]
+            if moments.dtype != np.float64 or moments.shape != self._moments.shape or not np.isfinite(moments).all():
+                raise ValueError("moments: no such state")
+            if (moments[0] < 0).any() or (moments[0] != np.floor(moments[0])).any():
+                raise ValueError("moments: counts are whole numbers")
+            self._moments = np.array(moments, order="C")
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory the state holds."""
+        return self._moments.nbytes + self._starts.nbytes

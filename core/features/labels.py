@@ -1,0 +1,250 @@
+"""Class labels as values: what is a label, when are two the same, and in which order they appeared.
+
+A label is a string, an integer or a boolean. Python says ``0 == False`` and ``1 == True == 1.0``; labels do
+not, so every table here is keyed by (type, value). In JSON answers a label stands as an object's *key*, and
+there 0 and "0" look alike: two labels that show under one key *clash*, and a label set refuses the second.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+
+from core.contract import Header, Ints
+from core.problems import Invalid, Problem
+
+Label = str | int | bool
+"""A class label as a value. 0, False and "" are ordinary labels, and 0 is not False."""
+
+LENGTH_MAX = 200
+"""Characters in a string label."""
+PROBLEMS_MAX = 20
+"""Problems named in one refusal."""
+_INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
+_KINDS = "a string, an integer or a boolean"
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+def canonical(value: object, field: str) -> Label:
+    """The label a JSON value stands for; ``1.0`` is 1, ``false`` stays False.
+
+    Raises:
+        Invalid: not a string, an integer or a boolean; an integer beyond 64 bits; a string over 200
+            characters or with half a surrogate pair, which no UTF-8 answer could carry.
+    """
+    if isinstance(value, str):
+        return _string(str(value), field)
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+        return _integer(int(value), field)
+    raise Invalid.of(field, "is not a label", _KINDS)
+
+
+def _string(value: str, field: str) -> str:
+    if len(value) > LENGTH_MAX:
+        raise Invalid.of(field, "is too long for a label", f"at most {LENGTH_MAX} characters")
+    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+        raise Invalid.of(field, "is not valid Unicode", _KINDS)
+    return value
+
+
+def _integer(value: int, field: str) -> int:
+    if not _INT_MIN <= value <= _INT_MAX:
+        raise Invalid.of(field, "is too large for a label", "integers of 64 bits")
+    return value
+
+
+def key(label: Label) -> str:
+    """The text a label shows under as a JSON key and in CSV: False is "false", 0 is "0", "" is ""."""
+    return label if isinstance(label, str) else json.dumps(label)
+
+
+def same(a: Label, b: Label) -> bool:
+    """Whether two labels are one: equal and of the same type, so that 0 is not False."""
+    return type(a) is type(b) and a == b
+
+
+class LabelSet:
+    """The classes of a model, by index, in the order in which they first appeared.
+
+    Attributes:
+        labels: the labels; the position is the class index.
+        keys: their JSON keys, all distinct.
+    """
+
+    def __init__(self, labels: Sequence[Label] = ()) -> None:
+        self.labels: list[Label] = []
+        self.keys: list[str] = []
+        self._indices: dict[tuple[type, Label], int] = {}
+        self._by_key: dict[str, int] = {}
+        for label in labels:
+            self.add(label)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def index(self, label: Label) -> int:
+        """The index of a label, -1 where it is unknown."""
+        return self._indices.get((type(label), label), -1)
+
+    def indices(self, labels: Sequence[Label]) -> Ints:
+        """The indices of n labels, int64 (n,), -1 where one is unknown; about 0.1 us each."""
+        pairs = zip(map(type, labels), labels, strict=True)
+        return np.fromiter(map(self._indices.get, pairs, repeat(-1)), np.int64, len(labels))
+
+    def add(self, label: Label) -> int:
+        """The index of a label, which joins the set if it is new.
+
+        Raises:
+            ValueError: another label of the set shows under the same key; ask ``clash`` first.
+        """
+        index = self.index(label)
+        if index >= 0:
+            return index
+        text = key(label)
+        if text in self._by_key:
+            raise ValueError("two labels would show under one key")
+        index = len(self.labels)
+        self.labels.append(label)
+        self.keys.append(text)
+        self._indices[type(label), label] = self._by_key[text] = index
+        return index
+
+    def clash(self, label: Label) -> Label | None:
+        """The different label of the set that shows under the same key, or None."""
+        index = self._by_key.get(key(label), -1)
+        return None if index < 0 or same(self.labels[index], label) else self.labels[index]
+
+    def to_header(self) -> Header:
+        """The set as JSON-able scalars; JSON keeps the three types apart."""
+        return {"labels": list(self.labels)}
+
+    @classmethod
+    def from_header(cls, header: Mapping[str, Any]) -> "LabelSet":
+        """The set that ``to_header`` gave.
+
+        Raises:
+            ValueError: not such a header.
+        """
+        labels = header.get("labels")
+        listed = labels if isinstance(labels, list) else [labels]
+        restored = cls([canonical(label, f"labels[{i}]") for i, label in enumerate(listed)])
+        if listed is not labels or len(restored) != len(listed):
+            raise ValueError("labels: not a list of distinct labels")
+        return restored
+
+
+def parse_declared(raw: object, field: str = "labels", bound: int = 100) -> tuple[Label, ...]:
+    """The label set a client declares.
+
+    Raises:
+        Invalid: not a list of 2 to ``bound`` labels; a label twice; two labels under one JSON key.
+    """
+    if not isinstance(raw, list | tuple):
+        raise Invalid.of(field, "is not a list of labels", f"2 to {bound} labels")
+    if not 2 <= len(raw) <= bound:
+        raise Invalid.of(field, "has too few or too many labels", f"2 to {bound} labels")
+    return distinct(raw, field)
+
+
+def distinct(raw: Sequence[object], field: str) -> tuple[Label, ...]:
+    """The labels of a list, in order.
+
+    Raises:
+        Invalid: naming every item that is no label, stands there twice, or clashes with one before it.
+    """
+    found = LabelSet()
+    problems: list[Problem] = []
+    for i, item in enumerate(raw):
+        try:
+            _join(found, canonical(item, f"{field}[{i}]"), f"{field}[{i}]")
+        except Invalid as refused:
+            problems.extend(refused.problems)
+    if problems:
+        raise Invalid(*problems[:PROBLEMS_MAX])
+    return tuple(found.labels)
+
+
+def _join(found: LabelSet, label: Label, field: str) -> None:
+    if found.index(label) >= 0:
+        raise Invalid.of(field, "is there twice")
+    if found.clash(label) is not None:
+        raise Invalid.of(field, "shows under the same JSON key as a label before it")
+    found.add(label)
+
+
+def from_texts(cells: Sequence[str], declared: tuple[Label, ...] | None, place: Callable[[int], str]) -> list[Label]:
+    """The labels that a column of texts stands for.
+
+    A declared label is matched by its text, or as the number it is ("1.0" is 1). Where nothing is declared, a
+    cell that looks like a number is one, and an empty cell is missing (declare "" to have it as a label).
+
+    Args:
+        cells: the texts.
+        declared: the declared labels, or None.
+        place: the name of a cell, by its number.
+
+    Raises:
+        Invalid: naming the first cells that match no declared label (``allowed`` lists them), or are numbers but no
+            integers.
+    """
+    reader = _TextReader(declared)
+    labels: list[Label] = []
+    problems: list[Problem] = []
+    for i, cell in enumerate(cells):
+        try:
+            labels.append(reader.read(cell, place(i)))
+        except Invalid as refused:
+            problems.extend(refused.problems)
+            if len(problems) >= PROBLEMS_MAX:
+                break
+    if problems:
+        raise Invalid(*problems)
+    return labels
+
+
+class _TextReader:
+    """Reads cells against one declared set, or against none; what a text means is looked up once."""
+
+    def __init__(self, declared: tuple[Label, ...] | None) -> None:
+        self._declared = None if declared is None else LabelSet(declared)
+        self._known: dict[str, Label] = {key(label): label for label in declared or ()}
+
+    def read(self, cell: str, field: str) -> Label:
+        if cell in self._known:
+            return self._known[cell]
+        if cell == "" and self._declared is None:
+            raise Invalid.of(field, 'is missing; a label "" must be declared to be read from an empty cell')
+        label = self._declared_number(cell, field) if self._declared is not None else number_or_text(cell, field)
+        if len(self._known) < 10_000:  # a column of distinct texts must not grow the table for ever
+            self._known[cell] = label
+        return label
+
+    def _declared_number(self, cell: str, field: str) -> Label:
+        assert self._declared is not None
+        try:
+            label = number_or_text(cell, field)
+        except Invalid:
+            label = ""
+        if isinstance(label, int) and self._declared.index(label) >= 0:
+            return label
+        raise Invalid.of(field, "is not one of the declared labels", self._declared.labels)
+
+
+def number_or_text(cell: str, field: str) -> Label:
+    """The integer a text looks like ("12", "1.0", "1e3"), else the text itself.
+
+    Raises:
+        Invalid: a number that is no integer, or too long or too large for a label.
+    """
+    text = _string(cell, field)
+    if _INTEGER.fullmatch(text):
+        return _integer(int(text), field)
+    if _NUMBER.fullmatch(text):
+        return canonical(float(text), field)
+    return text

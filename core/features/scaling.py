@@ -1,0 +1,326 @@
+r"""Online scaling of encoded columns: a stage before the learner, part of the model's state.
+
+    encoded rows (n, D)  ->  z (n, D),   z_j = clip((x_j - m_j) / s_j, +-limit)
+
+A row is absorbed first, then scaled: z is the row as it looks once the state has seen it. So a prediction scales
+each row by the state *as it would be after that row*, changes nothing, and equals what learning the row would have
+said. With t the rows absorbed, this one included, per column:
+
+**standard**  mean and deviation of all rows so far, limit 10
+
+    r = 1/t            d = x - m      m <- m + r d      v <- (1 - r)(v + r d^2)      s = sqrt v        (Welford)
+
+**robust**  the same with a memory and without outliers, limit 5: follows drift, and no single value moves it far
+
+    t < 20    m = median, s = 1.4826 MAD of the rows so far (where that is 0: their standard deviation)
+    t = 20    m, v = mean and variance of the 20 rows, clipped to median +- 5 s
+    t > 20    r = max(1/t, 1 - 2^(-1/2000)): a half-life of 2000 rows
+              d = clip(x - m, +-5 s), unclipped where s = 0; then as above
+
+**none**  rows as they are.
+
+A column that has shown one value only has s = 0 and z = 0. Nothing is divided by zero, and a constant stays exactly
+constant: its mean is exact.
+
+**Any finite input.** The deviation s is kept, not its square, which would overflow beyond 1e154 and vanish below
+1e-162; rows with such numbers take sqrt(a^2 + b^2) by ``hypot``. Values count within +-1e307, so that no difference
+overflows.
+
+Source: Welford, Technometrics 4(3), 1962; Huber, Robust Statistics, 1981 (winsorised residuals, MAD start).
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from core.contract import Floats, Header, Param
+
+Kind = Literal["none", "standard", "robust"]
+
+SCALING = Param(
+    "scaling",
+    "choice",
+    "robust",
+    "How columns are scaled before they are learned: by their running mean and deviation (standard), by winsorised "
+    "ones with a half-life of 2000 rows (robust), which outliers cannot move and which follow drift, or not at all.",
+    choices=("none", "standard", "robust"),
+)
+
+START_ROWS = 20
+"""Rows of which the robust start takes medians."""
+HALF_LIFE = 2000.0
+LIMIT = {"none": np.inf, "standard": 10.0, "robust": 5.0}
+"""Largest |z|."""
+
+_RATE_MIN = -math.expm1(-math.log(2.0) / HALF_LIFE)  # 1 - 2^(-1/2000)
+_WINSOR = 5.0
+_MAD = 1.4826
+_VALUE_MAX = 1e307
+_LARGE, _SMALL = 1e140, 1e-140
+
+_ROWS_IN = "Array(f8, 2, 'C', readonly=True)"
+_MATRIX = "f8[:,::1]"
+
+
+@njit(cache=True, nogil=True)
+def _within(value: float, limit: float) -> float:
+    """Value within +-limit."""
+    return min(max(value, -limit), limit)
+
+
+@njit(cache=True, nogil=True)
+def _median(values: Floats, count: int) -> float:
+    """Median of the first ``count`` >= 1 values, which are sorted in place (at most 20: by insertion)."""
+    for i in range(1, count):
+        value = values[i]
+        k = i
+        while k > 0 and values[k - 1] > value:
+            values[k] = values[k - 1]
+            k -= 1
+        values[k] = value
+    return float(0.5 * (values[(count - 1) // 2] + values[count // 2]))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _mean_and_deviation(values: Floats, count: int) -> tuple[float, float]:
+    """Mean and standard deviation of the first ``count`` values, by numbers of size one: nothing overflows."""
+    largest = np.abs(values[:count]).max()
+    if largest == 0.0:
+        return 0.0, 0.0
+    mean = square = 0.0
+    for i in range(count):
+        mean += values[i] / largest
+    mean /= count
+    for i in range(count):
+        square += (values[i] / largest - mean) ** 2
+    return mean * largest, math.sqrt(square / count) * largest
+
+
+@njit(cache=True, nogil=True)
+def _start(column: Floats, count: int, work: Floats) -> tuple[float, float]:
+    """Centre and spread of a column's first ``count`` <= 20 values; from the 20th row on those of the recursion."""
+    work[:count] = column[:count]
+    centre = _median(work, count)
+    for i in range(count):
+        work[i] = abs(column[i] - centre)
+    spread = _MAD * _median(work, count)
+    for i in range(count):
+        work[i] = column[i] - centre
+    if spread == 0.0:
+        spread = _mean_and_deviation(work, count)[1]
+    if count == START_ROWS:
+        for i in range(count):
+            work[i] = _within(work[i], _WINSOR * spread)
+        shift, spread = _mean_and_deviation(work, count)
+        centre += shift
+    return centre, spread
+
+
+@njit(cache=True, nogil=True)
+def _start_row(X: Floats, i: int, count: int, buffer: Floats, moments: Floats) -> None:
+    """Moments once row i is the ``count``-th: the rows before it stand in the buffer, which is not changed."""
+    column, work = np.empty(START_ROWS), np.empty(START_ROWS)
+    for j in range(X.shape[1]):
+        column[: count - 1] = buffer[: count - 1, j]
+        column[count - 1] = _within(X[i, j], _VALUE_MAX)
+        moments[0, j], moments[1, j] = _start(column, count, work)
+
+
+@njit(cache=True, nogil=True)
+def _ordinary(X: Floats, i: int, moments: Floats) -> bool:
+    """Whether squares of this row's differences and spreads neither overflow nor vanish."""
+    wild = False
+    for j in range(X.shape[1]):
+        d = _within(X[i, j], _VALUE_MAX) - moments[0, j]
+        s = moments[1, j]
+        wild |= (abs(d) > _LARGE) | (s > _LARGE) | ((s < _SMALL) & (d != 0.0))
+    return not wild
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _next_row(X: Floats, i: int, rate: float, winsor: float, moments: Floats, newer: Floats) -> None:
+    """Moments with row i, by the recursion, into ``newer``, which may be ``moments`` itself."""
+    ordinary = _ordinary(X, i, moments)
+    root, kept = math.sqrt(rate), math.sqrt(1.0 - rate)
+    for j in range(X.shape[1]):
+        m, s = moments[0, j], moments[1, j]
+        d = _within(X[i, j], _VALUE_MAX) - m
+        d = _within(d, winsor * s if s > 0.0 else np.inf)
+        newer[0, j] = m + rate * d
+        if ordinary:
+            newer[1, j] = math.sqrt((1.0 - rate) * (s * s + rate * (d * d)))
+        else:
+            newer[1, j] = kept * math.hypot(s, root * d)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _standardise(X: Floats, i: int, moments: Floats, limit: float, Z: Floats) -> None:
+    """Z_i = clip((x - m) / s), 0 where s = 0."""
+    for j in range(X.shape[1]):
+        m, s = moments[0, j], moments[1, j]
+        z = (_within(X[i, j], _VALUE_MAX) - m) / s
+        Z[i, j] = _within(z, limit) if s > 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True)
+def _newer(X: Floats, i: int, t: int, robust: bool, moments: Floats, buffer: Floats, newer: Floats) -> None:
+    """The moments once row i is the t-th."""
+    if robust and t <= START_ROWS:
+        _start_row(X, i, t, buffer, newer)
+    elif robust:
+        _next_row(X, i, max(1.0 / t, _RATE_MIN), _WINSOR, moments, newer)
+    else:
+        _next_row(X, i, 1.0 / t, np.inf, moments, newer)
+
+
+@njit(f"void({_ROWS_IN}, i8, b1, f8, {_MATRIX}, {_MATRIX}, {_MATRIX})", cache=True, nogil=True)
+def _scale_rows(X: Floats, rows: int, robust: bool, limit: float, moments: Floats, buffer: Floats, Z: Floats) -> None:
+    """Each row as the one that follows the ``rows`` absorbed so far."""
+    newer = np.empty(moments.shape)
+    for i in range(X.shape[0]):
+        _newer(X, i, rows + 1, robust, moments, buffer, newer)
+        _standardise(X, i, newer, limit, Z)
+
+
+@njit(f"void({_ROWS_IN}, i8, b1, f8, {_MATRIX}, {_MATRIX}, {_MATRIX})", cache=True, nogil=True)
+def _absorb_rows(X: Floats, rows: int, robust: bool, limit: float, moments: Floats, buffer: Floats, Z: Floats) -> None:
+    """Each row absorbed, then scaled."""
+    for i in range(X.shape[0]):
+        t = rows + i + 1
+        _newer(X, i, t, robust, moments, buffer, moments)
+        _standardise(X, i, moments, limit, Z)
+        if robust and t < START_ROWS:
+            for j in range(X.shape[1]):
+                buffer[t - 1, j] = _within(X[i, j], _VALUE_MAX)
+
+
+def scaler_bytes(kind: Kind, dimension: int) -> int:
+    """Bytes a scaler's state takes at most."""
+    return 0 if kind == "none" else 8 * dimension * (2 + (START_ROWS - 1 if kind == "robust" else 0))
+
+
+class Scaler:
+    """The scaling of one feature space, a state machine over its encoded rows.
+
+    State:
+        rows         t, rows absorbed
+        moments      (2, D) centres and spreads; (2, 0) for "none"
+        buffer       (19, D) the first rows of "robust", until the 20th; else (0, D)
+
+    Args:
+        kind: "none", "standard" or "robust".
+        dimension: D, encoded columns.
+    """
+
+    def __init__(self, kind: Kind, dimension: int) -> None:
+        self.kind = kind
+        self.dimension = dimension
+        self.rows = 0
+        self._robust = kind == "robust"
+        self._limit = LIMIT[kind]
+        self._moments = np.zeros((2, 0 if kind == "none" else dimension))
+        self._buffer = np.zeros((START_ROWS - 1 if self._robust else 0, dimension))
+
+    def scale(self, X: Floats) -> Floats:
+        """Rows as the learner sees them, each as if it alone came next. Changes nothing.
+
+        Args:
+            X: (n, D) C-contiguous float64, all finite; never mutated.
+
+        Returns:
+            (n, D); ``X`` itself for "none".
+        """
+        if self.kind == "none":
+            return X
+        Z = np.empty(X.shape)
+        _scale_rows(X, self.rows, self._robust, self._limit, self._moments, self._buffer, Z)
+        return Z
+
+    def absorb(self, X: Floats) -> Floats:
+        """Rows as the learner sees them, each absorbed before it is scaled.
+
+        Args:
+            X: as for ``scale``. A block leaves the same bits as its rows one at a time.
+
+        Returns:
+            (n, D); ``X`` itself for "none".
+        """
+        if self.kind == "none":
+            return X
+        Z = np.empty(X.shape)
+        _absorb_rows(X, self.rows, self._robust, self._limit, self._moments, self._buffer, Z)
+        self.rows += X.shape[0]
+        if self.rows >= START_ROWS and self._buffer.shape[0]:
+            self._buffer = np.zeros((0, self.dimension))
+        return Z
+
+    def affine(self) -> tuple[Floats, Floats]:
+        """Centres (D,) and spreads (D,) with z = (x - centre) / spread, for a linear model's weights on raw columns.
+
+        Where a column has shown one value only, z is always 0 and nothing can have been learned: the spread is told as
+        1. Limits are not linear, and the row's own part in the moments is left out.
+        """
+        if self.kind == "none":
+            return np.zeros(self.dimension), np.ones(self.dimension)
+        centre, spread = self._moments.copy()
+        return centre, np.where(spread > 0.0, spread, 1.0)
+
+    @property
+    def varies(self) -> NDArray[np.bool_]:
+        """Which columns have shown more than one value (D,); all for "none", which does not look."""
+        seen: NDArray[np.bool_] = np.ones(self.dimension, dtype=bool) if self.kind == "none" else self._moments[1] > 0.0
+        return seen
+
+    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
+        """The moments and, before the 20th row of "robust", the rows so far; copies."""
+        arrays: dict[str, NDArray[Any]] = {}
+        if self.kind != "none":
+            arrays["moments"] = self._moments.copy()
+        if self._robust:
+            arrays["buffer"] = self._buffer[: self.rows].copy()
+        return arrays, {"kind": self.kind, "rows": self.rows}
+
+    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
+        """Take over a state that ``to_arrays`` gave.
+
+        Raises:
+            ValueError: names, shapes or values that no scaler of this kind can have; the state is unchanged.
+        """
+        rows = header.get("rows")
+        if set(header) != {"kind", "rows"} or header["kind"] != self.kind:
+            raise ValueError("not the state of this scaler")
+        if type(rows) is not int or not 0 <= rows < 2**53:
+            raise ValueError("the number of rows is none that a state can have")
+        held = rows if self._robust and rows < START_ROWS else 0
+        shapes = {} if self.kind == "none" else {"moments": (2, self.dimension)}
+        if self._robust:
+            shapes["buffer"] = (held, self.dimension)
+        _check_arrays(arrays, shapes)
+        if self.kind == "none" and rows:
+            raise ValueError("nothing is counted where nothing is scaled")
+        if self.kind != "none" and ((arrays["moments"][1] < 0).any() or (rows == 0 and arrays["moments"].any())):
+            raise ValueError("moments: no such state")
+        self.rows = rows
+        self._moments = np.array(arrays["moments"], order="C") if self.kind != "none" else np.zeros((2, 0))
+        self._buffer = np.zeros((START_ROWS - 1 if self._robust and rows < START_ROWS else 0, self.dimension))
+        self._buffer[:held] = arrays["buffer"] if held else 0.0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory the state holds."""
+        return self._moments.nbytes + self._buffer.nbytes
+
+
+def _check_arrays(arrays: Mapping[str, NDArray[Any]], shapes: Mapping[str, tuple[int, int]]) -> None:
+    """Refuse other names, shapes, types than float64, and values beyond what a state can reach."""
+    if set(arrays) != set(shapes):
+        raise ValueError(f"the state must hold exactly the arrays {sorted(shapes)}")
+    for name, shape in shapes.items():
+        if arrays[name].shape != shape or arrays[name].dtype != np.float64:
+            raise ValueError(f"{name} must be float64 of shape {shape}")
+        if not (np.abs(arrays[name]) <= 4.0 * _VALUE_MAX).all():  # NaN compares false
+            raise ValueError(f"{name} holds a value that no state can have")

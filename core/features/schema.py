@@ -1,0 +1,311 @@
+"""A feature space: the features of a model, in order, and how rows are read against them.
+
+A raw row is (F,) float64 in schema order: a numeric feature's value, a categorical one's index, NaN where a
+value is missing. Rows come by name (``row``), as a table (``block``), as an array (``matrix``) and as CSV texts
+(``text_cells``). All four are strict and agree: names exactly the schema's, numbers finite and really numbers.
+"""
+
+import json
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from copy import copy
+from hashlib import blake2b
+from itertools import chain
+from operator import itemgetter
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.contract import Floats
+from core.features.feature import Feature
+from core.features.labels import PROBLEMS_MAX
+from core.features.parsing import NUMBERS, CategoryCells, NumberCells, Unfit, texts_at_once, values_at_once
+from core.problems import LISTED_MAX, Invalid, Problem, lacking
+
+
+class Schema:
+    """An immutable feature space of F features; equal declarations have equal ids.
+
+    Attributes:
+        features: the features, in order; at least one.
+        names: their names.
+        index: column of each name.
+        columns: names of the D encoded columns, ``load`` or ``day=mon``.
+        ranges: (2, D) the declared least and largest value of each encoded column, NaN where there is none.
+        width: D, one per numeric feature and one per category.
+        raw_width: F.
+        id: 16 hexadecimal characters, a digest of the declaration.
+    """
+
+    def __init__(self, features: Sequence[Feature]) -> None:
+        if not features:
+            raise ValueError("a schema has at least one feature")
+        self.features: Final = tuple(features)
+        self.names: Final = tuple(feature.name for feature in features)
+        self.index: Final[dict[str, int]] = {name: column for column, name in enumerate(self.names)}
+        self.columns: Final = tuple(chain.from_iterable(feature.columns for feature in features))
+        self.width: Final = len(self.columns)
+        ends = [feature.range for feature in self.features for _ in range(feature.width)]
+        self.ranges: Final[Floats] = np.array(ends, dtype=np.float64).T
+        self.ranges.flags.writeable = False
+        self.raw_width: Final = len(self.features)
+        self.plain: Final = all(feature.type == "numeric" for feature in features)
+        self.id: Final = _digest(self.features)
+        self._cells: Final = tuple(CategoryCells(f) if f.type == "categorical" else _NUMBER_CELLS for f in features)
+        self._pick: Final[Callable[[Any], Any]] = itemgetter(*self.names)
+        self._passed: frozenset[str] = frozenset()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Schema) and self.id == other.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def passing(self, names: Collection[str]) -> "Schema":
+        """The same space, whose readers pass over some other names, whatever their values."""
+        found = copy(self)
+        found._passed = frozenset(names) - frozenset(self.names)  # noqa: SLF001  its own class
+        return found
+
+    def row(self, values: Mapping[str, object], missing_allowed: bool, field: str = "features") -> Floats:
+        """One row given by names, as (1, F).
+
+        Raises:
+            Invalid: a name that is none of the schema's, a value that does not fit, or (unless
+                ``missing_allowed``) a value that is null or absent; the first 20 of them.
+        """
+        if self.plain and type(values) is dict and len(values) == len(self.names):
+            try:
+                cells = self._pick(values) if len(self.names) > 1 else (self._pick(values),)
+                # A sum that is finite has only finite terms; one that is not may still have, and gets care.
+                if NUMBERS.issuperset(map(type, cells)) and math.isfinite(sum(cells)):
+                    return np.array((cells,), np.float64)
+            except (KeyError, OverflowError):
+                pass
+        return self._row_with_care(values, missing_allowed, field)
+
+    def _row_with_care(self, values: Mapping[str, object], missing_allowed: bool, field: str) -> Floats:
+        if not isinstance(values, Mapping):
+            raise Invalid.of(field, "is not an object of names and values")
+        known, allowed = self.index, list(self.names[:LISTED_MAX])
+        strange = [name for name in values if name not in known and name not in self._passed]
+        problems = [Problem(f"{field}.{name}", "is not a feature", allowed) for name in strange]
+        raw = [math.nan] * len(self.names)
+        for column, (name, cells) in enumerate(zip(self.names, self._cells, strict=True)):
+            value = values.get(name)
+            if value is None and missing_allowed:
+                continue
+            try:
+                raw[column] = _present(value, cells)
+            except Unfit as unfit:
+                problems.append(Problem(f"{field}.{name}", unfit.problem, unfit.allowed))
+        if problems:
+            raise Invalid(*problems[:PROBLEMS_MAX])
+        return np.array((raw,), np.float64)
+
+    def block(
+        self,
+        columns: Sequence[str],
+        data: Sequence[Sequence[object]],
+        missing_allowed: bool,
+        field_columns: str = "columns",
+        field_data: str = "data",
+    ) -> Floats:
+        """A table of n rows with its columns named, in any order, as (n, F).
+
+        Raises:
+            Invalid: columns that are not the schema's (absent ones are all right where ``missing_allowed``),
+                rows of another length, cells that do not fit, e.g. ``data[3][1]``; the first 20 of them.
+        """
+        order = self._order(columns, missing_allowed, field_columns)
+        _check_rows(data, len(columns), field_data)
+        raw = self._at_once(order, data, missing_allowed, texts=False)
+        if raw is not None:
+            return raw
+        return self._with_care(
+            order,
+            data,
+            lambda cells, value: math.nan if value is None and missing_allowed else _present(value, cells),
+            lambda row, column: f"{field_data}[{row}][{order[column]}]",
+        )
+
+    def text_cells(
+        self,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        missing_allowed: bool,
+        field_columns: str = "header",
+    ) -> Floats:
+        """A CSV table of n rows, as (n, F); an empty cell is a missing value.
+
+        Raises:
+            Invalid: as ``block``; cells are named ``row 3, column load``, where row 1 is the first below the header.
+        """
+        order = self._order(columns, missing_allowed, field_columns)
+        _check_lengths(rows, len(columns), lambda row: f"row {row + 1}")
+        raw = self._at_once(order, rows, missing_allowed, texts=True)
+        if raw is not None:
+            return raw
+        return self._with_care(
+            order,
+            rows,
+            lambda cells, cell: (
+                math.nan if cell == "" and missing_allowed and not cells.empty_is_value else _text(cell, cells)
+            ),
+            lambda row, column: f"row {row + 1}, column {self.names[column]}",
+        )
+
+    def matrix(self, X: NDArray[Any], missing_allowed: bool, field: str = "data") -> Floats:
+        """An array of n rows in schema order, as C-contiguous float64 (n, F); X itself where it is that already.
+
+        Raises:
+            Invalid: not two-dimensional, not real numbers, another number of columns, an infinity, NaN unless
+                ``missing_allowed``, or a categorical column that is no index of a category; by row and column.
+        """
+        if X.ndim != 2 or X.shape[1] != len(self.names):
+            raise Invalid.of(field, "has another shape", f"two dimensions, {len(self.names)} columns")
+        if X.dtype.kind not in "fiu":
+            raise Invalid.of(field, "is not of a real number type", "float64")
+        with np.errstate(over="ignore", invalid="ignore"):
+            raw = np.ascontiguousarray(X, dtype=np.float64)
+        bad = ~np.isfinite(raw)
+        if missing_allowed:
+            bad &= ~np.isnan(raw)
+        for column, feature in enumerate(self.features):
+            if feature.type == "categorical":
+                bad[:, column] |= _no_index(raw[:, column], feature.width)
+        if bad.any():
+            raise Invalid(*(self._misfit(raw, int(i), int(j), field) for i, j in np.argwhere(bad)[:PROBLEMS_MAX]))
+        return raw
+
+    def _misfit(self, raw: Floats, row: int, column: int, field: str) -> Problem:
+        where = f"{field}[{row}][{column}]"
+        if np.isnan(raw[row, column]):
+            return Problem(where, "is missing")
+        if self.features[column].type == "numeric":
+            return Problem(where, "is not a finite number")
+        return Problem(where, "is not an index of a category", f"0 to {self.features[column].width - 1}")
+
+    def _order(self, columns: Sequence[str], missing_allowed: bool, field: str) -> list[int]:
+        """Where each feature stands in the client's columns; -1 where it is absent."""
+        if not isinstance(columns, list | tuple):
+            raise Invalid.of(field, "is not a list of names", list(self.names[:LISTED_MAX]))
+        order, allowed = [-1] * len(self.names), list(self.names[:LISTED_MAX])
+        problems: list[Problem] = []
+        for position, name in enumerate(columns):
+            column = self.index.get(name, -1) if isinstance(name, str) else -1
+            if isinstance(name, str) and name in self._passed:
+                continue
+            if column < 0:
+                problems.append(Problem(f"{field}[{position}]", "is not a feature", allowed))
+            elif order[column] >= 0:
+                problems.append(Problem(f"{field}[{position}]", "is there twice"))
+            else:
+                order[column] = position
+        absent = [name for name, position in zip(self.names, order, strict=True) if position < 0]
+        if absent and not missing_allowed:
+            problems.append(lacking(field, absent))
+        if problems:
+            raise Invalid(*problems[:PROBLEMS_MAX])
+        return order
+
+    def _at_once(
+        self, order: list[int], rows: Sequence[Sequence[Any]], missing_allowed: bool, texts: bool
+    ) -> Floats | None:
+        """The raw rows by whole columns, or None where a cell needs care."""
+        numeric = [c for c, f in enumerate(self.features) if f.type == "numeric" and order[c] >= 0]
+        taken = _take(rows, [order[column] for column in numeric])
+        numbers = (texts_at_once if texts else values_at_once)(taken, len(numeric), missing_allowed)
+        if numbers is None or len(numeric) == len(self.names):
+            return numbers
+        raw = np.full((len(rows), len(self.names)), math.nan)
+        raw[:, numeric] = numbers
+        for column, cells in enumerate(self._cells):
+            if isinstance(cells, CategoryCells) and order[column] >= 0:
+                read = cells.texts_at_once if texts else cells.values_at_once
+                codes = read(list(map(itemgetter(order[column]), rows)), missing_allowed)
+                if codes is None:
+                    return None
+                raw[:, column] = codes
+        return raw
+
+    def _with_care(
+        self,
+        order: list[int],
+        rows: Sequence[Sequence[Any]],
+        read: Callable[[NumberCells | CategoryCells, Any], float],
+        place: Callable[[int, int], str],
+    ) -> Floats:
+        """The raw rows cell by cell; or the first cells that do not fit, by rows."""
+        raw = np.full((len(rows), len(self.names)), math.nan)
+        problems: list[Problem] = []
+        for i, column in self._places(order, len(rows)):
+            try:
+                raw[i, column] = read(self._cells[column], rows[i][order[column]])
+            except Unfit as unfit:
+                problems.append(Problem(place(i, column), unfit.problem, unfit.allowed))
+                if len(problems) == PROBLEMS_MAX:
+                    break
+        if problems:
+            raise Invalid(*problems)
+        return raw
+
+    @staticmethod
+    def _places(order: list[int], count: int) -> Iterator[tuple[int, int]]:
+        present = sorted((position, column) for column, position in enumerate(order) if position >= 0)
+        return ((row, column) for row in range(count) for _, column in present)
+
+
+_NUMBER_CELLS = NumberCells()
+
+
+def _digest(features: tuple[Feature, ...]) -> str:
+    canonical = json.dumps([feature.to_json() for feature in features], sort_keys=True, separators=(",", ":"))
+    return blake2b(canonical.encode(), digest_size=8).hexdigest()
+
+
+def _present(value: object, cells: NumberCells | CategoryCells) -> float:
+    if value is None:
+        raise Unfit("is missing")
+    return cells.value(value)
+
+
+def _text(cell: str, cells: NumberCells | CategoryCells) -> float:
+    if cell == "" and not cells.empty_is_value:
+        raise Unfit("is missing")
+    return cells.text(cell)
+
+
+def _no_index(codes: Floats, count: int) -> NDArray[np.bool_]:
+    with np.errstate(invalid="ignore"):
+        wrong: NDArray[np.bool_] = ~np.isnan(codes) & ((codes < 0) | (codes >= count) | (codes != np.floor(codes)))
+    return wrong
+
+
+def _take(rows: Sequence[Sequence[Any]], positions: list[int]) -> Sequence[Sequence[Any]]:
+    """The rows with only the cells at some positions, in that order; the rows themselves where that is all."""
+    if not positions:
+        return [()] * len(rows)
+    if rows and positions == list(range(len(rows[0]))):
+        return rows
+    if len(positions) == 1:
+        return [(row[positions[0]],) for row in rows]
+    return list(map(itemgetter(*positions), rows))
+
+
+def _check_rows(data: object, width: int, field: str) -> None:
+    if not isinstance(data, list | tuple):
+        raise Invalid.of(field, "is not a list of rows")
+    if not {list, tuple}.issuperset(map(type, data)):
+        wrong = [i for i, row in enumerate(data) if not isinstance(row, list | tuple)][:PROBLEMS_MAX]
+        if wrong:
+            raise Invalid(*(Problem(f"{field}[{i}]", "is not a list of values") for i in wrong))
+    _check_lengths(data, width, lambda row: f"{field}[{row}]")
+
+
+def _check_lengths(rows: Sequence[Sequence[object]], width: int, place: Callable[[int], str]) -> None:
+    if {width}.issuperset(map(len, rows)):
+        return
+    ragged = [(i, len(row)) for i, row in enumerate(rows) if len(row) != width][:PROBLEMS_MAX]
+    raise Invalid(*(Problem(place(i), f"has {length} values, {width} expected") for i, length in ragged))

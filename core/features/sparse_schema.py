@@ -1,0 +1,229 @@
+"""The feature space of a model that takes named sparse rows: every name there is, projected while it is read.
+
+A row is some names with their values; a name that is absent is 0, and any name may come at any time. A raw row
+is psi (d,), the row's random projection (projection.py), made here once: the log, the machine and the learner only
+ever see psi. Rows come by name (``row``), as lists (``lists``) and as SVMlight (``lines``). All three are strict and
+agree: names of 1 to 200 printable characters, none twice in a row, at most 100 000; values finite and really
+numbers. A row without any name is the zero row.
+
+Reading is done *at once* over all names of all rows, which only says yes or "not sure"; where it is not sure
+it is done again *with care*, which names what is wrong.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import blake2b
+from itertools import accumulate, chain
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from core.contract import Floats
+from core.features.feature import NAME_MAX, Feature
+from core.features.labels import PROBLEMS_MAX
+from core.features.parsing import NUMBERS, NumberCells, Unfit, texts_at_once
+from core.features.projection import PSI_MAX, Kind, Projection, text_of
+from core.features.svmlight import Line
+from core.problems import Invalid, Problem
+
+NAMES_MAX = 100_000
+"""Names in one row."""
+WORK_MAX: dict[Kind, float] = {"sign": 2e9, "gaussian": 1e8}
+"""Most names times d in one request: about half a second, and one and a half."""
+_NAME = f"1 to {NAME_MAX} printable characters"
+_VALUE = "a finite number; a name left out is 0"
+_PAIR, _QUERY = ("is no name with a value", "name:value"), ("is a qid; rankings are not learned", "name:value")
+_CHUNK = 1000
+_CELLS = NumberCells()
+_Place = Callable[[int, int, str], str]
+
+
+class SparseSchema:
+    """All names at once; equal seeds, dimensions and kinds have equal ids.
+
+    Args:
+        seed: of the projection.
+        dimension: d, columns of a projected row.
+        kind: "sign" or "gaussian".
+
+    Attributes:
+        features, names, columns: empty: nothing is declared, and no column has a name.
+        width, raw_width: d.
+        plain: there is nothing to encode.
+        id: 16 hexadecimal characters.
+        projection: M.
+    """
+
+    features: Final[tuple[Feature, ...]] = ()
+    names: Final[tuple[str, ...]] = ()
+    columns: Final[tuple[str, ...]] = ()
+    plain: Final = True
+
+    def __init__(self, seed: int, dimension: int, kind: Kind) -> None:
+        self.width: Final = dimension
+        self.raw_width: Final = dimension
+        self.ranges: Final[Floats] = np.full((2, dimension), np.nan)
+        self.projection: Final = Projection(seed, dimension, kind)
+        canonical = json.dumps(["sparse", seed, dimension, kind], separators=(",", ":"))
+        self.id: Final = blake2b(canonical.encode(), digest_size=8).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SparseSchema) and self.id == other.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def row(self, values: Mapping[str, object], missing_allowed: bool = False, field: str = "features") -> Floats:
+        """One row given by names, as psi (1, d); ``missing_allowed`` has no meaning: an absent name is 0.
+
+        Raises:
+            Invalid: a name or a value that cannot be (null is no value), by name; the first 20 of them.
+        """
+        del missing_allowed
+        if not isinstance(values, Mapping):
+            raise Invalid.of(field, "is not an object of names and values")
+        names = [*values]
+        rows = _Rows([names], [[*values.values()]], lambda _row, at, _part: f"{field}.{names[at]}")
+        return self._projected(rows, field)
+
+    def lists(self, names: Sequence[Sequence[str]], values: Sequence[Sequence[object]], field: str = "rows") -> Floats:
+        """Rows, each a list of names and one of values, as psi (n, d).
+
+        Raises:
+            Invalid: lists of different lengths, a name twice in its row, names or values that cannot be, e.g.
+                ``rows[3].names[1]``; the first 20 of them.
+        """
+        pairs = zip(names, values, strict=True)
+        uneven = [(i, len(row), len(own)) for i, (row, own) in enumerate(pairs) if len(row) != len(own)]
+        if uneven:
+            problems = [Problem(f"{field}[{i}].values", f"has {n} items for {m} names", m) for i, m, n in uneven]
+            raise Invalid(*problems[:PROBLEMS_MAX])
+        return self._projected(_Rows(names, values, lambda row, at, part: f"{field}[{row}].{part}[{at}]"), field)
+
+    def lines(self, lines: Sequence[Line], field: str = "body") -> Floats:
+        """Rows of SVMlight text, their labels left aside, as psi (n, d).
+
+        Raises:
+            Invalid: as ``lists``, and a ``qid``; named by line and column, e.g. ``line 3, column 7``.
+        """
+        cells = [[cell.rpartition(":") for cell in line.cells] for line in lines]
+        names = [[name for name, _, _ in row] for row in cells]
+        texts = [[text for _, _, text in row] for row in cells]
+        problems = [
+            Problem(line.place(at), *(_PAIR if colon == "" else _QUERY))
+            for line, row in zip(lines, cells, strict=True)
+            for at, (name, colon, _) in enumerate(row)
+            if colon == "" or (at == 0 and name == "qid")
+        ]
+        if problems:
+            raise Invalid(*problems[:PROBLEMS_MAX])
+        place: _Place = lambda row, at, _part: lines[row].place(at)  # noqa: E731
+        return self._projected(_Rows(names, texts, place, texts=True), field)
+
+    def _projected(self, rows: "_Rows", field: str) -> Floats:
+        """The psi (n, d) of rows that turn out to be sound."""
+        counts = [len(row) for row in rows.names]
+        if max(counts, default=0) > NAMES_MAX:
+            at = next(row for row, count in enumerate(counts) if count > NAMES_MAX)
+            raise Invalid.of(field, f"row {at + 1} has too many names", f"<= {NAMES_MAX} names in a row")
+        if sum(counts) * self.width > WORK_MAX[self.projection.kind]:
+            most = int(WORK_MAX[self.projection.kind] / self.width)
+            raise Invalid.of(field, "holds too many names for compressed_dim", f"<= {most} in one request")
+        names = list(chain.from_iterable(rows.names))
+        numbers = _numbers_at_once(rows) if _sound(rows, names) else None
+        if numbers is None:
+            numbers = _with_care(rows)
+        starts = np.array([*accumulate(counts, initial=0)], dtype=np.int64)
+        return self.projection.project(text_of(names), numbers, starts)
+
+    def contributions(self, values: Mapping[str, float], weights: Floats) -> dict[str, float]:
+        """What each name of a row adds to w'psi: its value times <its column of M, w>.
+
+        Args:
+            values: a row that ``row`` takes.
+            weights: w (d,).
+        """
+        names, found = [*values], np.empty(len(values))
+        for begin in range(0, len(names), _CHUNK):
+            part = slice(begin, begin + _CHUNK)
+            found[part] = weights @ self.projection.columns(names[part])
+        with np.errstate(over="ignore"):
+            parts = np.clip(found * np.array([*values.values()], dtype=np.float64), -PSI_MAX, PSI_MAX)
+        return dict(zip(names, parts.tolist(), strict=True))
+
+
+class _Rows(NamedTuple):
+    """Rows as they came.
+
+    Attributes:
+        names, values: a list per row, equally long.
+        place: how errors call a name or value, from its row, its place there, and "names" or "values".
+        texts: whether values are texts.
+    """
+
+    names: Sequence[Sequence[Any]]
+    values: Sequence[Sequence[Any]]
+    place: _Place
+    texts: bool = False
+
+
+def check_names(names: Sequence[str], field: str) -> None:
+    """Refuse a list with a name that cannot be, or one that is there twice.
+
+    Raises:
+        Invalid: e.g. ``names[3]``; the first 20 of them.
+    """
+    rows = _Rows([names], [[0] * len(names)], lambda _row, at, _part: f"{field}[{at}]")
+    if not _sound(rows, names):
+        _with_care(rows)
+
+
+def _sound(rows: _Rows, names: Sequence[Any]) -> bool:
+    """Whether all names are such, and none is there twice in its row."""
+    for row in rows.names:
+        own = set(row)
+        if len(own) != len(row) or "" in own:
+            return False
+    try:
+        return "".join(names).isprintable() and max(map(len, names), default=0) <= NAME_MAX
+    except TypeError:  # one is no text
+        return False
+
+
+def _numbers_at_once(rows: _Rows) -> Floats | None:
+    """All values (m,), or None where one needs care."""
+    values = list(chain.from_iterable(rows.values))
+    if rows.texts:
+        found = texts_at_once([values], len(values), missing_allowed=False)
+        return None if found is None else found[0]
+    if not NUMBERS.issuperset(map(type, values)):
+        return None
+    try:
+        numbers = np.array(values, dtype=np.float64)
+    except OverflowError:
+        return None
+    return numbers if np.isfinite(numbers).all() else None
+
+
+def _with_care(rows: _Rows) -> Floats:
+    """All values (m,) one by one; or the first names and values that cannot be, in their order."""
+    read: Callable[[Any], float] = _CELLS.text if rows.texts else _CELLS.value
+    numbers: list[float] = []
+    problems: list[Problem] = []
+    for row, (names, values) in enumerate(zip(rows.names, rows.values, strict=True)):
+        first: dict[str, int] = {}
+        for at, (name, value) in enumerate(zip(names, values, strict=True)):
+            if not (isinstance(name, str) and 1 <= len(name) <= NAME_MAX and name.isprintable()):
+                problems.append(Problem(rows.place(row, at, "names"), "is not a feature name", _NAME))
+            elif first.setdefault(name, at) != at:
+                where = rows.place(row, first[name], "names")
+                problems.append(Problem(rows.place(row, at, "names"), f"is the same name as {where}"))
+            try:
+                numbers.append(read(value))
+            except Unfit as unfit:
+                problems.append(Problem(rows.place(row, at, "values"), unfit.problem, _VALUE))
+        if len(problems) >= PROBLEMS_MAX:
+            break
+    if problems:
+        raise Invalid(*problems[:PROBLEMS_MAX])
+    return np.array(numbers, dtype=np.float64)

@@ -1,0 +1,120 @@
+r"""Probabilities from least-squares scores, compiled: what ``dfop`` and its bank report for classes.
+
+Scores s_k estimate targets of +-1, one per class (two classes have one column s: s_0 = -s, s_1 = s). Probabilities are
+
+    p_k ~ exp(a s_k)                     plus 1e-6, so that no class is ever ruled out
+
+with one slope a >= 0 for all classes, which therefore never changes what is predicted: the most probable class is the
+one of the largest score, of equals the first. For two Gaussian classes a = 1 / (mean squared error) would be exact; the
+slope is rather learned from the stream, by one Newton step per row on the log loss of that row, told before it:
+
+    H <- .99 H + sum_k p_k s_k^2 - (sum_k p_k s_k)^2          curvature, at least .004 of its first sum
+    a <- a + sum_k (t_k - p_k) s_k / H                        t_k = 1 for the row's class, else 0; a within [.05, 25]
+
+It starts from a = 1, H = 4. Beside p = (1 + s) / 2, which squared loss suggests, the mean log loss of 11 streams falls
+from .325 to .222 and the expected calibration error from 9.7 to 2.9 points (tests/benchmarks/forgetting.py). An offset
+as a second parameter gained nothing.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from core.contract import Floats, Ints
+
+SLOPE, CURVATURE = range(2)
+"""Places in the calibration."""
+
+PROBABILITY_MIN = 1e-6
+SLOPE_MIN, SLOPE_MAX = 0.05, 25.0
+_MEMORY = 0.99
+_CURVATURE_MIN = 1e-3
+_VARIANCE_SHARE = 4e-3
+_SCORE_MAX = 2.0
+
+
+def fresh_calibration() -> Floats:
+    """Slope and curvature before the first row."""
+    return np.array([1.0, 4.0])
+
+
+@njit(cache=True, nogil=True)
+def _score(scores: Floats, i: int, k: int) -> float:
+    """s_k of row i."""
+    if scores.shape[1] > 1:
+        return float(scores[i, k])
+    return float(scores[i, 0]) if k == 1 else -float(scores[i, 0])
+
+
+@njit(cache=True, nogil=True)
+def _classify_row(scores: Floats, i: int, slope: float, p: Floats) -> int:
+    """Probabilities of row i into p (n, K), K > 1; the class of the largest."""
+    classes = p.shape[1]
+    top = -np.inf
+    for k in range(classes):
+        top = max(top, slope * _score(scores, i, k))
+    total = 0.0
+    for k in range(classes):
+        p[i, k] = math.exp(slope * _score(scores, i, k) - top)
+        total += p[i, k]
+    best = 0
+    share = (1.0 - classes * PROBABILITY_MIN) / total
+    for k in range(classes):
+        p[i, k] = p[i, k] * share + PROBABILITY_MIN
+        if p[i, k] > p[i, best]:
+            best = k
+    return best
+
+
+@njit(cache=True, nogil=True)
+def _fit_row(scores: Floats, i: int, label: float, p: Floats, calibration: Floats) -> None:
+    """One Newton step of the slope; scores count within +-2, so that a wild one cannot spoil it."""
+    mean = square = right = 0.0
+    for k in range(p.shape[1]):
+        s = min(max(_score(scores, i, k), -_SCORE_MAX), _SCORE_MAX)
+        mean += p[i, k] * s
+        square += p[i, k] * s * s
+        if k == label:
+            right = s
+    curvature = _MEMORY * calibration[CURVATURE] + max(square - mean * mean, _VARIANCE_SHARE * square)
+    calibration[CURVATURE] = max(curvature, _CURVATURE_MIN)
+    slope = calibration[SLOPE] + (right - mean) / calibration[CURVATURE]
+    calibration[SLOPE] = min(max(slope, SLOPE_MIN), SLOPE_MAX)
+
+
+@njit("Tuple((i8[::1], f8[:,::1]))(f8[:,::1], i8, f8[::1])", cache=True, nogil=True)
+def classify(scores: Floats, classes: int, calibration: Floats) -> tuple[Ints, Floats]:
+    """Most probable classes (n,), -1 where K = 0, and probabilities (n, K) from scores (n, m); changes nothing."""
+    n = scores.shape[0]
+    value = np.full(n, -1 if classes == 0 else 0, dtype=np.int64)
+    p = np.ones((n, classes))
+    if classes > 1:
+        for i in range(n):
+            value[i] = _classify_row(scores, i, calibration[SLOPE], p)
+    return value, p
+
+
+@njit("Tuple((i8[::1], f8[:,::1]))(f8[:,::1], Array(f8, 1, 'C', readonly=True), i8, f8[::1])", cache=True, nogil=True)
+def classify_and_fit(scores: Floats, y: Floats, classes: int, calibration: Floats) -> tuple[Ints, Floats]:
+    """``classify`` for each row before its label y (n,), an index as a float, moves the slope."""
+    n = scores.shape[0]
+    value = np.full(n, -1 if classes == 0 else 0, dtype=np.int64)
+    p = np.ones((n, classes))
+    if classes > 1:
+        for i in range(n):
+            value[i] = _classify_row(scores, i, calibration[SLOPE], p)
+            _fit_row(scores, i, y[i], p, calibration)
+    return value, p
+
+
+def check_calibration(calibration: Floats) -> None:
+    """Refuse what no state can have.
+
+    Raises:
+        ValueError: another form, or values out of range.
+    """
+    if calibration.shape != (2,) or calibration.dtype != np.float64:
+        raise ValueError("the calibration must be two float64 numbers")
+    if not (SLOPE_MIN <= calibration[SLOPE] <= SLOPE_MAX and _CURVATURE_MIN <= calibration[CURVATURE] <= 1e6):
+        raise ValueError("the calibration holds a value that no state can have")

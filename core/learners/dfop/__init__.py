@@ -1,0 +1,1 @@
+"""DFOP, G-DFOP, RLS and Sparse-DFOP: least squares over a stream, with forgetting."""

@@ -1,0 +1,162 @@
+"""What the catalogue lists of the DFOP family: ``dfop``, ``gdfop``, ``rls`` and ``sparse_dfop``; parameters, costs."""
+
+import math
+from dataclasses import replace
+
+from core.contract import Algorithm, Learner, Param, Spec
+from core.features.scaling import SCALING
+from core.learners.dfop.bank import RATES, ForgettingBank, member_specs
+from core.learners.dfop.kernels import LEAK_AFTER
+from core.learners.dfop.learner import CLASS_BOUND, OBJECT_BYTES, Dfop, column_count, refresh_rows
+
+AUTO = "auto"
+
+
+def build(spec: Spec) -> Learner:
+    """``dfop``: the bank, or the one DFOP of a rate given as a number."""
+    return ForgettingBank(spec) if spec.params.get("forgetting_rate") == AUTO else Dfop(spec)
+
+
+def _members(spec: Spec) -> list[Spec]:
+    return member_specs(spec) if spec.params.get("forgetting_rate") == AUTO else [spec]
+
+
+def state_bytes(spec: Spec, classes: int) -> int:
+    """Bytes of a state: 8 (2 D^2 + (columns + 1) D + 6) and its objects, for the bank of every member, and weights."""
+    D = spec.dimension + bool(spec.params["bias"])
+    members = len(_members(spec))
+    own = 8 * (2 * D * D + (column_count(spec.task == "regression", classes) + 1) * D + 6) + OBJECT_BYTES
+    return members * own + (8 * (members + 5) if members > 1 else 0)
+
+
+def row_cost(spec: Spec, classes: int) -> float:
+    """Floating-point operations of a row, for the bank of every member, and ten or so per score for the mixture."""
+    members = _members(spec)
+    mixture = 10.0 * max(classes, 1) if len(members) > 1 else 0.0
+    return sum(_member_cost(member, classes) + mixture for member in members)
+
+
+def _member_cost(spec: Spec, classes: int) -> float:
+    """8 D^2 + 5 D per column, and the row's share of the refreshes (D^3 each)."""
+    D = float(spec.dimension + bool(spec.params["bias"]))
+    forgets = -math.log1p(-spec.params["forgetting_rate"]) if "forgetting_rate" in spec.params else 0.0
+    return (
+        8 * D * D
+        + 5 * D * column_count(spec.task == "regression", classes)
+        + D**3 * max(forgets / LEAK_AFTER, 1 / refresh_rows(int(D)))
+    )
+
+
+_PAPER = "Zhao, Wang, Xie, Guo, Zhou: Distribution-Free One-Pass Learning, IEEE TKDE 33(3), 2021"
+_RATE = Param(
+    "forgetting_rate",
+    "number",
+    0.01,
+    "mu = 1 - lambda in (3) of the paper, the weight of the newest row; rows older than 1/mu count little.",
+    minimum=0.0,
+    maximum=0.5,
+    exclusive_minimum=True,
+    refusal=(
+        "this is mu = 1 - lambda, the weight of the newest row; a factor lambda such as 0.99 is forgetting_rate 0.01"
+    ),
+)
+_RATE_OR_AUTO = replace(
+    _RATE,
+    default=AUTO,
+    meaning=(
+        f'{_RATE.meaning} "{AUTO}": {len(RATES)} rates from 0 to {max(RATES):g} side by side, at {len(RATES)} times '
+        "the cost, weighed by how well they predict."
+    ),
+    choices=(AUTO,),
+)
+_VARIANCE = Param(
+    "initial_variance",
+    "number",
+    1e3,
+    "p0, where P_0 = p0 I in Algorithm 1: how far from zero the weights may start; large values trust the first rows.",
+    minimum=0.0,
+    maximum=1e12,
+    exclusive_minimum=True,
+)
+_SCALING = replace(SCALING, default="none")
+_BIAS = Param("bias", "boolean", True, "Whether a constant column is added to the features.")
+_COMPRESSED_DIM = Param(
+    "compressed_dim",
+    "integer",
+    100,
+    "d, the columns that the names of a row are projected onto (Algorithm 2); a row costs d^2, however many names.",
+    minimum=1,
+    maximum=10_000,
+)
+_PROJECTION = Param(
+    "projection",
+    "choice",
+    "sign",
+    "Entries of M: signs +-1/sqrt(d), or the paper's Gaussian, which costs some hundred times as much per name.",
+    choices=("sign", "gaussian"),
+)
+_SPARSITY = Param(
+    "sparsity",
+    "integer",
+    10,
+    "s, how many weights RECOVER keeps per output where the request says nothing (Definition 2).",
+    minimum=1,
+    maximum=10_000,
+)
+
+ENTRIES = (
+    Algorithm(
+        id="dfop",
+        tasks=("classification", "regression"),
+        summary="Least squares that forgets exponentially, at a rate it finds by itself: follows drift untold.",
+        paper=_PAPER,
+        equation="min_w sum_i (1 - mu)^(t - i) (y_i - w'x_i)^2, exactly, row by row",
+        params=(_RATE_OR_AUTO, _VARIANCE, _BIAS, _SCALING),
+        build=build,
+        state_bytes=state_bytes,
+        row_cost=row_cost,
+        class_bound=CLASS_BOUND,
+        forgets=True,
+    ),
+    Algorithm(
+        id="gdfop",
+        tasks=("classification", "regression"),
+        summary="DFOP with a discount per row: a feedback row can say how much of the past to keep.",
+        paper=_PAPER,
+        equation="min_w sum_i (prod_{j > i} lambda_j) (y_i - w'x_i)^2, exactly; lambda_j = 1 - mu where none is given",
+        params=(_RATE, _VARIANCE, _BIAS, _SCALING),
+        build=Dfop,
+        state_bytes=state_bytes,
+        row_cost=row_cost,
+        row_discounts=True,
+        class_bound=CLASS_BOUND,
+        forgets=True,
+    ),
+    Algorithm(
+        id="rls",
+        tasks=("classification", "regression"),
+        summary="Recursive least squares: all rows count alike; the best one where nothing drifts.",
+        paper=_PAPER,
+        equation="min_w sum_i (y_i - w'x_i)^2 + |w|^2 / p0, exactly, row by row",
+        params=(_VARIANCE, _BIAS, _SCALING),
+        build=Dfop,
+        state_bytes=state_bytes,
+        row_cost=row_cost,
+        class_bound=CLASS_BOUND,
+        forgets=True,
+    ),
+    Algorithm(
+        id="sparse_dfop",
+        tasks=("classification", "regression"),
+        summary="DFOP on a random projection: rows of any number of named features, of which most are absent.",
+        paper=f"{_PAPER}, Algorithm 2",
+        equation="DFOP on psi = M x, M d x D hashed from the names; RECOVER: argmin |x|_1 s.t. M x = v, the s largest",
+        params=(_RATE_OR_AUTO, _VARIANCE, _BIAS, _COMPRESSED_DIM, _PROJECTION, _SPARSITY),
+        build=build,
+        state_bytes=state_bytes,
+        row_cost=row_cost,
+        class_bound=CLASS_BOUND,
+        forgets=True,
+        sparse=True,
+    ),
+)

@@ -1,0 +1,375 @@
+r"""DFOP without a rate to choose: RLS and DFOPs of many forgetting rates side by side, weighed by how well they do.
+
+    members k = 1 ... K     discount 1 (RLS); mu = 1e-4, 3e-4, .001, .003, .01, .03, .1, .3, .5 where mu D <= 30
+    p_k                     a-priori scores of member k; within +-1.5 for classes, whose targets are +-1; for regression
+                            within [a - (b - a), b + (b - a)] from row 20 on, [a, b] the range of the labels so far
+    o = sum_k v_k p_k       the score that is told; v starts at 1/K
+    l_k = |p_k - y|^2       mean over the columns; y the row's targets
+    D <- D + r (|o - y|^2 - D)                           what a row's loss is here, r = max(1/t, .001), before its use
+    v_k <- v_k exp(-(l_k - min l) / (2 D)), normalised   Bayes under normal errors of variance D
+    v_k <- .999 v_k + .001 / K                           fixed share: every member can come back
+
+The share is what makes the bank track: a member that was hopeless for 1e6 rows is trusted again after some tens of rows
+in which it is the best.
+
+**Classes.** All columns of the classes seen count, so one set of weights serves all. Value and probabilities are those
+of core.learners.dfop.learner for the mixed scores.
+
+**Why the clip.** The mixture is only as good as its worst member weighted: one with a short window now and then says
+something far outside anything seen, and its small weight times a huge number is a huge error. On electricity (one price
+from the other columns) the clip takes the squared error from ten times that of repeating the last value to below it.
+
+**Wild labels** (regression, from row 20 on). A label more than 100 widths outside [a, b] moves that end by one width
+only; labels that really are larger are thus reached in some rows, at twice the width each. And |o - y|^2 counts at most
+1e6 D in the D that later rows see; the row itself is weighed by a D that has it whole, and so tells the members apart
+as little as it should. Without both, one label of 1e20 made every later difference small beside D, and the share that
+ruined members always have was not held within the labels.
+
+**Predictive deviation** (regression): that of the mixture, sqrt(sum_k v_k (std_k^2 + (p_k - o)^2)), each std_k at most
+3 (b - a) from row 20 on. After a wild label it stays too large for as long as the trusted members' own noise does.
+
+**Costs.** K times those of one DFOP, time and memory alike; ``state_bytes`` says so before anything is built.
+
+**Any finite input.** The members are safe (learner.py); differences and deviations are held within 1e150 before they
+are squared, and D above 1e-300.
+
+Source: for the members Zhao, Wang, Xie, Guo, Zhou: Distribution-Free One-Pass Learning, IEEE TKDE 33(3), 2021; for the
+fixed share Herbster, Warmuth: Tracking the best expert, Machine Learning 32, 1998.
+
+Deviations from the paper
+- The paper gives one rate per data set; what is mixed here is not in it.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from core.contract import Floats, Header, Prediction, Spec, Weights
+from core.learners.calibration import check_calibration, classify, classify_and_fit, fresh_calibration
+from core.learners.dfop.kernels import NOISE, PREDICTION_MAX, ROWS
+from core.learners.dfop.learner import Dfop
+
+RATES = (0.0, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 0.5)
+"""Forgetting rates of the members; 0 is RLS."""
+RATE_COLUMNS_MAX = 30.0
+"""Largest rate times columns: beyond it refreshes would cost more than rows, for windows of few rows per column."""
+SHARE = 1e-3
+LOSS_RATE = 1e-3
+SCORE_MAX = 1.5
+SPAN_ROWS = 20
+"""Rows after which the range of the labels is taken to say something."""
+
+_CHUNK_ROWS = 1024
+"""Rows whose member predictions are held at once; chunks end at absolute row numbers, as blocks do."""
+_SQUARED_MAX = 1e150
+_OWN = {"mixing", "loss", "slope", "span"}
+"""Arrays of the bank's state that are not stacks of its members'."""
+_LOSS_MIN = 1e-300
+_SPAN_WINSOR = 100.0
+"""Widths of the range of the labels that a label may lie beyond it and be taken whole."""
+_LOSS_WINSOR = 1e6
+"""Times D that the loss of a row counts at most in the D kept for later rows (regression)."""
+
+
+@njit(cache=True, nogil=True)
+def _mix_row(P: Floats, S: Floats, i: int, mixing: Floats, scores: Floats, std: Floats) -> None:
+    """Write o = sum v_k p_k of row i into scores (n, m), and for regression the mixture's deviation into std (n,)."""
+    for j in range(scores.shape[1]):
+        o = 0.0
+        for k in range(mixing.shape[0]):
+            o += mixing[k] * P[k, i, j]
+        scores[i, j] = o
+    if std.shape[0]:
+        variance = 0.0
+        for k in range(mixing.shape[0]):
+            own = min(S[k, i], _SQUARED_MAX)
+            apart = min(abs(P[k, i, 0] - scores[i, 0]), _SQUARED_MAX)
+            variance += mixing[k] * (own * own + apart * apart)
+        std[i] = min(math.sqrt(variance), PREDICTION_MAX)
+
+
+@njit(cache=True, nogil=True)
+def _clip_row(P: Floats, S: Floats, i: int, rows: float, span: Floats, regression: bool) -> None:
+    """The members' scores and deviations of a row within what can be, in place; ``rows`` were learned before it."""
+    low, high = -SCORE_MAX, SCORE_MAX
+    if regression:
+        if rows < SPAN_ROWS:
+            return
+        width = span[1] - span[0]
+        low, high = span[0] - width, span[1] + width
+    for k in range(P.shape[0]):
+        for j in range(P.shape[2]):
+            P[k, i, j] = min(max(P[k, i, j], low), high)
+        if regression:
+            S[k, i] = min(S[k, i], high - low)
+
+
+@njit("void(f8[:,:,::1], f8[:,::1], f8[::1], f8, f8[::1], f8[:,::1], f8[::1])", cache=True, nogil=True)
+def mix_rows(P: Floats, S: Floats, mixing: Floats, rows: float, span: Floats, scores: Floats, std: Floats) -> None:
+    """Mix the predictions P (K, n, m), S (K, n) of n rows; both are clipped in place."""
+    for i in range(P.shape[1]):
+        _clip_row(P, S, i, rows, span, std.shape[0] > 0)
+        _mix_row(P, S, i, mixing, scores, std)
+
+
+@njit(cache=True, nogil=True)
+def _squared(difference: float) -> float:
+    """difference^2, finite."""
+    bounded = min(abs(difference), _SQUARED_MAX)
+    return bounded * bounded
+
+
+@njit(cache=True, nogil=True)
+def _target(y: float, j: int, columns: int, regression: bool) -> float:
+    """Target of column j out of the ``columns`` of the classes seen."""
+    if regression:
+        return y
+    return 1.0 if y == (1.0 if columns == 1 else j) else -1.0
+
+
+@njit(cache=True, nogil=True)
+def _widen(span: Floats, y: float, rows: float) -> None:
+    """The range of the labels with y; a label no stream like this one's has widens it by its width only."""
+    if rows == 0.0:
+        span[:] = y
+    width = span[1] - span[0]
+    most = width if rows >= SPAN_ROWS and width > 0.0 else np.inf
+    if y < span[0]:
+        span[0] = y if span[0] - y <= _SPAN_WINSOR * most else span[0] - most
+    elif y > span[1]:
+        span[1] = y if y - span[1] <= _SPAN_WINSOR * most else span[1] + most
+
+
+@njit(
+    "f8(f8[:,:,::1], f8[:,::1], Array(f8, 1, 'C', readonly=True), f8[::1], f8, f8, f8[::1], f8[:,::1], f8[::1])",
+    cache=True,
+    nogil=True,
+)
+def mix_and_weigh(
+    P: Floats,
+    S: Floats,
+    y: Floats,
+    mixing: Floats,
+    loss: float,
+    rows: float,
+    span: Floats,
+    scores: Floats,
+    std: Floats,
+) -> float:
+    """Mix n rows in turn, and move the weights after each.
+
+    Args:
+        P: (K, n, m) the members' scores, clipped in place.
+        S: (K, n) their deviations, clipped in place; (K, 0) for classification.
+        y: (n,) numbers, or class indices.
+        mixing: (K,) weights v, updated.
+        loss: D.
+        rows: rows seen before.
+        span: range of the labels of a regression, updated.
+        scores: (n, m) mixed scores, written.
+        std: (n,) deviations of the mixture, written; (0,) for classification.
+
+    Returns:
+        D after the rows.
+    """
+    K, n, m = P.shape
+    regression = std.shape[0] > 0
+    losses = np.empty(K)
+    for i in range(n):
+        _clip_row(P, S, i, rows + i, span, regression)
+        _mix_row(P, S, i, mixing, scores, std)
+        if regression:
+            _widen(span, y[i], rows + i)
+        mixed = 0.0
+        losses[:] = 0.0
+        for j in range(m):
+            target = _target(y[i], j, m, regression)
+            mixed += _squared(scores[i, j] - target) / m
+            for k in range(K):
+                losses[k] += _squared(P[k, i, j] - target) / m
+        rate = max(1.0 / (rows + i + 1.0), LOSS_RATE)
+        whole = loss + rate * (mixed - loss)
+        scale = -0.5 / max(whole, _LOSS_MIN)
+        if regression and rows + i >= SPAN_ROWS and 0.0 < _LOSS_WINSOR * loss < mixed:
+            loss += rate * (_LOSS_WINSOR * loss - loss)
+        else:
+            loss = whole
+        least = losses.min()
+        total = 0.0
+        for k in range(K):
+            mixing[k] *= math.exp(scale * (losses[k] - least))
+            total += mixing[k]
+        for k in range(K):
+            mixing[k] = (1.0 - SHARE) * mixing[k] / total + SHARE / K
+    return loss
+
+
+class ForgettingBank:
+    """The learner behind ``dfop`` with ``forgetting_rate: "auto"``.
+
+    State:
+        members      one ``Dfop`` per rate
+        mixing (K,)  their weights v
+        loss         D
+        calibration  slope and curvature of the probabilities (core.learners.calibration)
+        span (2,)    least and largest label of a regression; zeros before the first
+    """
+
+    def __init__(self, spec: Spec) -> None:
+        self._spec = spec
+        self.regression = spec.task == "regression"
+        self.rates = member_rates(spec)
+        self.members = [Dfop(member) for member in member_specs(spec)]
+        self.mixing = np.full(len(self.rates), 1.0 / len(self.rates))
+        self.loss = 0.0
+        self.calibration = fresh_calibration()
+        self.span = np.zeros(2)
+
+    @property
+    def classes(self) -> int:
+        """Classes seen."""
+        return self.members[0].classes
+
+    @property
+    def rows(self) -> int:
+        """Rows learned."""
+        return int(self.members[0].tally[ROWS])
+
+    def add_class(self) -> None:
+        """One more class, in every member."""
+        for member in self.members:
+            member.add_class()
+
+    def predict(self, X: Floats) -> Prediction:
+        """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
+        scores, std = self.members[0].empty(X.shape[0])
+        for begin in range(0, X.shape[0], _CHUNK_ROWS):
+            part = slice(begin, begin + _CHUNK_ROWS)
+            P, S = self._member_predictions(X[part])
+            for member, p, s in zip(self.members, P, S, strict=True):
+                member.scores(X[part], (p, s))
+            mix_rows(P, S, self.mixing, self.rows, self.span, scores[part], std[part])
+        if self.regression:
+            return Prediction(scores[:, 0], None, std)
+        return Prediction(*classify(scores, self.classes, self.calibration))
+
+    def learn(self, X: Floats, y: NDArray[Any], discounts: Floats | None = None) -> Prediction:
+        """Test, then train on X (n, d), y (n,); see ``core.contract.Learner``. Takes no discounts."""
+        del discounts
+        scores, std = self.members[0].empty(X.shape[0])
+        numbers = np.ascontiguousarray(y, dtype=np.float64)
+        begin = 0
+        while begin < X.shape[0]:
+            rows = self.rows
+            end = begin + _CHUNK_ROWS - rows % _CHUNK_ROWS
+            part = slice(begin, end)
+            P, S = self._member_predictions(X[part])
+            for member, p, s in zip(self.members, P, S, strict=True):
+                member.absorb(X[part], numbers[part], None, (p, s))
+            self.loss = mix_and_weigh(
+                P, S, numbers[part], self.mixing, self.loss, rows, self.span, scores[part], std[part]
+            )
+            begin = end
+        if self.regression:
+            return Prediction(scores[:, 0], None, std)
+        return Prediction(*classify_and_fit(scores, numbers, self.classes, self.calibration))
+
+    def forget(self) -> None:
+        """Every member forgets (learner.py); those that were trusted still are, for they now follow as fast as any."""
+        for member in self.members:
+            member.forget()
+
+    def weights(self) -> Weights:
+        """The members' weights, averaged: the linear model of the mixture where no score is clipped."""
+        own = [member.weights() for member in self.members]
+        return Weights(
+            np.tensordot(self.mixing, np.stack([weights.coefficients for weights in own]), 1),
+            np.tensordot(self.mixing, np.stack([weights.bias for weights in own]), 1),
+        )
+
+    def info(self) -> Header:
+        """Rows, the members' rates with their weights, the window 1 / (mean rate); for regression the noise."""
+        rates = np.array(self.rates)
+        seen: Header = {
+            "rows": self.rows,
+            "forgetting_rates": rates.tolist(),
+            "forgetting_weights": self.mixing.tolist(),
+            "effective_window": 1.0 / float(self.mixing @ rates),
+        }
+        if self.regression:
+            noise = np.array([min(member.tally[NOISE], PREDICTION_MAX) for member in self.members])
+            seen["noise_std"] = math.sqrt(self.mixing @ noise) if self.rows else None
+        return seen
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory the state holds."""
+        own = self.mixing.nbytes + 8 + self.calibration.nbytes + self.span.nbytes
+        return sum(member.nbytes for member in self.members) + own
+
+    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
+        """The members' arrays, stacked, with their weights and the loss."""
+        own = [member.to_arrays() for member in self.members]
+        arrays = {name: np.stack([arrays[name] for arrays, _ in own]) for name in own[0][0]}
+        arrays["mixing"] = self.mixing.copy()
+        arrays["loss"] = np.array([self.loss])
+        arrays["slope"] = self.calibration.copy()
+        arrays["span"] = self.span.copy()
+        return arrays, own[0][1]
+
+    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
+        """Take over a state of ``to_arrays``.
+
+        Raises:
+            ValueError: what no state of this spec can be; nothing has changed.
+        """
+        if not set(arrays).issuperset(_OWN) or any(array.ndim < 1 for array in arrays.values()):
+            raise ValueError("the state must hold the weights of the members and their loss")
+        mixing, loss, slope = arrays["mixing"], arrays["loss"], arrays["slope"]
+        stacked = {name: array for name, array in arrays.items() if name not in _OWN}
+        if any(len(array) != len(self.rates) for array in stacked.values()):
+            raise ValueError(f"the state must hold {len(self.rates)} members")
+        _check_mixing(mixing, loss, len(self.rates))
+        check_calibration(slope)
+        span = arrays["span"]
+        if span.shape != (2,) or span.dtype != np.float64 or not span[0] <= span[1] or not np.isfinite(span).all():
+            raise ValueError("the range of the labels is none that a state can have")
+        members = [Dfop(spec) for spec in member_specs(self._spec)]
+        for k, member in enumerate(members):
+            member.load_arrays({name: array[k] for name, array in stacked.items()}, header)
+        if len({int(member.tally[ROWS]) for member in members}) > 1:
+            raise ValueError("the members have not learned the same rows")
+        self.members, self.mixing, self.loss = members, mixing.copy(), float(loss[0])
+        self.calibration, self.span = slope.copy(), span.copy()
+
+    def _member_predictions(self, X: Floats) -> tuple[Floats, Floats]:
+        """Room for the members' scores (K, n, m) and deviations (K, n), (K, 0) for classification."""
+        n, K = X.shape[0], len(self.rates)
+        return np.empty((K, n, self.members[0].columns)), np.empty((K, n if self.regression else 0))
+
+
+def _check_mixing(mixing: NDArray[Any], loss: NDArray[Any], K: int) -> None:
+    if mixing.shape != (K,) or mixing.dtype != np.float64 or loss.shape != (1,) or loss.dtype != np.float64:
+        raise ValueError("the weights or the loss of the members have another form")
+    if not (mixing >= 0).all() or not abs(mixing.sum() - 1.0) <= 1e-6:
+        raise ValueError("the weights of the members are not shares of one")
+    if not 0.0 <= loss[0] <= PREDICTION_MAX:
+        raise ValueError("the loss is none that a state can have")
+
+
+def member_rates(spec: Spec) -> tuple[float, ...]:
+    """The forgetting rates for a number of columns."""
+    columns = spec.dimension + bool(spec.params["bias"])
+    return tuple(rate for rate in RATES if rate * columns <= RATE_COLUMNS_MAX)
+
+
+def member_specs(spec: Spec) -> list[Spec]:
+    """The spec of every member: RLS for the rate 0."""
+    shared = {name: value for name, value in spec.params.items() if name != "forgetting_rate"}
+    given = [{"forgetting_rate": rate} if rate else {} for rate in member_rates(spec)]
+    return [replace(spec, params=shared | own) for own in given]

@@ -1,0 +1,232 @@
+r"""The exact block update of DFOP: m rows at once with matrix products, for many columns (equations of learner.py).
+
+With c_i = lam_1 ... lam_i over the rows of the block, xs_i = x_i / sqrt(c_i), and w, Q, R from before the block:
+
+    G = Xs Q                  S = I + G Xs' = C C'           Cholesky; C_ii^2 = 1 + g_i / lam_i, g_i as in the rows
+    rs_i = (y_i - w'x_i) / sqrt(c_i)                         C u = rs,  C V = G
+    f_i = w'x_i + sqrt(c_i) sum_{j<i} C_ij u_j               the a-priori prediction: w after the rows before i
+    e_i = sqrt(c_i) C_ii u_i                                 its innovation
+    w <- w + V'u          Q <- (Q - V'V) / c_m          R <- c_m (R + Xs'Xs)
+
+All of it is 4 D^2 operations a row, in BLAS calls that touch upper triangles only. The error is about eps / c_m, so a
+block ends before c_m < 1e-3; a leak follows at the latest there. A block that cannot be done with all digits (huge or
+wild rows, max C_ii^2 > 1e8, S not positive definite, Q spoiled) is refused with nothing changed: its halves are tried,
+and at last its rows one by one.
+
+Blocks end at absolute row numbers (multiples of ``block_rows``, leaks, refreshes) and where the rows of a call end. The
+same calls give the same bits; another cut gives the same numbers to round-off.
+
+Source: derived from Algorithm 1 of the paper (see core.learners.dfop.learner) with the matrix inversion lemma.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+from scipy.linalg.blas import dsymm, dsyrk, dtrsm
+from scipy.linalg.lapack import dpotrf
+
+from core.contract import Floats
+from core.learners.dfop.kernels import (
+    DISCOUNT_MIN,
+    DONE,
+    FORGOTTEN,
+    LEAK,
+    LEAK_LIMIT,
+    NOISE,
+    POWER_MIN,
+    PREDICTION_MAX,
+    REFRESH,
+    ROWS,
+    SPOILED_FACTOR,
+    VOTES,
+    WINSOR,
+)
+
+COLUMNS_MIN = 256
+"""Columns from which a full block is faster than its rows (tests/benchmarks/speed.py)."""
+ROWS_MIN = 16
+"""Rows from which any block is; below, and where blocks keep failing, the row update is used."""
+
+_INPUT_MAX = 1e30
+_WEIGHT_MAX = 1e100
+_SPREAD_MAX = 1e8
+_SHRINK_MIN = 1e-3
+
+
+class State(NamedTuple):
+    """The arrays of a ``core.learners.dfop.learner.Dfop``, updated in place; of Q and R only the upper triangles."""
+
+    W: Floats
+    Q: Floats
+    R: Floats
+    power: Floats
+    tally: Floats
+
+
+class Block(NamedTuple):
+    """Rows X (m, D) with their bias, targets T (m, k), discounts and their -ln (m,)."""
+
+    X: Floats
+    T: Floats
+    lams: Floats
+    steps: Floats
+
+
+class Told(NamedTuple):
+    """Where the a-priori predictions of a block go: scores (m, k) and deviations (m,), (0,) for classification."""
+
+    scores: Floats
+    std: Floats
+
+
+def block_rows(columns: int) -> int:
+    """Rows of a full block: enough for matrix products to run at full speed, few beside the columns."""
+    return 64 if columns < 512 else 96
+
+
+@njit("UniTuple(f8[::1], 2)(Array(f8, 1, 'C', readonly=True), i8, f8, f8)", cache=True, nogil=True)
+def discounting(discounts: Floats, n: int, lam0: float, step0: float) -> tuple[Floats, Floats]:
+    """Discounts (n,) of the rows and their -ln, as the row update sees them; (0,) discounts: the default ones."""
+    lams, steps = np.full(n, lam0), np.full(n, step0)
+    for i in range(discounts.shape[0]):
+        lams[i] = max(discounts[i], DISCOUNT_MIN)
+        steps[i] = -math.log(lams[i])
+    return lams, steps
+
+
+@njit("UniTuple(i8, 2)(f8[::1], f8[::1], f8[::1], i8, f8, i8, i8)", cache=True, nogil=True)
+def next_block(
+    lams: Floats, steps: Floats, tally: Floats, start: int, step0: float, rows: int, refresh_rows: int
+) -> tuple[int, int]:
+    """Where the block from row ``start`` on ends, and why: DONE (on the grid, or no more rows), LEAK or REFRESH."""
+    forgotten, learned, c = tally[FORGOTTEN], int(tally[ROWS]), 1.0
+    for i in range(start, lams.shape[0]):
+        c *= lams[i]
+        if c < _SHRINK_MIN and i > start:
+            return i, DONE
+        forgotten += steps[i]
+        learned += 1
+        if forgotten + step0 > LEAK_LIMIT:
+            return i + 1, LEAK
+        if learned % refresh_rows == 0:
+            return i + 1, REFRESH
+        if learned % rows == 0:
+            return i + 1, DONE
+    return lams.shape[0], DONE
+
+
+def learn_block(rows: Block, state: State, told: Told, lam0: float, *, inverse_follows: bool) -> bool:
+    """Test, then train on a block.
+
+    Args:
+        rows: the block.
+        state: updated in place.
+        told: written.
+        lam0: the default discount, with which deviations are told.
+        inverse_follows: Q is about to be replaced by the inverse of R, and need not be updated.
+
+    Returns:
+        False where the block cannot be done with all digits; then nothing has changed.
+    """
+    X, T, lams, steps = rows
+    W, Q, R, power, tally = state
+    if not (np.abs(X).max() <= _INPUT_MAX and np.abs(T).max() <= _INPUT_MAX and np.abs(W).max() <= _WEIGHT_MAX):
+        return False
+    c = np.cumprod(lams)  # (m,)
+    root = np.sqrt(c)[:, None]  # (m, 1)
+    Xs = X / root  # (m, D)
+    G: Floats = dsymm(1.0, Q.T, Xs.T, lower=1).T  # (m, D); Q.T has the upper triangle of Q as its lower one
+    C = _factor(G, Xs, Q)
+    if C is None:
+        return False
+    f = X @ W.T  # (m, k)
+    u: Floats = dtrsm(1.0, C, (T - f) / root, lower=1)  # (m, k)
+    V: Floats = dtrsm(1.0, C, G.T, side=1, lower=1, trans_a=1, overwrite_b=1).T  # (m, D)
+    moved = W + u.T @ V
+    if not np.abs(moved).max() <= _WEIGHT_MAX:  # NaN compares false
+        return False
+    f += root * (np.tril(C, -1) @ u)
+    W[:] = moved
+    if not inverse_follows:
+        dsyrk(-1.0 / c[-1], V.T, beta=1.0 / c[-1], c=Q.T, lower=1, overwrite_c=1)
+    dsyrk(c[-1], Xs.T, beta=c[-1], c=R.T, lower=1, overwrite_c=1)
+    told.scores[:] = f[:, : told.scores.shape[1]]
+    _absorb_tally(C.diagonal() ** 2, root[:, 0] * C.diagonal() * u[:, 0], lams, steps, tally, told.std, lam0)
+    _absorb_power(power, X, tally[ROWS] - len(X))
+    return True
+
+
+def _factor(G: Floats, Xs: Floats, Q: Floats) -> Floats | None:
+    """The Cholesky factor C (m, m) of I + G Xs', or None where it would not have all digits."""
+    S = G @ Xs.T  # (m, m)
+    g = S.diagonal()  # (m,)
+    if not (g.min() >= 0.0 and g.max() <= _SPREAD_MAX):
+        return None
+    if _spoiled(G, g, Q.diagonal()):
+        return None
+    S.ravel()[:: len(S) + 1] += 1.0
+    C, failed = dpotrf(S.T, lower=1, overwrite_a=1)
+    return None if failed else C
+
+
+@njit("b1(f8[:,::1], Array(f8, 1, 'A', readonly=True), Array(f8, 1, 'A', readonly=True))", cache=True, nogil=True)
+def _spoiled(G: Floats, g: Floats, diagonal: Floats) -> bool:
+    """Whether some G_ij^2 > 4 g_i Q_jj, which no covariance allows (see ``core.learners.dfop.kernels``)."""
+    most = SPOILED_FACTOR * diagonal
+    spoiled = False
+    for i in range(G.shape[0]):
+        for j in range(G.shape[1]):
+            spoiled |= G[i, j] * G[i, j] > most[j] * g[i] + 1e-290
+    return spoiled
+
+
+@njit("void(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8)", cache=True, nogil=True)
+def _absorb_tally(
+    spread: Floats, e: Floats, lams: Floats, steps: Floats, tally: Floats, std: Floats, lam0: float
+) -> None:
+    """Count the rows of a block; for regression its deviations (m,) and the noise; spread_i = 1 + g_i / lam_i."""
+    tally[ROWS] += spread.shape[0]
+    for i in range(spread.shape[0]):
+        tally[FORGOTTEN] += steps[i]
+    for i in range(std.shape[0]):
+        g = max(spread[i] - 1.0, 0.0) * lams[i]
+        std[i] = min(math.sqrt(tally[NOISE]) * math.sqrt(1.0 + g / lam0), PREDICTION_MAX)
+        vote = 1.0 / max(spread[i], 1.0)
+        tally[VOTES] = lams[i] * tally[VOTES] + vote
+        if tally[VOTES] > 0.0:
+            tally[NOISE] += vote / tally[VOTES] * (vote * e[i] * e[i] - tally[NOISE])
+
+
+@njit("void(f8[::1], f8[:,::1], f8)", cache=True, nogil=True)
+def _absorb_power(power: Floats, X: Floats, before: float) -> None:
+    """Winsorised mean squares with a block after ``before`` rows: row by row the same bits as in ``kernels.py``."""
+    for i in range(X.shape[0]):
+        newest = 1.0 / (before + i + 1.0)
+        for j in range(X.shape[1]):
+            square, known = X[i, j] * X[i, j], power[j]
+            most = WINSOR * max(known, POWER_MIN) if known > 0.0 else square
+            power[j] = known + (min(square, most) - known) * newest
+
+
+def targets(y: Floats, columns: int, regression: bool) -> Floats:
+    """Targets (m, columns) of numbers or class indices; the last column of classes is that of a class not seen yet."""
+    if regression:
+        return y[:, None]
+    T = np.full((len(y), columns), -1.0)
+    if columns == 2:
+        T[y == 1.0, 0] = 1.0
+    else:
+        T[np.arange(len(y)), y.astype(np.int64)] = 1.0
+    return T
+
+
+def with_bias(X: NDArray[np.float64], columns: int) -> Floats:
+    """X (m, d) with a column of ones where ``columns`` is d + 1, as a block of its own."""
+    if X.shape[1] == columns:
+        return X
+    wide = np.ones((X.shape[0], columns))
+    wide[:, :-1] = X
+    return wide

@@ -1,0 +1,88 @@
+"""What the catalogue lists of FESL: ``fesl_c`` and ``fesl_s``; parameters and costs.
+
+Between two switches both are online gradient descent (learner.py); they differ in how an ensemble that a switch
+leaves behind speaks (core.switching.mixture): combined, or one expert drawn per row.
+"""
+
+from dataclasses import replace
+
+from core.contract import Algorithm, Param, Spec
+from core.features.scaling import SCALING
+from core.learners.fesl.learner import CLASS_BOUND, OBJECT_BYTES, GradientDescent
+
+
+def columns(spec: Spec, classes: int) -> int:
+    """Weight columns: one for regression and up to two classes, else one per class."""
+    return classes if spec.task == "classification" and classes > 2 else 1
+
+
+def state_bytes(spec: Spec, classes: int) -> int:
+    """Bytes of a steady state: 8 (columns D + 3) and its objects."""
+    D = spec.dimension + bool(spec.params["bias"])
+    return 8 * (columns(spec, classes) * D + 3) + OBJECT_BYTES
+
+
+def row_cost(spec: Spec, classes: int) -> float:
+    """Floating-point operations of a row: 5 D per column and D, and some twenty per class."""
+    D = spec.dimension + bool(spec.params["bias"])
+    return 5.0 * D * columns(spec, classes) + 2.0 * D + 20.0 * max(classes, 1)
+
+
+_PAPER = "Hou, Zhang, Zhou: Learning With Feature Evolvable Streams, IEEE TKDE 33(6), 2021"
+_PARAMS = (
+    Param(
+        "learning_rate",
+        "number",
+        0.7,
+        'Length of the AdaGrad steps; with variant "paper" the 1/c of the step 1/(c sqrt t) (Section 6).',
+        minimum=0.0,
+        maximum=1e3,
+        exclusive_minimum=True,
+    ),
+    Param(
+        "mapping",
+        "choice",
+        "linear",
+        "How old features are recovered from new ones where a switch does not say it itself ((2) and (3)).",
+        choices=("linear", "kernel"),
+    ),
+    Param(
+        "variant",
+        "choice",
+        "default",
+        "Ridge mappings, three experts, AdaGrad; or the paper's mappings, its two experts, horizon and step.",
+        choices=("default", "paper"),
+    ),
+    Param(
+        "horizon",
+        "integer",
+        1000,
+        'T_2, rows until the next switch, which sets the rates of the weights with variant "paper" (Theorems 1 and 3).',
+        minimum=2,
+        maximum=2**53,
+    ),
+    SCALING,
+    Param("bias", "boolean", True, "Whether a constant column is added to the features."),
+)
+
+_COMBINED = Algorithm(
+    id="fesl_c",
+    tasks=("classification", "regression"),
+    summary="Gradient descent made for features that change: after a switch its experts' predictions are combined.",
+    paper=_PAPER,
+    equation="p = sum_k a_k p_k, a_k ~ exp(-sum_t loss_kt) over the recovered, the new and the carried model",
+    params=_PARAMS,
+    build=GradientDescent,
+    state_bytes=state_bytes,
+    row_cost=row_cost,
+    class_bound=CLASS_BOUND,
+    evolves=True,
+)
+_SELECTED = replace(
+    _COMBINED,
+    id="fesl_s",
+    summary="As fesl_c, but after a switch one expert speaks for each row, drawn by its weight.",
+    equation="p = p_k with probability a_k, over the recovered, the new and the carried model",
+    selects=True,
+)
+ENTRIES = (_COMBINED, _SELECTED)

@@ -1,0 +1,1 @@
+"""ODM and dynamic ODM: optimal margin distribution machines."""

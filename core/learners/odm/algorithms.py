@@ -1,0 +1,155 @@
+"""What the catalogue lists of optimal margin distribution machines: ``odm`` and ``dynamic_odm``; parameters, costs."""
+
+import math
+
+from core.contract import Algorithm, Param, Spec
+from core.features.scaling import SCALING
+from core.learners.odm.learner import AUTO, CLASS_BOUND, COUNT_MAX, OBJECT_BYTES, DynamicOdm, grows, places
+
+_TYPICAL_ROWS = 1e6
+"""Rows for which a growing bank's cost is told."""
+
+
+def _columns(spec: Spec, classes: int) -> tuple[int, int]:
+    """Columns of candidates m, and weights D of each candidate."""
+    D = spec.dimension + int(spec.params["random_features"]) + bool(spec.params["bias"])
+    return (classes if classes > 2 else 1), D
+
+
+def state_bytes(spec: Spec, classes: int) -> int:
+    """Bytes of a state: 8 m K (D + 2) with room for K candidates, the random features and the objects."""
+    (m, D), K = _columns(spec, classes), places(spec.params)
+    features = int(spec.params["random_features"]) * (spec.dimension + 1)
+    return 8 * (m * K * (D + 2) + K + 20 + features) + OBJECT_BYTES
+
+
+def row_cost(spec: Spec, classes: int) -> float:
+    """Floating-point operations of a row: 8 D and some 30 per candidate and column, 2 d + 20 per random feature."""
+    m, D = _columns(spec, classes)
+    K = math.log2(_TYPICAL_ROWS / 8.0) + 2.0 if grows(spec.params) else float(places(spec.params))
+    return m * K * (8.0 * D + 30.0) + float(spec.params["random_features"]) * (2.0 * spec.dimension + 20.0)
+
+
+_PAPER = "Zhang, Zhao, Jin: Optimal Margin Distribution Learning in Dynamic Environments, AAAI 2020"
+_LOSS_WEIGHT = Param(
+    "loss_weight",
+    "number",
+    10.0,
+    "lambda in f(w) = |w|^2 / 2 + lambda l(w; x): how much the losses of the rows count against small weights.",
+    minimum=0.0,
+    maximum=1e6,
+    exclusive_minimum=True,
+)
+_TRADEOFF = Param(
+    "deviation_tradeoff",
+    "number",
+    0.1,
+    "mu in the ODM loss: what a margin above 1 + theta costs, beside one below 1 - theta.",
+    minimum=0.0,
+    maximum=1e3,
+)
+_TOLERANCE = Param(
+    "tolerance",
+    "number",
+    0.1,
+    "theta in the ODM loss: how far from 1 a margin may be at no cost.",
+    minimum=0.0,
+    maximum=0.95,
+)
+_STEP = Param(
+    "step",
+    "choice",
+    AUTO,
+    'Implicit (proximal) steps, which cannot overshoot, or explicit gradient steps; "auto": explicit in the variant '
+    '"paper", else implicit.',
+    choices=(AUTO, "implicit", "explicit"),
+)
+_LEARNING_RATE = Param(
+    "learning_rate",
+    "number",
+    AUTO,
+    'eta in Algorithm 1, constant; "auto": 1 / (tau + kappa) in row tau of an epoch, kappa the curvature of the loss.',
+    minimum=0.0,
+    maximum=1.0,
+    exclusive_minimum=True,
+    choices=(AUTO,),
+)
+_FEATURES = Param(
+    "random_features",
+    "integer",
+    0,
+    "How many random Fourier features stand beside the columns, for boundaries that are not linear; they want scaling.",
+    minimum=0,
+    maximum=10_000,
+)
+_BIAS = Param("bias", "boolean", True, "Whether a constant column is added to the features.")
+_ODM_VARIANT = Param(
+    "variant",
+    "choice",
+    "anytime",
+    'Implicit steps, or with "paper" the explicit ones of Algorithm 1 (its sign put right).',
+    choices=("anytime", "paper"),
+)
+_VARIANT = Param(
+    "variant",
+    "choice",
+    "anytime",
+    'Epochs 8 2^i as the rows come and fixed share, which need no horizon; or with "paper" the epochs, the number of '
+    "candidates and the learning rate of the weights that follow from horizon, bound and variation.",
+    choices=("anytime", "paper"),
+)
+_CANDIDATES = Param(
+    "candidates",
+    "integer",
+    AUTO,
+    'How many restarted learners there are; "auto": they double their epochs as rows come, or the paper\'s N.',
+    minimum=1,
+    maximum=COUNT_MAX,
+    choices=(AUTO,),
+)
+_VOTE = Param(
+    "vote",
+    "choice",
+    "weighted",
+    "Whether the candidates' scores are averaged by their weights (Algorithm 2), or only their signs.",
+    choices=("weighted", "majority"),
+)
+_HORIZON = Param(
+    "horizon", "number", 1e4, 'T in Theorem 1, rows; used in the variant "paper" only.', minimum=1.0, maximum=1e15
+)
+_BOUND = Param("bound", "number", 40.0, 'C with |f| <= C; used in the variant "paper" only.', minimum=1e-3, maximum=1e9)
+_VARIATION = Param(
+    "variation", "number", 1.0, 'V_T in (3); used in the variant "paper" only.', minimum=1e-9, maximum=1e15
+)
+_CANDIDATE = (_LOSS_WEIGHT, _TRADEOFF, _TOLERANCE)
+_STEPS = (_STEP, _LEARNING_RATE)
+_INPUTS = (_FEATURES, SCALING, _BIAS)
+
+ENTRIES = (
+    Algorithm(
+        id="odm",
+        tasks=("classification",),
+        summary="A linear classifier that shapes its whole margin distribution; one learner, which never forgets.",
+        paper=_PAPER,
+        equation="min |w|^2/2 + lambda mean_i ([1-theta-m_i]_+^2 + mu [m_i-1-theta]_+^2)/(1-theta)^2, m_i = y_i w'x_i",
+        params=(*_CANDIDATE, _ODM_VARIANT, *_STEPS, *_INPUTS),
+        build=DynamicOdm,
+        state_bytes=state_bytes,
+        row_cost=row_cost,
+        class_bound=CLASS_BOUND,
+        forgets=True,
+    ),
+    Algorithm(
+        id="dynamic_odm",
+        tasks=("classification",),
+        summary="ODM learners that start again every 8, 16, 32 ... rows, weighed by how well they do: follows drift.",
+        paper=_PAPER,
+        equation="sum_k b_k w_k'x; w_k: odm since its last restart; b_k <- share(b_k exp(-3 min(f_k/(4 lambda), 1)))",
+        params=(*_CANDIDATE, _VARIANT, _CANDIDATES, _VOTE, _HORIZON, _BOUND, _VARIATION, *_STEPS, *_INPUTS),
+        build=DynamicOdm,
+        state_bytes=state_bytes,
+        row_cost=row_cost,
+        class_bound=CLASS_BOUND,
+        forgets=True,
+    ),
+)

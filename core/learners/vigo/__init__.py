@@ -1,0 +1,1 @@
+"""VIGO, VIGOd and VIGOw: one Gaussian per class by variational Bayes."""

@@ -1,0 +1,130 @@
+"""What the catalogue lists of the VIGO family: ``vigo``, ``vigod`` and ``vigow``; parameters, costs."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from core.contract import Algorithm, Param, Spec
+from core.features.scaling import SCALING
+from core.learners.vigo.gaussians import CLASS_BOUND, FEATURES, STATS, TALLY
+from core.learners.vigo.learner import OBJECT_BYTES, Vigo, settings
+
+
+def state_bytes(kind: str, spec: Spec, classes: int) -> int:
+    """Bytes of a state: three matrices and two means per class, and what is kept of every column."""
+    D = spec.dimension
+    own = classes * (3 * D * D + 2 * D + STATS)
+    return 8 * (own + FEATURES * D + TALLY + len(settings(kind, spec)) + 4 * max(D, 6)) + OBJECT_BYTES
+
+
+def row_cost(kind: str, spec: Spec, classes: int) -> float:
+    """Floating-point operations of a row: a distance per class, S, and a factorisation now and then.
+
+    VIGO factors after a mistake, of which one row in ten is taken; the others after |B| rows.
+    """
+    D = float(spec.dimension)
+    factored = 0.1 if kind == "vigo" else 1.0 / spec.params["batch_size"]
+    return max(classes, 1) * (D * D + 2 * D + 50) + D * D + 10 * D + factored * (D**3 / 3 + 3 * D * D)
+
+
+def own_tests(params: Mapping[str, Any]) -> tuple[str, ...]:
+    """The tests inside VIGOd."""
+    return ("class_mean", "error_rate") if params["reset_on"] == "both" else ("class_mean",)
+
+
+_PAPER = (
+    "Nguyen, Nguyen, Liew, Wang: Variational inference based Bayes online classifiers with concept drift adaptation, "
+    "Pattern Recognition 81, 2018"
+)
+_VARIANT = Param(
+    "variant",
+    "choice",
+    "default",
+    '"paper": W_0 = I without a floor, nu one larger per update, one building step for all classes, a reset of beta '
+    "alone, a covariance that VIGOw does not forget.",
+    choices=("default", "paper"),
+)
+_BATCH = Param(
+    "batch_size",
+    "integer",
+    200,
+    "|B|: rows of a class that are learned together, and that the recent window holds.",
+    minimum=2,
+    maximum=1_000_000,
+)
+_KEPT = Param(
+    "batch_size",
+    "integer",
+    200,
+    "Rows that a class counts for after a drift that is answered by forgetting; without one it has no effect.",
+    minimum=2,
+    maximum=1_000_000,
+)
+_DELTA = Param(
+    "delta",
+    "number",
+    0.3,
+    "Confidence of the test of class means, in (12): the bound on its false alarms per test.",
+    minimum=0.0,
+    maximum=1.0,
+    exclusive_minimum=True,
+    exclusive_maximum=True,
+)
+_RESET = Param(
+    "reset",
+    "choice",
+    "full",
+    'What an alarm resets of its class: "full", mean and covariance, or "mean" (Algorithm 3: beta_0 = 0).',
+    choices=("full", "mean"),
+)
+_RESET_ON = Param(
+    "reset_on",
+    "choice",
+    "class_mean",
+    'Which alarms reset: of moved class means (Algorithm 3), or "both" those and those of a risen error rate.',
+    choices=("class_mean", "both"),
+)
+_SCALING = replace(SCALING, default="none")
+
+
+def _entry(kind: str, summary: str, equation: str, params: tuple[Param, ...]) -> Algorithm:
+    return Algorithm(
+        id=kind,
+        tasks=("classification",),
+        summary=summary,
+        paper=_PAPER,
+        equation=equation,
+        params=params,
+        build=partial(Vigo, kind),
+        state_bytes=partial(state_bytes, kind),
+        row_cost=partial(row_cost, kind),
+        class_bound=CLASS_BOUND,
+        likeliest=False,
+        forgets=True,
+    )
+
+
+ENTRIES = (
+    _entry(
+        "vigo",
+        "A Gaussian per class by variational Bayes: quadratic boundaries from few rows, where nothing drifts.",
+        "argmax_k c_k N(x | m_k, Sigma_k), E[Lambda_k] = nu_k W_k = Sigma_k^-1; updated after mistakes",
+        (_KEPT, _VARIANT, _SCALING),
+    ),
+    replace(
+        _entry(
+            "vigod",
+            "VIGO that tests every |B| rows of a class against all before them, and starts the class anew on a drift.",
+            "drift in class k: |m_i - xbar_i| / R_i >= sqrt(ln(4 D / delta) / (2 n_h)) for a column i",
+            (_BATCH, _DELTA, _RESET, _RESET_ON, _VARIANT, _SCALING),
+        ),
+        own_tests=own_tests,
+    ),
+    _entry(
+        "vigow",
+        "VIGO that weighs the last |B| rows of a class as much as all before them: follows drift untold.",
+        "m_k <- (m_k + xbar_k) / 2 every |B| rows of class k",
+        (_BATCH, _VARIANT, _SCALING),
+    ),
+)

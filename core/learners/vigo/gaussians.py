@@ -1,0 +1,197 @@
+r"""VIG in closed form: one Gaussian per class, kept up to date by sums; the state of VIGO's classes.
+
+Class k has a mean m (D,) that beta rows stand behind, and a precision Lambda ~ Wishart(W, nu). Per row x of the class:
+
+    n <- n + 1,   d = x - xbar,   xbar <- xbar + d / n,   S <- S + (n - 1)/n d d'          (9), (10) as Welford has them
+
+and when the n rows that wait are taken into the model, with J = (xbar - m)(xbar - m)':
+
+    A <- A + S + beta n / (beta + n) J            W^{-1} = A + share V; V the prior W_0^{-1}, share = 1        (5)
+    m <- m + n / (beta + n) (xbar - m)                                                                         (2)
+    nu <- nu + n,   beta <- beta + n,   n <- 0
+    Sigma = W^{-1} / nu + floor = L L'                                 E[Lambda]^{-1}
+
+from m = 0, beta = 0, nu = D. V and the floor are diagonal. V stands apart from A, so that running ranges need not be
+guessed at the first row: every factorisation takes the ranges and variances of that moment, and when a range has
+doubled since, all factors are made anew. With q = |L^{-1}(x - m)|^2 and T = sum ln L_jj the log densities are
+
+    point      -D/2 ln 2 pi - T - q/2
+    Student-t  f = nu + 1 - D degrees of freedom, scale Sigma nu (1 + beta) / (beta f): the density expected under the
+               posterior of mean and precision; its distance and determinant are q and T rescaled
+
+**Cholesky.** A pivot that is not above 1e-13 of its variance is a column that repeats those before it: it is set to
+that, with nothing below it, so no input breaks the factorisation. One row without a floor changes Sigma by rank one,
+and L with it in D^2 steps instead of D^3/3. A column that never varied counts as variance 1 in every class.
+
+**Finite.** Rows count within +-1e75 per column, variances from 1e-150 on, and a distance q beyond 1e300 is 1e300.
+
+Source: Nguyen, Nguyen, Liew, Wang: Variational inference based Bayes online classifiers with concept drift
+adaptation, Pattern Recognition 81, 2018: (2)-(11), Algorithm 1.
+
+Deviations from the paper
+- No iterations: the fixed point of (2)-(5) is W^{-1} = A nu / (nu - 1) with nu = nu_0 + n + 1 (the tests' oracle
+  iterates). So the printed lower bound is not needed; it is none in mid-iteration, and minus infinity for beta = 0.
+- nu counts the rows; the paper's nu_0 + n + 1, and its W^{-1}, which grows with the number of updates, are the variant
+  "paper".
+- (10) divides by zero at the first row.
+- V = .1 diag(range^2) instead of I, and the floor .01 diag(variance); the variant "paper" has V = I and no floor. Three
+  linear combinations of magic's columns beside them cost .15 points of mistakes by default, and 2 in that variant.
+- The Student-t density is not in the paper. It brings the log loss of glass from 2.8 to 1.5, dermatology 1.0 to .5.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from scipy.special import fdtrc
+
+from core.contract import Floats, Spec
+from core.learners.vigo.kernels import (
+    BETA,
+    CONSTANT,
+    DISTANCE_MAX,
+    HIGH,
+    KNOWN,
+    LOGDET,
+    LOW,
+    NU,
+    POWER,
+    PRIOR,
+    RATIO,
+    ROW_MAX,
+    ROWS,
+    SEEN,
+    SHARE,
+    SQUARES,
+    STAGE,
+    WAITING,
+    State,
+    begin,
+)
+
+CLASS_BOUND = 100
+STATS, FEATURES, TALLY = 14, 5, 3
+STATE_MAX = 1e200
+
+_NOT_NEGATIVE = [BETA, NU, SHARE, WAITING, ROWS, POWER, RATIO]
+_LOG_2PI = math.log(2.0 * math.pi)
+
+
+class Densities(NamedTuple):
+    """What the K classes, of which only those with rows score, say of one row.
+
+    Attributes:
+        prior: ln of what each class counts for, up to a constant.
+        point: ln of the density at the expected mean and precision.
+        expected: ln of the density expected under their posterior (Student-t).
+        distance: Mahalanobis distance from the mean.
+        tail: share of the class's own rows that lie farther out, by the Student-t.
+    """
+
+    prior: Floats
+    point: Floats
+    expected: Floats
+    distance: Floats
+    tail: Floats
+
+
+def fresh(spec: Spec, settings: Floats) -> State:
+    """No classes yet; the declared ranges are known."""
+    D = spec.dimension
+    features = np.zeros((FEATURES, D))
+    for column, declared in enumerate(spec.ranges):
+        if declared is not None:
+            features[LOW, column], features[HIGH, column] = np.clip(declared, -ROW_MAX, ROW_MAX)
+    features[KNOWN] = features[HIGH] - features[LOW]
+    A, L, S = (np.zeros((0, D, D)) for _ in range(3))
+    return State(A, L, S, np.zeros((0, 2, D)), np.zeros((0, STATS)), features, np.zeros(TALLY), settings)
+
+
+def with_class(state: State) -> State:
+    """One class more, before its first row."""
+    A, L, S, means, stats = (np.concatenate([part, np.zeros((1, *part.shape[1:]))]) for part in state[:5])
+    larger = state._replace(A=A, L=L, S=S, means=means, stats=stats)
+    begin(larger, len(state.stats))
+    return larger
+
+
+def densities(state: State, x: Floats) -> Densities:
+    """Densities of one row x (D,) under the classes that have rows; arrays of their number."""
+    seen = np.flatnonzero(state.stats[:, ROWS] > 0.0)
+    stats, D = state.stats[seen], len(x)
+    q = np.array([_distance(state, int(k), x) for k in seen])
+    point = -0.5 * D * _LOG_2PI - stats[:, LOGDET] - 0.5 * q
+    student = stats[:, CONSTANT] - stats[:, LOGDET] - stats[:, POWER] * np.log1p(q * stats[:, RATIO])
+    freedom = np.maximum(stats[:, NU] + 1.0 - D, 1.0)
+    beta = stats[:, BETA]
+    spread = stats[:, NU] * (1.0 + beta) / np.maximum(beta, 1.0)
+    tail = fdtrc(float(D), freedom, q * freedom / (spread * D))
+    return Densities(
+        stats[:, PRIOR], point, np.where(stats[:, POWER] > 0.0, student, point), np.sqrt(q), np.clip(tail, 0.0, 1.0)
+    )
+
+
+def _distance(state: State, k: int, x: Floats) -> float:
+    """Squared Mahalanobis distance of x from class k."""
+    upper = state.L[k].copy()
+    diagonal = np.arange(len(x))
+    upper[diagonal, diagonal] = 1.0 / upper[diagonal, diagonal]
+    away = np.clip(x, -ROW_MAX, ROW_MAX) - state.means[k, 0]
+    with np.errstate(all="ignore"):
+        z = solve_triangular(upper, away, trans="T", check_finite=False)
+        q = float(z @ z)
+    return q if q < DISTANCE_MAX else DISTANCE_MAX
+
+
+def to_arrays(state: State) -> dict[str, NDArray[Any]]:
+    """Copies of the state's arrays, matrices as their upper triangles, row by row."""
+    upper = np.triu(np.ones(state.A.shape[1:], dtype=bool))
+    matrices = {"scatter": state.A, "factor": state.L, "waiting": state.S}
+    rest = {"means": state.means, "classes": state.stats, "features": state.features, "tally": state.tally}
+    return {name: part[:, upper] for name, part in matrices.items()} | {k: part.copy() for k, part in rest.items()}
+
+
+def from_arrays(arrays: Mapping[str, NDArray[Any]], fitting: State) -> State:
+    """The state of ``to_arrays``, with the columns and settings of another one.
+
+    Raises:
+        ValueError: what no state can be.
+    """
+    _check(arrays, fitting)
+    K, D = len(arrays["classes"]), fitting.features.shape[1]
+    upper = np.triu(np.ones((D, D), dtype=bool))
+    matrices = np.zeros((3, K, D, D))
+    for matrix, name in zip(matrices, ("scatter", "factor", "waiting"), strict=True):
+        matrix[:, upper] = arrays[name]
+    A, L, S = (matrix.copy() for matrix in matrices)
+    means, stats, features, tally = (arrays[name].copy() for name in ("means", "classes", "features", "tally"))
+    return State(A, L, S, means, stats, features, tally, fitting.settings)
+
+
+def _check(arrays: Mapping[str, NDArray[Any]], fitting: State) -> None:
+    D = fitting.features.shape[1]
+    K = len(arrays["classes"]) if "classes" in arrays and arrays["classes"].ndim else 0
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("scatter", "factor", "waiting"), (K, D * (D + 1) // 2))
+    shapes |= {"means": (K, 2, D), "classes": (K, STATS), "features": (FEATURES, D), "tally": (TALLY,)}
+    if set(arrays) != set(shapes) or K > CLASS_BOUND:
+        raise ValueError(f"the state must hold exactly the arrays {sorted(shapes)}, of at most {CLASS_BOUND} classes")
+    for name, expected in shapes.items():
+        if arrays[name].shape != expected or arrays[name].dtype != np.float64:
+            raise ValueError(f"{name} must be float64 of shape {expected}")
+        if not (np.abs(arrays[name]) <= STATE_MAX).all():  # NaN compares false
+            raise ValueError(f"{name} holds a value that no state can have")
+    stats, features, tally = arrays["classes"], arrays["features"], arrays["tally"]
+    if (stats[:, _NOT_NEGATIVE] < 0.0).any() or (features[[SQUARES, KNOWN]] < 0.0).any() or (tally < 0.0).any():
+        raise ValueError("a quantity of the state that cannot be negative is")
+    pivots = np.cumsum([0, *range(D, 1, -1)])  # places of the diagonal in a triangle
+    if (
+        (arrays["factor"][:, pivots] <= 0.0).any()
+        or (stats[:, NU] < 1.0).any()
+        or (features[HIGH] < features[LOW]).any()
+    ):
+        raise ValueError("a factor, a number of degrees of freedom or a range is not above zero")
+    if (stats[:, [ROWS, WAITING]] % 1.0).any() or tally[SEEN] % 1.0 or tally[STAGE] not in {0.0, 1.0}:
+        raise ValueError("a number of rows is not whole")

@@ -1,0 +1,399 @@
+"""The rows of VIGO, compiled: everything that happens once per row (equations: gaussians.py; windows and tests:
+learner.py).
+
+All compiled code stands in this one file, because Numba's cache watches only the file of the function it compiled. Sums
+are taken in one fixed order, without fast-math, and the GIL is released. What happens on every row takes its arrays one
+by one: a tuple of them costs a reference count each per call.
+
+    A, L, S   upper triangles; row j of L is column j of the Cholesky factor, its diagonal holds 1 / L_jj
+    means     m and xbar of every class
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import float64, int64, njit, types
+
+from core.contract import Floats, Ints
+
+BETA, NU, SHARE, WAITING, ROWS, COUNT, OLD, MISTAKES, LATEST, PRIOR, LOGDET, CONSTANT, POWER, RATIO = range(14)
+"""A class's row of ``stats``: beta, nu, share; n; its rows since building began; c and the last window's c; wrong
+labels among the beta and the n rows; ln of its count; T; of the Student-t the constant, (f + D)/2 (0: point density)
+and q's factor."""
+LOW, HIGH, MEAN, SQUARES, KNOWN = range(5)
+"""Rows of ``features``: range so far, mean, sum of squared deviations, range when the factors in use were made."""
+SEEN, STAGE, WINDOW = range(3)
+"""The tally: rows; 1 after building (paper) or once the window of counts slides; rows in that window."""
+KIND, BATCH, PAPER, PRIOR_SIZE, FLOOR, KEEP, MEAN_CUT, ERROR_CUT, NU_MAX = range(9)
+"""The settings: VIGO, VIGOD or VIGOW; |B|; paper's variant; V in squared ranges (0: V = I); floor in variances; whether
+a reset keeps W and nu; ln(4D/delta); ln(2/delta) of the error-rate test or 0; cap of nu or 0."""
+VIGO, VIGOD, VIGOW = 0.0, 1.0, 2.0
+MEAN_ALARM, ERROR_ALARM = 1, 2
+CUT_MEAN, CUT_ERROR, PAST, RECENT, RATE_BEFORE, RATE_AFTER = range(6)
+"""The last row of a report (4, max(D, 6)): thresholds, window sizes, error rates; above it the class's mean before,
+after, and their difference in ranges."""
+
+ROW_MAX, DISTANCE_MAX = 1e75, 1e300
+VARIANCE_MIN, COUNT_MIN, _PIVOT_MIN = 1e-150, 1e-300, 1e-13
+_LOG_2PI = math.log(2.0 * math.pi)
+
+
+class State(NamedTuple):
+    """K classes over D columns, float64."""
+
+    A: Floats  # (K, D, D)
+    L: Floats  # (K, D, D)
+    S: Floats  # (K, D, D)
+    means: Floats  # (K, 2, D)
+    stats: Floats  # (K, 14)
+    features: Floats  # (5, D)
+    tally: Floats  # (3,)
+    settings: Floats  # (9,), constant
+
+
+@njit(cache=True, nogil=True)
+def _load(X: Floats, i: int, x: Floats) -> None:
+    """Row i of X (n, D) into x, each column within the largest value."""
+    for j in range(x.shape[0]):
+        x[j] = min(max(X[i, j], -ROW_MAX), ROW_MAX)
+
+
+@njit(cache=True, nogil=True)
+def _distance(L: Floats, means: Floats, k: int, x: Floats, z: Floats) -> float:
+    """Squared distance q = |L^{-1}(x - m)|^2 of class k, column by column; z (D,) is scratch."""
+    D = x.shape[0]
+    for j in range(D):
+        z[j] = x[j] - means[k, 0, j]
+    q = 0.0
+    for j in range(D):
+        a = z[j] * L[k, j, j]
+        q += a * a
+        for i in range(j + 1, D):
+            z[i] -= L[k, j, i] * a
+    return float(q) if q < DISTANCE_MAX else DISTANCE_MAX  # also where it is not a number
+
+
+@njit(cache=True, nogil=True)
+def _extra(s: State, j: int, share: float, nu: float) -> float:
+    """What prior and floor add to Sigma_jj; a column that never varied counts 1, the same in every class."""
+    size, floor = s.settings[PRIOR_SIZE], s.settings[FLOOR]
+    if size == 0.0:
+        return share / nu
+    span = s.features[HIGH, j] - s.features[LOW, j]
+    if floor == 0.0:
+        return float(max(share * size * (span * span if span > 0.0 else 1.0) / nu, VARIANCE_MIN))
+    if s.features[SQUARES, j] == 0.0:
+        return 1.0
+    variance = s.features[SQUARES, j] / s.tally[SEEN]
+    return float(max(share * size * span * span / nu + floor * variance, VARIANCE_MIN))
+
+
+@njit(cache=True, nogil=True)
+def _student(s: State, k: int) -> None:
+    """What of the densities depends on beta and nu only."""
+    D, beta, nu = s.means.shape[2], s.stats[k, BETA], s.stats[k, NU]
+    if beta == 0.0:
+        s.stats[k, CONSTANT], s.stats[k, POWER], s.stats[k, RATIO] = -0.5 * D * _LOG_2PI, 0.0, 0.0
+        return
+    f, widened = max(nu + 1.0 - D, 1.0), nu * (1.0 + beta) / beta
+    gammas = math.lgamma(0.5 * (f + D)) - math.lgamma(0.5 * f)
+    s.stats[k, CONSTANT] = gammas - 0.5 * D * math.log(math.pi * widened)
+    s.stats[k, POWER], s.stats[k, RATIO] = 0.5 * (f + D), 1.0 / widened
+
+
+@njit(cache=True, nogil=True)
+def _factor(s: State, k: int) -> None:
+    """L L' = W^{-1} / nu + floor for class k, in place."""
+    A, L, D = s.A, s.L, s.A.shape[1]
+    nu, logdet, least = s.stats[k, NU], 0.0, np.empty(D)
+    for j in range(D):
+        for i in range(j, D):
+            L[k, j, i] = A[k, j, i] / nu
+        L[k, j, j] += _extra(s, j, s.stats[k, SHARE], nu)
+        least[j] = _PIVOT_MIN * L[k, j, j]
+    for j in range(D):
+        pivot = L[k, j, j]
+        if not pivot > least[j]:
+            pivot = least[j]
+            L[k, j, j + 1 :] = 0.0
+        root = math.sqrt(pivot)
+        inverse = 1.0 / root
+        logdet += math.log(root)
+        L[k, j, j] = inverse
+        for i in range(j + 1, D):
+            L[k, j, i] *= inverse
+        for i in range(j + 1, D):
+            a = L[k, j, i]
+            for h in range(i, D):
+                L[k, i, h] -= a * L[k, j, h]
+    s.stats[k, LOGDET] = logdet
+
+
+@njit(cache=True, nogil=True)
+def _rank_one(s: State, k: int, shrink: float, v: Floats) -> None:
+    """L L' <- shrink^2 L L' + v v' for class k, in place; v is spent."""
+    D, L, logdet = v.shape[0], s.L, 0.0
+    for j in range(D):
+        old = shrink / L[k, j, j]
+        new = math.hypot(old, v[j])
+        stretch, share = new / old, v[j] / old
+        for i in range(j + 1, D):
+            a = (shrink * L[k, j, i] + share * v[i]) / stretch
+            v[i] = stretch * v[i] - share * a
+            L[k, j, i] = a
+        L[k, j, j] = 1.0 / new
+        logdet += math.log(new)
+    s.stats[k, LOGDET] = logdet
+
+
+@njit(cache=True, nogil=True)
+def _wait(S: Floats, means: Floats, stats: Floats, k: int, x: Floats, d: Floats) -> None:
+    """Row x joins the rows of class k that wait; d (D,) is scratch."""
+    D, n = x.shape[0], stats[k, WAITING] + 1.0
+    stats[k, WAITING] = n
+    for j in range(D):
+        d[j] = x[j] - means[k, 1, j]
+        means[k, 1, j] += d[j] / n
+    for j in range(D):
+        a = (n - 1.0) / n * d[j]
+        for i in range(j, D):
+            S[k, j, i] += a * d[i]
+
+
+@njit(cache=True, nogil=True)
+def _rescale(s: State, k: int, nu: float) -> None:
+    """Another nu for class k, with the same Sigma but for the floor."""
+    factor = nu / s.stats[k, NU]
+    for j in range(s.A.shape[1]):
+        for i in range(j, s.A.shape[1]):
+            s.A[k, j, i] *= factor
+    s.stats[k, SHARE] *= factor
+    s.stats[k, NU] = nu
+
+
+@njit(cache=True, nogil=True)
+def _update(s: State, k: int, d: Floats) -> None:
+    """The rows of class k that wait are taken into its model; d (D,) is scratch."""
+    A, S, D, beta, n, nu = s.A, s.S, d.shape[0], s.stats[k, BETA], s.stats[k, WAITING], s.stats[k, NU]
+    weight, step = beta * n / (beta + n), n / (beta + n)
+    for j in range(D):
+        d[j] = s.means[k, 1, j] - s.means[k, 0, j]
+        s.means[k, 0, j] += step * d[j]
+        s.means[k, 1, j] = 0.0
+    for j in range(D):
+        a = weight * d[j]
+        for i in range(j, D):
+            A[k, j, i] += S[k, j, i] + a * d[i]
+            S[k, j, i] = 0.0
+    s.stats[k, NU] = nu + n
+    if s.settings[PAPER] == 1.0:
+        _rescale(s, k, nu + n + 1.0)
+    elif 0.0 < s.settings[NU_MAX] < nu + n:
+        _rescale(s, k, s.settings[NU_MAX])
+    s.stats[k, BETA] = beta + n
+    s.stats[k, MISTAKES] += s.stats[k, LATEST]
+    s.stats[k, WAITING] = s.stats[k, LATEST] = 0.0
+    if n > 1.0 or s.settings[PRIOR_SIZE] > 0.0:
+        _factor(s, k)
+    else:  # V = I and no floor: Sigma <- (nu Sigma + weight d d') / (nu + 1)
+        d *= math.sqrt(weight / (nu + 1.0))
+        _rank_one(s, k, math.sqrt(nu / (nu + 1.0)), d)
+    _student(s, k)
+
+
+@njit(cache=True, nogil=True)
+def _absorb(features: Floats, tally: Floats, x: Floats) -> bool:
+    """The columns' ranges, means and squares with this row; whether a range has doubled since the factors were made."""
+    tally[SEEN] += 1.0
+    grown, newest = False, 1.0 / tally[SEEN]
+    for j in range(x.shape[0]):
+        a = x[j]
+        if newest == 1.0 and features[KNOWN, j] == 0.0:  # no range was declared
+            features[LOW, j] = features[HIGH, j] = a
+        d = a - features[MEAN, j]
+        features[MEAN, j] += d * newest
+        features[SQUARES, j] += d * (a - features[MEAN, j])
+        if a < features[LOW, j] or a > features[HIGH, j]:
+            features[LOW, j], features[HIGH, j] = min(features[LOW, j], a), max(features[HIGH, j], a)
+            grown |= features[HIGH, j] - features[LOW, j] > 2.0 * features[KNOWN, j]
+    return grown
+
+
+@njit(cache=True, nogil=True)
+def _judge(L: Floats, means: Floats, stats: Floats, x: Floats, z: Floats, p: Floats, row: int) -> int:
+    """Probabilities of x into p[row]; the class of the largest count times point density, of equals the first."""
+    classes, highest, top = stats.shape[0], -np.inf, -np.inf
+    best = 0 if classes > 0 else -1
+    for k in range(classes):
+        if stats[k, ROWS] == 0.0:
+            p[row, k] = -np.inf  # only seen classes score
+            continue
+        q = _distance(L, means, k, x, z)
+        weight, power = stats[k, PRIOR] - stats[k, LOGDET], stats[k, POWER]
+        if weight - 0.5 * q > highest:
+            best, highest = k, weight - 0.5 * q
+        spread = power * math.log1p(q * stats[k, RATIO]) if power > 0.0 else 0.5 * q
+        p[row, k] = weight + stats[k, CONSTANT] - spread
+        top = max(top, p[row, k])
+    total = 0.0
+    for k in range(classes):
+        p[row, k] = math.exp(p[row, k] - top) if top > -np.inf else 1.0
+        total += p[row, k]
+    for k in range(classes):
+        p[row, k] /= total
+    return best
+
+
+@njit(cache=True, nogil=True)
+def _weigh(s: State, k: int) -> None:
+    """Log of what class k counts for; VIGOw adds one by default, for classes that the last windows did not see."""
+    sliding = s.settings[KIND] == VIGOW and s.settings[PAPER] == 0.0 and s.tally[STAGE] == 1.0
+    s.stats[k, PRIOR] = math.log(max(s.stats[k, COUNT] + s.stats[k, OLD] + (1.0 if sliding else 0.0), COUNT_MIN))
+
+
+@njit(cache=True, nogil=True)
+def _slide(s: State) -> None:
+    """VIGOw's window of counts ends and the next begins; the first one ends as |B| rows, whatever it held."""
+    total = s.stats[:, COUNT].sum()
+    share = s.settings[BATCH] / total if s.tally[STAGE] == 0.0 else 1.0
+    s.tally[STAGE], s.tally[WINDOW] = 1.0, 0.0
+    for k in range(s.stats.shape[0]):
+        s.stats[k, OLD], s.stats[k, COUNT] = share * s.stats[k, COUNT], 0.0
+        _weigh(s, k)
+
+
+@njit(cache=True, nogil=True)
+def _leave_building(s: State) -> bool:
+    """Whether the paper's building step goes on: it ends for all classes at once, when the last one has |B| rows."""
+    if s.stats[:, ROWS].min() < s.settings[BATCH]:
+        return True
+    if s.settings[KIND] == VIGOW:
+        _slide(s)
+    s.tally[STAGE] = 1.0
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _test(s: State, k: int, report: Floats) -> int:
+    """VIGOd's test (12) in ranges and, where asked for, the error-rate test of class k; what fired, and the report."""
+    beta, n, log = s.stats[k, BETA], s.stats[k, WAITING], s.settings[ERROR_CUT]
+    if beta == 0.0:
+        return 0
+    both = 1.0 / beta + 1.0 / n  # 1 / n_h
+    for j in range(s.means.shape[2]):
+        span = s.features[HIGH, j] - s.features[LOW, j]
+        report[0, j], report[1, j] = s.means[k, 0, j], s.means[k, 1, j]
+        report[2, j] = abs(report[1, j] - report[0, j]) / span if span > 0.0 else 0.0
+    a, b = s.stats[k, MISTAKES] / beta, s.stats[k, LATEST] / n
+    pooled = (s.stats[k, MISTAKES] + s.stats[k, LATEST]) / (beta + n)
+    cut = math.sqrt(s.settings[MEAN_CUT] * both / 2.0)
+    worse = math.sqrt(2.0 * pooled * (1.0 - pooled) * log * both) + 2.0 / 3.0 * log * both
+    report[3, CUT_MEAN], report[3, CUT_ERROR], report[3, PAST], report[3, RECENT] = cut, worse, beta, n
+    report[3, RATE_BEFORE], report[3, RATE_AFTER] = a, b
+    moved = MEAN_ALARM if report[2, : s.means.shape[2]].max() >= cut else 0
+    return moved + (ERROR_ALARM if log > 0.0 and b - a >= worse else 0)
+
+
+@njit(cache=True, nogil=True)
+def _complete(s: State, k: int, building: bool, d: Floats, report: Floats) -> int:
+    """Class k has |B| rows waiting: it is tested, starts from them if an alarm fires, and learns them; what fired."""
+    kind, fired = s.settings[KIND], 0
+    if kind == VIGOD and not building:
+        fired = _test(s, k, report)
+    if fired:
+        s.stats[k, BETA] = s.stats[k, MISTAKES] = 0.0
+        if s.settings[KEEP] == 0.0:
+            s.A[k], s.stats[k, NU], s.stats[k, SHARE] = 0.0, float(s.A.shape[1]), 1.0
+        for other in range(s.stats.shape[0]):
+            s.stats[other, COUNT] = 1.0
+            _weigh(s, other)
+    _update(s, k, d)
+    if kind == VIGOW and not building:
+        s.stats[k, BETA] = s.settings[BATCH]
+        _student(s, k)
+    return fired
+
+
+_CUBE, _TABLE, _VECTOR = float64[:, :, ::1], float64[:, ::1], float64[::1]
+_ROWS_IN, _LABELS = types.Array(float64, 2, "C", readonly=True), types.Array(int64, 1, "C", readonly=True)
+_STATE = types.NamedTuple(  # type: ignore[no-untyped-call]
+    (_CUBE, _CUBE, _CUBE, _CUBE, _TABLE, _TABLE, _VECTOR, _VECTOR), State
+)
+
+
+@njit(types.void(_ROWS_IN, _STATE, int64[::1], _TABLE), cache=True, nogil=True)
+def predict_rows(X: Floats, s: State, value: Ints, p: Floats) -> None:
+    """Classes (n,) and probabilities (n, K) of rows X (n, D) under the state as it is."""
+    x, z = np.empty(X.shape[1]), np.empty(X.shape[1])
+    for i in range(X.shape[0]):
+        _load(X, i, x)
+        value[i] = _judge(s.L, s.means, s.stats, x, z, p, i)
+
+
+_FOUND = types.UniTuple(int64, 2)  # type: ignore[no-untyped-call]
+
+
+@njit(_FOUND(_ROWS_IN, _LABELS, _STATE, int64[::1], _TABLE, _TABLE, int64), cache=True, nogil=True)
+def learn_rows(X: Floats, y: Ints, s: State, value: Ints, p: Floats, report: Floats, start: int) -> tuple[int, int]:
+    """Test, then train on rows start, start + 1, ... until one fires an alarm.
+
+    X (n, D) and y (n,) are the rows and their classes; value (n,) and p (n, K), the a-priori classes and probabilities,
+    are written, report (4, max(D, 6)) by every test. Returns the next row, and what fired at the one before it:
+    MEAN_ALARM, ERROR_ALARM, their sum, or 0 at the end.
+    """
+    stats, tally, kind, batch = s.stats, s.tally, s.settings[KIND], s.settings[BATCH]
+    paper = s.settings[PAPER] == 1.0
+    x, z = np.empty(X.shape[1]), np.empty(X.shape[1])
+    for i in range(start, X.shape[0]):
+        k = y[i]
+        _load(X, i, x)
+        value[i] = _judge(s.L, s.means, stats, x, z, p, i)
+        building = stats[k, ROWS] < batch
+        if paper:
+            building = tally[STAGE] == 0.0 and _leave_building(s)
+        grown = _absorb(s.features, tally, x)
+        _wait(s.S, s.means, stats, k, x, z)
+        stats[k, ROWS] += 1.0
+        stats[k, COUNT] += 1.0
+        tally[WINDOW] += 1.0
+        if kind == VIGOW and tally[WINDOW] >= batch and (tally[STAGE] == 1.0 or not paper):
+            _slide(s)
+        else:
+            _weigh(s, k)
+        due = not paper and stats[k, WAITING] >= stats[k, BETA]
+        if value[i] != k:
+            stats[k, LATEST] += 1.0
+            due = True
+        fired = 0
+        if kind != VIGO and stats[k, WAITING] == batch:
+            fired = _complete(s, k, building, z, report)
+        elif due and (building or kind == VIGO):
+            _update(s, k, z)
+        if grown and s.settings[PRIOR_SIZE] > 0.0:
+            s.features[KNOWN] = s.features[HIGH] - s.features[LOW]
+            for other in range(stats.shape[0]):
+                _factor(s, other)
+        if fired:
+            return i + 1, fired
+    return X.shape[0], 0
+
+
+@njit(types.void(_STATE, int64), cache=True, nogil=True)
+def begin(s: State, k: int) -> None:
+    """Class k as it is before its first row; its arrays are zero."""
+    s.stats[k, NU], s.stats[k, SHARE] = float(s.A.shape[1]), 1.0
+    s.stats[k, COUNT] = 1.0 - s.tally[STAGE] if s.settings[KIND] == VIGOW else 1.0
+    if s.settings[PRIOR_SIZE] > 0.0:
+        s.means[k, 0] = s.features[LOW]  # the origin of columns scaled to [0, 1]
+    _weigh(s, k)
+    _student(s, k)
+    _factor(s, k)
+
+
+@njit(types.void(_STATE), cache=True, nogil=True)
+def settle(s: State) -> None:
+    """What follows from beta, nu and counts that were changed from outside."""
+    for k in range(s.stats.shape[0]):
+        _weigh(s, k)
+        _student(s, k)

@@ -1,0 +1,77 @@
+"""What a segment of the log may do to the model as it stands now: admitted or refused, and how segments are cut.
+
+Rows name the feature space and the labels they were validated against. What an entry before them has made
+impossible is refused here, deterministically, segment by segment.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from core.config import Config
+from core.entry import Refused, Rows, Segment
+from core.features import Feature, Schema, Space
+from core.features.labels import Label, LabelSet
+
+
+def space_of(rows: Rows, schema: Space | None) -> Space | Refused:
+    """The space in which rows are learned: the model's, or the one they propose where it has none yet."""
+    if schema is None and rows.names is not None:
+        schema = Schema([Feature(name) for name in rows.names])
+    if schema is None or rows.space != schema.id:
+        return Refused("the model's features are no longer those the rows were sent with")
+    return schema
+
+
+def labels_of(rows: Rows, seen: LabelSet, config: Config) -> Refused | None:
+    """Why the labels of rows can no longer join the classes seen, or None."""
+    if config.task == "regression":
+        return None
+    skip = set(rows.skip)
+    trial = LabelSet.from_header(seen.to_header())
+    for at, label in enumerate(rows.y):
+        if at in skip or trial.index(label) >= 0:
+            continue
+        if trial.clash(label) is not None:
+            return Refused("a label shows under the same JSON key as another label of the model")
+        if len(trial.labels) >= config.entry.class_bound:
+            return Refused(f"the model has as many classes as {config.algorithm} learns: {config.entry.class_bound}")
+        trial.add(label)
+    return None
+
+
+def runs(segments: Sequence[Segment], plain: Callable[[Rows], bool]) -> Iterator[list[Segment]]:
+    """Cut an entry into runs that are learned as one block.
+
+    The cut is made lazily, while the state moves: whether a segment is plain depends on the classes seen so far.
+
+    Args:
+        segments: of one entry.
+        plain: whether rows need no special care as the model stands now.
+    """
+    run: list[Segment] = []
+    for segment in segments:
+        simple = isinstance(segment, Rows) and plain(segment)
+        if run and not (simple and _alike(run[0], segment)):
+            yield run
+            run = []
+            simple = isinstance(segment, Rows) and plain(segment)
+        run.append(segment)
+        if not simple:
+            yield run
+            run = []
+    if run:
+        yield run
+
+
+def known(labels: Sequence[Label], seen: LabelSet) -> bool:
+    """Whether all labels are classes seen."""
+    return all(seen.index(label) >= 0 for label in labels)
+
+
+def _alike(first: Segment, other: Segment) -> bool:
+    """Whether two plain row segments may stand in one block."""
+    return (
+        isinstance(first, Rows)
+        and isinstance(other, Rows)
+        and (first.discounts is None) == (other.discounts is None)
+        and not first.skip
+    )

@@ -1,0 +1,1 @@
+"""Numerical policy shared by every learner: matrix inversion, BLAS threads, reproducible random draws."""

@@ -1,0 +1,109 @@
+"""A state as bytes: named arrays plus a small header, and back.
+
+    bytes = safetensors( arrays by name, metadata {"onepass": compact JSON with sorted keys} )
+
+Safetensors orders the arrays by itself (by alignment, then name), and one metadata key cannot be reordered, so the
+same arrays and header give the same bytes whatever order they were collected in. A state can then be compared, and
+written by two replicas at once, as bytes.
+
+Symmetric matrices travel as their lower triangle, row by row: half the bytes, and exactly symmetric again when read.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from core.contract import Floats, Header
+
+METADATA_KEY = "onepass"
+_LENGTH_BYTES = 8
+
+
+def pack(arrays: Mapping[str, NDArray[Any]], header: Mapping[str, Any]) -> bytes:
+    """Arrays and header as bytes; the same content gives the same bytes.
+
+    Args:
+        arrays: numeric arrays of any shape, by name.
+        header: JSON-able; numbers in it are finite.
+
+    Raises:
+        ValueError: the header holds NaN or infinity, or an array is of a type that safetensors does not know.
+        TypeError: the header holds something that JSON does not know.
+    """
+    text = json.dumps(dict(header), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    try:
+        # ascontiguousarray, because safetensors would write the memory of a transposed view as it lies
+        tensors = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+        return bytes(save(tensors, metadata={METADATA_KEY: text}))
+    except (SafetensorError, KeyError) as error:
+        raise ValueError(f"arrays cannot be packed: {error}") from error
+
+
+def unpack(packed: bytes) -> tuple[dict[str, NDArray[Any]], Header]:
+    """The arrays and the header of ``pack``: writable, C-contiguous, aligned copies, sorted by name.
+
+    Raises:
+        ValueError: the bytes are truncated, are not safetensors, or hold no JSON object as their header.
+    """
+    try:
+        arrays = load(packed)
+    except Exception as error:  # the library raises its own, NumPy's and KeyError: all mean the same here
+        raise ValueError(f"not a packed state: {error}") from error
+    header = _header(packed)
+    return {name: np.array(arrays[name], order="C", copy=True) for name in sorted(arrays)}, header
+
+
+def _header(packed: bytes) -> Header:
+    """The header of bytes that safetensors accepted: a little-endian length, then that many bytes of JSON."""
+    length = int.from_bytes(packed[:_LENGTH_BYTES], "little")
+    try:
+        described = json.loads(packed[_LENGTH_BYTES : _LENGTH_BYTES + length])
+        text = described["__metadata__"][METADATA_KEY]
+        header = json.loads(text, parse_constant=_refuse_constant)
+        canonical = json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"the state has no readable header: {error}") from error
+    if not isinstance(header, dict):
+        raise ValueError("the state's header is not a JSON object")  # noqa: TRY004 - corrupt content, not a caller's type error
+    if text != canonical:  # 1E3 for 1e3 would say the same, and escape a digest of what it says
+        raise ValueError("the state's header is not as it was written")
+    return header
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def triangle(Q: Floats) -> Floats:
+    """The lower triangle of a symmetric matrix, row by row.
+
+    Args:
+        Q: (d, d), exactly symmetric.
+
+    Returns:
+        (d (d + 1) / 2,), a copy.
+    """
+    packed: Floats = Q[np.tri(Q.shape[0], dtype=bool)]
+    return packed
+
+
+def symmetric(packed: Floats) -> Floats:
+    """The symmetric matrix of ``triangle``, bit for bit.
+
+    Raises:
+        ValueError: not one-dimensional, or of a length that no triangle has.
+    """
+    d = (math.isqrt(8 * packed.size + 1) - 1) // 2
+    if packed.ndim != 1 or d * (d + 1) // 2 != packed.size:
+        raise ValueError("not a packed triangle")
+    mask = np.tri(d, dtype=bool)
+    Q = np.empty((d, d), dtype=packed.dtype)
+    Q[mask] = packed
+    Q.T[mask] = packed
+    return Q

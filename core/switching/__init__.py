@@ -1,0 +1,1 @@
+"""A change of features: the phases of a switch, the mapping between spaces, and the experts after it."""

@@ -1,0 +1,97 @@
+r"""Who deserves trust when a change of features is completed: the experts-to-be, tried on the labelled overlap rows.
+
+Each labelled row of the overlap is predicted, before anybody learns it, by the old model on recovered columns and by
+the new model on its own. Both are weighed by mixture.py, b_r and b_n, from 1/2 each and with its share of 1/t, so
+that either can rise late. Rows before there is a mapping count for neither. At the end, with r the share of the
+recovered model (and of the carried one, which starts where it stands):
+
+    r = 1                    the new model has learned no labelled row and there is a mapping: it has no vote yet
+    r = min(b_r, .1)         the mapping is poor: fewer than five rows, or a held-out error of .8 and more
+    r = b_r                  else
+
+Where nothing has vanished there is nothing to recover, and nothing to be poor. The share of 1/t after the switch gives
+whoever has no vote one with the first label. With ``variant: "paper"`` nobody is tried, and weights are equal unless
+there are fewer than five rows.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.contract import Floats, Header, Prediction
+from core.switching.feature_recovery import Recovery
+from core.switching.mixture import Mixture
+
+ROWS_ENOUGH = 5
+"""Overlap rows, the paper's fewest, below which a switch warns and relies on the new model."""
+ERROR_POOR = 0.8
+"""Held-out error of a mapping from which on a switch warns as well."""
+UNTRIED = 0.1
+"""Weight that experts begin with at most whose columns are recovered poorly."""
+
+
+class Trial:
+    """The old model on recovered columns against the new one.
+
+    State:
+        taught      labelled rows that the new model has learned
+        mixture     of "recovered" and "new"
+    """
+
+    def __init__(self) -> None:
+        self.taught = 0
+        self.mixture = Mixture(np.full(2, 0.5), 0, selects=False, horizon=None, seed=0)
+
+    def compare(self, recovered: Prediction, new: Prediction, truth: NDArray[Any]) -> None:
+        """Weigh both by what they said of rows."""
+        self.mixture.learn([recovered, new], truth)
+
+    def weights(self, names: Sequence[str], front: Recovery) -> Floats:
+        """What the experts of these names begin with, (E,)."""
+        E = len(names)
+        if E == 1:
+            return np.ones(1)
+        if front.paper:
+            share = UNTRIED if front.rows < ROWS_ENOUGH else 1.0 - 1.0 / E
+        elif not self.taught and front.ready:
+            share = 1.0
+        else:
+            b_r, b_n = self.mixture.weights
+            share = (E - 1) * b_r / ((E - 1) * b_r + b_n)
+            share = min(share, UNTRIED) if poor(front) is not None else share
+        return np.array([1.0 - share if name == "new" else share / (E - 1) for name in names])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory the state holds."""
+        return self.mixture.nbytes
+
+    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
+        """The state."""
+        arrays, header = self.mixture.to_arrays()
+        return arrays, {"taught": self.taught, **header}
+
+    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
+        """Take over a state of ``to_arrays``.
+
+        Raises:
+            ValueError: what no state of a trial can be; nothing has changed.
+        """
+        taught = header.get("taught")
+        if type(taught) is not int or taught < 0:
+            raise ValueError("not the state of a trial")
+        self.mixture.load_arrays(arrays, {name: value for name, value in header.items() if name != "taught"})
+        self.taught = taught
+
+
+def poor(front: Recovery) -> str | None:
+    """What speaks against relying on recovered columns, or None."""
+    if not len(front.vanished):
+        return None
+    if front.rows < ROWS_ENOUGH:
+        return f"{front.rows} overlap rows are too few to recover the old features from ({ROWS_ENOUGH} or more)"
+    if front.error is not None and front.error >= ERROR_POOR:
+        return f"the old features are recovered poorly from the new ones (mapping_error {front.error:.2g}; 1 is a mean)"
+    return None

@@ -1,0 +1,323 @@
+r"""From new features to old ones: the linear mapping of the overlap period, learned one row at a time.
+
+From rows that carry both, x2 (d2,) of the new space and x1 (d1,) of the old one, with m1, m2 their means and s the
+deviations of x2 over the B rows so far, ridge regression on z = (x2 - m2) / s:
+
+    min_N  sum |x1 - m1 - N'z|^2 + l |N|^2,    l = .03 trace(Z Z') / B = .03 times the columns that vary
+    N = Z' (Z Z' + l I)^{-1} (X1 - m1)         while B <= d2 (dual): the rows are stored, there are no more than d2
+    N = (Z'Z + l I)^{-1} Z' (X1 - m1)          after that (primal): only S22 and S21 are,
+    S += (1 - 1/B) (x2 - m2)(x - m)'           x of both spaces, m from before the row
+    recovered  x1 = m1 + M'(x2 - m2),          M = N / s; columns that never varied have no part in it
+
+As a model of the new space old weights w1 become M w1, and w1'(m1 - M'm2) joins the bias.
+
+**When it is solved.** After rows 2 to 8, then each time the rows have grown by an eighth, and when asked. In
+between recovers the mapping of a moment ago; so a row costs some d2 (d2 + d1) operations, and its share of the
+solutions, each O(d2^2 (d2 + d1)), is as much again.
+
+**Held-out error.** From row 3 on each row is first recovered by the mapping of a moment ago. Per old column, with B the
+rows before, e the mean squared error of late and v the mean squared distance from the mean of the rows before,
+
+    e += max(.02, 4 / (B + 2)) (error^2 - e),    v += max(.02, 1 / (B - 1)) (distance^2 - v)
+
+so that e is of the last quarter of few rows and of the last 50 of many, and says how good the mapping is now. What is
+told is the mean of e / v over the columns, each at most 10: 0 is perfect, 1 is no better than the mean.
+
+``variant: "paper"`` is least squares (2): no means, no deviations, l = 1e-10 trace(X2 X2') / B, which for B < d2 is the
+least-norm solution (the printed inverse does not exist there, and inverting literally recovers noise).
+
+**Any finite input.** Values are held within 1e75, recovered ones within 1e300.
+
+Source: Hou, Zhang, Zhou: Learning With Feature Evolvable Streams, IEEE TKDE 33(6), 2021: Section 4.1, (2).
+
+Deviations from the paper
+- The ridge, the affine term and the standardised x2; the paper's (2) has none of them.
+"""
+
+from collections.abc import Mapping as Map
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from core.contract import Floats, Header, Ints, Weights
+from core.numerics.linalg import spd_inverse
+
+RIDGE, RIDGE_PAPER = 0.03, 1e-10
+ROWS_MIN = 2
+"""Rows from which there is a mapping."""
+ERROR_MAX = 10.0
+_RATE, _LATE = 0.02, 4.0
+_INPUT_MAX, _ENTRY_MAX, _OUTPUT_MAX = 1e75, 1e200, 1e300
+_ALWAYS_ROWS = 8
+_READ = "Array(f8, 2, 'C', readonly=True)"
+
+
+@njit(f"void({_READ}, f8[::1], f8[::1], f8[:,::1], f8[:,::1])", cache=True, nogil=True)
+def _recover(X2: Floats, m2: Floats, m1: Floats, M: Floats, out: Floats) -> None:
+    """m1 + M'(x2 - m2) for rows X2 (n, d2) into out (n, d1), row by row in one order: the same bits in any block."""
+    for i in range(X2.shape[0]):
+        out[i] = m1
+        for k in range(M.shape[0]):
+            z = min(max(X2[i, k], -_INPUT_MAX), _INPUT_MAX) - m2[k]
+            for j in range(M.shape[1]):
+                out[i, j] += z * M[k, j]
+        for j in range(M.shape[1]):
+            out[i, j] = min(max(out[i, j], -_OUTPUT_MAX), _OUTPUT_MAX)
+
+
+@njit("void(f8[::1], i8, f8, f8[::1], f8[:,::1])", cache=True, nogil=True)
+def _accumulate(x: Floats, d2: int, rows: float, mean: Floats, S: Floats) -> None:
+    """Row x (d2 + d1,), the ``rows``-th, joins the means and S (d2, d2 + d1), of which S22 is an upper triangle."""
+    share = 1.0 - 1.0 / rows
+    for i in range(d2):
+        f = (x[i] - mean[i]) * share
+        if f != 0.0:
+            for j in range(i, x.shape[0]):
+                S[i, j] += f * (x[j] - mean[j])
+    for j in range(x.shape[0]):
+        mean[j] += (x[j] - mean[j]) / rows
+
+
+@njit("void(f8[::1], f8[::1], f8[::1], i8, f8[:,::1])", cache=True, nogil=True)
+def tally_errors(x1: Floats, recovered: Floats, mean: Floats, rows: int, errors: Floats) -> None:
+    """E and v (2, d1) of a row that ``rows`` >= 1 came before."""
+    late, all_rows = max(_RATE, _LATE / max(rows + 2.0, _LATE)), max(_RATE, 1.0 / max(rows - 1.0, 1.0))
+    for j in range(x1.shape[0]):
+        a, b = min(abs(x1[j] - recovered[j]), _INPUT_MAX), x1[j] - mean[j]
+        errors[0, j] += late * (a * a - errors[0, j])
+        errors[1, j] += all_rows * (b * b - errors[1, j])
+
+
+def relative_error(errors: Floats) -> float | None:
+    """The mean ratio e / v of errors (2, d1) over the columns that vary; None where none does."""
+    varies = errors[1] > 0.0
+    if not varies.any():
+        return None
+    with np.errstate(over="ignore"):
+        return float(np.minimum(errors[0, varies] / errors[1, varies], ERROR_MAX).mean())
+
+
+def within(X: Floats) -> Floats:
+    """Rows with every value held within +-1e75, a copy."""
+    return np.clip(X, -_INPUT_MAX, _INPUT_MAX)
+
+
+class LinearMapping:
+    """Ridge regression of d1 old columns on d2 new ones.
+
+    Args:
+        sources: d2 >= 1.
+        targets: d1 >= 0.
+        paper: least squares as the paper has it.
+
+    State:
+        count                   B, rows learned
+        stored (B, d2 + d1)     the rows, while B <= d2; None after that
+        mean (d2 + d1,)         m2 and m1
+        S (d2, d2 + d1)         S22 (upper triangle) and S21; None while rows are stored
+        errors (2, d1)          see ``tally_errors``
+        M (d2, d1), centre (d2 + d1,)   the mapping in use, of row ``solved``
+    """
+
+    kind = "linear"
+
+    def __init__(self, sources: int, targets: int, paper: bool = False) -> None:
+        self.sources, self.targets, self.paper = sources, targets, paper
+        self.count = self.solved = 0
+        self.stored: list[Floats] | None = []
+        self.mean = np.zeros(sources + targets)
+        self.S: Floats | None = None
+        self.errors = np.zeros((2, targets))
+        self.M = np.zeros((sources, targets))
+        self.centre = np.zeros(sources + targets)
+
+    def learn(self, X2: Floats, X1: Floats) -> None:
+        """Learn n rows in order: new columns X2 (n, d2) and old ones X1 (n, d1), all finite."""
+        if not self.targets:  # nothing has vanished: rows are counted, and cost nothing
+            self.count = self.solved = self.count + len(X2)
+            return
+        for row in within(np.hstack([X2, X1])):
+            if self.solved:
+                recovered = self.recover(row[None, : self.sources])[0]
+                tally_errors(row[self.sources :], recovered, self.mean[self.sources :], self.count, self.errors)
+            self._absorb(row)
+            if self.count >= ROWS_MIN and self.count >= self.solved + max(1, self.solved // _ALWAYS_ROWS):
+                self.solve()
+
+    def _absorb(self, row: Floats) -> None:
+        self.count += 1
+        if self.stored is None:
+            assert self.S is not None
+            _accumulate(row, self.sources, self.count, self.mean, self.S)
+            return
+        self.stored.append(row)
+        self.mean += (row - self.mean) / self.count
+        if self.count > self.sources:
+            self._turn_primal()
+
+    def _turn_primal(self) -> None:
+        """The stored rows become sums of products."""
+        rows, self.stored = self.stored or [], None
+        self.S, self.mean = np.zeros((self.sources, self.sources + self.targets)), np.zeros_like(self.mean)
+        for at, row in enumerate(rows):
+            _accumulate(row, self.sources, at + 1, self.mean, self.S)
+
+    def solve(self) -> None:
+        """Take the rows so far into the mapping in use; with fewer than two there is none."""
+        if self.count < ROWS_MIN or self.solved == self.count:
+            return
+        with np.errstate(over="ignore", invalid="ignore"):
+            M = self._dual() if self.stored is not None else self._primal()
+        self.M = np.ascontiguousarray(np.clip(np.nan_to_num(M), -_ENTRY_MAX, _ENTRY_MAX))
+        self.centre = np.zeros_like(self.mean) if self.paper else self.mean.copy()
+        self.solved = self.count
+
+    def _dual(self) -> Floats:
+        rows = np.array(self.stored)
+        if self.paper:
+            X2, X1, inverse = rows[:, : self.sources], rows[:, self.sources :], np.ones(self.sources)
+        else:
+            X2, X1 = np.split(rows - self.mean, [self.sources], axis=1)
+            inverse = _inverse_deviations((X2**2).sum(axis=0), self.count)
+        Z = X2 * inverse
+        K = Z @ Z.T
+        M: Floats = inverse[:, None] * (Z.T @ (spd_inverse(self._ridged(K, float(np.trace(K)))) @ X1))
+        return M
+
+    def _primal(self) -> Floats:
+        assert self.S is not None
+        S22, S21 = self.S[:, : self.sources], self.S[:, self.sources :]
+        S22 = np.triu(S22) + np.triu(S22, 1).T
+        if self.paper:
+            m2, m1 = np.split(self.mean, [self.sources])
+            S22, S21 = S22 + self.count * np.outer(m2, m2), S21 + self.count * np.outer(m2, m1)
+            inverse = np.ones(self.sources)
+        else:
+            inverse = _inverse_deviations(S22.diagonal(), self.count)
+        C = S22 * np.outer(inverse, inverse)
+        M: Floats = inverse[:, None] * (spd_inverse(self._ridged(C, float(np.trace(C)))) @ (S21 * inverse[:, None]))
+        return M
+
+    def _ridged(self, A: Floats, trace: float) -> Floats:
+        """A + l I, positive definite also where nothing varies."""
+        ridge = (RIDGE_PAPER if self.paper else RIDGE) * trace / self.count
+        A.ravel()[:: len(A) + 1] += ridge if ridge > 0.0 else 1.0
+        return A
+
+    def recover(self, X2: Floats) -> Floats:
+        """Old columns (n, d1) of new ones (n, d2); zeros before there is a mapping."""
+        out = np.empty((len(X2), self.targets))
+        m2, m1 = self.centre[: self.sources], self.centre[self.sources :]
+        _recover(X2, m2, m1, self.M, out)
+        return out
+
+    def carry(self, weights: Weights) -> Weights:
+        """A linear model of the old columns as one of the new ones: M w1, and w1'(m1 - M'm2) on the bias."""
+        m2, m1 = self.centre[: self.sources], self.centre[self.sources :]
+        w = weights.coefficients
+        with np.errstate(over="ignore", invalid="ignore"):
+            carried = Weights(w @ self.M.T, weights.bias + w @ (m1 - m2 @ self.M))
+        return Weights(*(np.clip(np.nan_to_num(part), -_OUTPUT_MAX, _OUTPUT_MAX) for part in carried))
+
+    @property
+    def error(self) -> float | None:
+        """Relative squared error on rows not learned yet; None before there are any."""
+        return relative_error(self.errors)
+
+    def freeze(self) -> None:
+        """Nothing is learned any more: the rows' part of the state goes, the mapping in use stays."""
+        self.solve()
+        self.stored, self.S = [], None
+
+    def only(self, at: Ints) -> "LinearMapping":
+        """A frozen one, of some of the old columns."""
+        found = LinearMapping(self.sources, len(at), self.paper)
+        both = np.concatenate([np.arange(self.sources), self.sources + at])
+        found.count, found.solved = self.count, self.solved
+        found.mean, found.centre = self.mean[both], self.centre[both]
+        found.errors, found.M = np.ascontiguousarray(self.errors[:, at]), np.ascontiguousarray(self.M[:, at])
+        return found
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory the state holds."""
+        rows = 0 if self.stored is None else len(self.stored) * self.mean.nbytes
+        sums = 0 if self.S is None else self.S.nbytes
+        return rows + sums + 2 * self.mean.nbytes + self.errors.nbytes + self.M.nbytes
+
+    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
+        """The state."""
+        arrays: dict[str, NDArray[Any]] = {
+            "mean": self.mean.copy(),
+            "errors": self.errors.copy(),
+            "M": self.M.copy(),
+            "centre": self.centre.copy(),
+        }
+        if self.S is not None:
+            arrays["S"] = self.S.copy()
+        elif self.stored:
+            arrays["stored"] = np.array(self.stored)
+        return arrays, {"count": self.count, "solved": self.solved}
+
+    def load_arrays(self, arrays: Map[str, NDArray[Any]], header: Header) -> None:
+        """Take over a state of ``to_arrays``.
+
+        Raises:
+            ValueError: what no state of this mapping can be; nothing has changed.
+        """
+        width = self.sources + self.targets
+        count, solved = check_counts(header)
+        shapes: dict[str, tuple[int, ...]] = {
+            "mean": (width,),
+            "errors": (2, self.targets),
+            "M": (self.sources, self.targets),
+            "centre": (width,),
+        }
+        if "S" in arrays:
+            shapes["S"] = (self.sources, width)
+        elif "stored" in arrays:
+            shapes["stored"] = (count, width)
+        check_arrays(arrays, shapes)
+        if (arrays["errors"] < 0).any() or ("stored" in arrays and count > self.sources):
+            raise ValueError("the mapping's state is none that it can have")
+        self.count, self.solved = count, solved
+        self.mean, self.errors = arrays["mean"].copy(), arrays["errors"].copy()
+        self.M, self.centre = arrays["M"].copy(), arrays["centre"].copy()
+        self.S = arrays["S"].copy() if "S" in arrays else None
+        self.stored = None if "S" in arrays else list(arrays["stored"].copy()) if "stored" in arrays else []
+
+
+def _inverse_deviations(squares: Floats, rows: int) -> Floats:
+    """1 / s per column, 0 where a column never varied."""
+    deviations = np.sqrt(squares / rows)
+    return np.divide(1.0, deviations, out=np.zeros_like(deviations), where=deviations > 1e-100)
+
+
+def check_counts(header: Header) -> tuple[int, int]:
+    """The rows learned and solved for.
+
+    Raises:
+        ValueError: the header has other fields, or counts that cannot be.
+    """
+    count, solved = header.get("count"), header.get("solved")
+    if set(header) != {"count", "solved"} or type(count) is not int or type(solved) is not int:
+        raise ValueError("the header does not fit the mapping")
+    if not 0 <= solved <= count:
+        raise ValueError("the mapping's counts are none that it can have")
+    return count, solved
+
+
+def check_arrays(arrays: Map[str, NDArray[Any]], shapes: Map[str, tuple[int, ...]]) -> None:
+    """Refuse other names, shapes, types than float64, and numbers that are not finite.
+
+    Raises:
+        ValueError: naming the first.
+    """
+    if set(arrays) != set(shapes):
+        raise ValueError(f"the state must hold exactly the arrays {sorted(shapes)}")
+    for name, shape in shapes.items():
+        array = arrays[name]
+        if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
+            raise ValueError(f"{name}: not a finite float64 array of shape {shape}")

@@ -1,0 +1,228 @@
+"""The overlap period of a change of features: rows carry both spaces, the old model still answers.
+
+    union row  ->  old columns X1, new columns X2        X = [X1 X2], encoded
+    old model: tested and trained on X1                  what it says is the model's prediction
+    recovery:  learns X2 -> what the old expert(s) read    (core.switching.feature_recovery), labels or not
+    new model: trained on X2 as well, so that it does not start from nothing (not in the paper's variant)
+    trial:     which of the two is better on the new space's columns, by their predictions of labelled rows
+
+A row of the old space teaches the old model alone, which may be the ensemble that another switch has left: it is one
+model to everything here, and none of what the overlap does is to be found in it when the change is aborted.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.config import Config
+from core.contract import Alarm, Floats, Header, Prediction, Transferable, Weights
+from core.features.encoder import Encoder
+from core.features.feature import Feature
+from core.features.feature_space import places, union
+from core.features.schema import Schema
+from core.state.nesting import gather, scatter
+from core.switching.ensemble import Ensemble
+from core.switching.feature_recovery import Kind, Recovery
+from core.switching.initial_weights import Trial
+from core.switching.linear_mapping import ROWS_MIN
+from core.switching.steady import Pipeline
+
+
+class OverlapPeriod:
+    """An old model, a new one, and the recovery of the old one's columns.
+
+    Args:
+        config: the model's configuration.
+        old: the model of the space in force, of dense rows; or its experts, where that space came with a switch.
+        features: the new space.
+        kind: of the mapping.
+        paper: whether the paper's forms are asked for.
+
+    Attributes:
+        old, new, recovery: the parts.
+        schema: the old space, which predictions are made in.
+        next_schema: the new one.
+        teaching: the union, which feedback comes in.
+        phase: "overlap".
+    """
+
+    phase = "overlap"
+
+    def __init__(
+        self, config: Config, old: Pipeline | Ensemble, features: tuple[Feature, ...], kind: Kind, paper: bool
+    ) -> None:
+        assert isinstance(old.schema, Schema)
+        self.config = config
+        self.schema: Schema = old.schema
+        self.next_schema = Schema(features)
+        self.teaching = union(self.schema, features)
+        self.kind, self.paper = kind, paper
+        self.old, self.new = old, Pipeline(config, self.next_schema)
+        self.new.encoder.adopt(old.encoder)
+        self.recovery = Recovery(self.next_schema.columns, old.columns, kind, paper)
+        self.trial = Trial()
+        self._alarms: list[Alarm] = []
+        self._old_places, self._new_places = places(self.schema, self.teaching), places(self.next_schema, self.teaching)
+
+    @property
+    def encoder(self) -> Encoder:
+        """That of the space in force."""
+        return self.old.encoder
+
+    def predict(self, raw: Floats) -> Prediction:
+        """Predict raw rows of the old space; changes nothing."""
+        return self.old.predict(raw)
+
+    def absorb(self, raw: Floats) -> Floats:
+        """Encode raw rows of the union: the old space's columns, then the new one's."""
+        old, new = self._parted(raw)
+        return np.hstack([self.old.absorb(old), self.new.absorb(new)])
+
+    def _parted(self, raw: Floats) -> tuple[Floats, Floats]:
+        return np.ascontiguousarray(raw[:, self._old_places]), np.ascontiguousarray(raw[:, self._new_places])
+
+    def learn(self, X: Floats, truth: NDArray[Any], discounts: Floats | None) -> Prediction:
+        """Test the old model, then train all, on rows as ``absorb`` gave them."""
+        X1, X2 = self._columns(X)
+        if self.paper or not len(X):
+            self.recovery.learn(X2, self.old.own(X1))
+            return self.old.learn(X1, truth, discounts)
+        new = self.new.learn(X2, truth, discounts)
+        self.trial.taught += len(X)
+        self._alarms = []
+        rows = [slice(i, i + 1) for i in range(len(X))]
+        return _joined([self._learn_row(X1, X2, truth, discounts, _row(new, row), row) for row in rows])
+
+    def _learn_row(
+        self, X1: Floats, X2: Floats, truth: NDArray[Any], discounts: Floats | None, new: Prediction, row: slice
+    ) -> Prediction:
+        """One row, tried on recovered columns with the mapping and the old model of the rows before it."""
+        x1, x2, given = X1[row], X2[row], None if discounts is None else discounts[row]
+        if self.recovery.ready:
+            recovered = self.old.foretell(self.recovery.recover(x2))
+            self.trial.compare(recovered, new, truth[row])
+        self.recovery.learn(x2, self.old.own(x1))
+        told = self.old.learn(x1, truth[row], given)
+        self._alarms += [alarm._replace(row=alarm.row + row.start) for alarm in self.old.take_alarms()]
+        return told
+
+    def learn_new_class(self, X: Floats, truth: NDArray[Any], discounts: Floats | None) -> Prediction:
+        """The same for one row of a class that nobody has seen."""
+        X1, X2 = self._columns(X)
+        self.recovery.learn(X2, self.old.own(X1))
+        if self.paper:
+            self.new.add_class()
+        else:
+            self.new.learn_new_class(X2, truth, discounts)
+            self.trial.taught += 1
+        return self.old.learn_new_class(X1, truth, discounts)
+
+    def _columns(self, X: Floats) -> tuple[Floats, Floats]:
+        width = self.schema.width
+        return np.ascontiguousarray(X[:, :width]), np.ascontiguousarray(X[:, width:])
+
+    def map(self, raw: Floats) -> None:
+        """Teach the recovery, and what the new space's columns look like, with raw rows of the union."""
+        old, new = self._parted(raw)
+        X2 = self.new.absorb(new)
+        self.recovery.learn(X2, self.old.own(self.old.encoder.encode(old)))
+        if self.new.scaler is not None:
+            self.new.scaler.absorb(X2)
+
+    def complete(self, first_row: int, classes: int) -> Ensemble:
+        """What the end of the period leaves; several old experts become one.
+
+        Args:
+            first_row: absolute number of the row that comes next.
+            classes: classes seen.
+        """
+        self.recovery.freeze()
+        old = self.old.collapse()
+        front = self.recovery.only(old.columns)
+        names = _names(old, self.new, front)
+        weights = self.trial.weights(names, front)
+        ensemble = Ensemble(self.config, old, self.new, front, self.teaching, names, weights, first_row)
+        ensemble.begin(classes)
+        return ensemble
+
+    def add_class(self) -> None:
+        """One more class, which no row is learned of now."""
+        self.old.add_class()
+        self.new.add_class()
+
+    def reset_learner(self, classes: int) -> None:
+        """The old learner in its first state."""
+        self.old.reset_learner(classes)
+
+    def forget(self) -> None:
+        """The old learner trusts its past less."""
+        self.old.forget()
+
+    def take_alarms(self) -> list[Alarm]:
+        """The old learner's; what the new one finds in its first rows is no drift."""
+        self.new.take_alarms()
+        found, self._alarms = [*self._alarms, *self.old.take_alarms()], []
+        return found
+
+    def watched(self, X: Floats) -> Floats:
+        """The old columns."""
+        return self._columns(X)[0]
+
+    def weights(self) -> Weights | None:
+        """The old model's."""
+        return self.old.weights()
+
+    def explain(self, raw: Floats) -> Header | None:
+        """What the old learner knows about one raw row (1, F) of its space."""
+        return self.old.explain(raw)
+
+    def info(self) -> Header:
+        """The old learner's."""
+        return self.old.info()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory the state holds."""
+        return sum(part.nbytes for part in self._parts().values())
+
+    def classes_differ(self, classes: int) -> bool:
+        """Whether one of the models knows another number of classes."""
+        return self.old.classes_differ(classes) or self.new.classes_differ(classes)
+
+    def _parts(self) -> dict[str, Any]:
+        return {"old": self.old, "new": self.new, "recovery": self.recovery, "trial": self.trial}
+
+    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
+        """The state of the parts, each under its name."""
+        return gather(self._parts())
+
+    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
+        """Take over a state that ``to_arrays`` gave; after an error the period is of no use.
+
+        Raises:
+            ValueError: not a state of these spaces and this configuration.
+        """
+        scatter(self._parts(), arrays, header)
+
+
+def _names(old: Pipeline, new: Pipeline, front: Recovery) -> tuple[str, ...]:
+    """The experts that a period leaves: without a mapping and with nothing kept, the new model alone."""
+    if front.rows < ROWS_MIN and not len(front.kept):
+        return ("new",)
+    carries = isinstance(new.learner, Transferable) and old.expert.behind(front).weights() is not None
+    return ("recovered", "new", "carried") if carries and not front.paper else ("recovered", "new")
+
+
+def _row(told: Prediction, row: slice) -> Prediction:
+    value, shares, std = told
+    return Prediction(value[row], None if shares is None else shares[row], None if std is None else std[row])
+
+
+def _joined(told: Sequence[Prediction]) -> Prediction:
+    """Predictions of n >= 1 rows, one by one, as one."""
+    shares = [one.probabilities for one in told if one.probabilities is not None]
+    std = [one.std for one in told if one.std is not None]
+    value = np.concatenate([one.value for one in told])
+    return Prediction(value, np.concatenate(shares) if shares else None, np.concatenate(std) if std else None)

@@ -1,0 +1,348 @@
+"""What the store said of an append, turned into state and answers: apply, reply, or start over.
+
+Each model is settled by itself. Nothing is answered before it is committed and applied; where the fate of a request is
+not known, the answer says so (503) and the client's id makes its retry safe.
+"""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+from core.entry import Entry, Outcome, Overlap, Rows, Segment, Switch, Switched
+from service.errors import IdsFull, ModelDown, OnepassError, Recreated, StoreDown, Unreplicated, no_model
+from service.runtime import feature_switch as change
+from service.runtime import responses as replies
+from service.runtime.replica import PATH_MAX, Job, Replica, Reply, Work
+from service.runtime.stats import Stats
+from service.store import codec
+from service.store.codec import Answer
+from service.store.entries import RawEntry, ReadOn
+from service.store.log import Appended, Log, SegmentOut
+
+logger = logging.getLogger(__name__)
+
+ATTEMPTS_MAX = 5
+"""How often a request is put back because its replica had to reload."""
+NOTICES_MAX = 100
+"""Lost tails that are remembered, the last ones."""
+SOON_BYTES_MAX = 2**20
+"""Most bytes of log that a follower reads in one round trip (one entry at least, however large)."""
+ENTRIES_MAX = 1000
+"""Most entries read on in one round trip."""
+DOWN = "the store does not answer; nothing is known to be learned: send the request again with the same id"
+
+UNREPLICATED = (
+    "committed, but not yet on as many of the store's replicas as ONEPASS_MIN_REPLICAS asks for: a failover now may "
+    "lose it; send the request again with the same id"
+)
+
+
+class Settler:
+    """Finishes what the pump has sent.
+
+    Args:
+        log: the store's logs.
+        stats: counters.
+        read_bytes_max: most bytes of log read in one round trip.
+        load: a replica of its own at the head of the log, by replay from before a version.
+        reload: brings a replica back to snapshot plus log, in place.
+        forget: drops a replica whose model is gone.
+        failpoint: called with the name of a point that fault tests crash at.
+
+    Attributes:
+        lost_tails: the last ones that were found out.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        stats: Stats,
+        read_bytes_max: int,
+        *,
+        load: Callable[[str, int], Awaitable[Replica]],
+        reload: Callable[[Replica], Awaitable[None]],
+        forget: Callable[[Replica], None],
+        failpoint: Callable[[str], None],
+    ) -> None:
+        self._log, self._stats, self._read_bytes_max = log, stats, read_bytes_max
+        self.lost_tails: deque[LostTail] = deque(maxlen=NOTICES_MAX)
+        self._load, self._reload, self._forget, self._failpoint = load, reload, forget, failpoint
+
+    async def finish(self, work: Work, appended: Appended) -> None:
+        """Apply what others committed, then our own entry, then answer."""
+        replica = work.replica
+        try:
+            await self._catch_up(replica, appended)
+            if appended.made is not None and appended.made > replica.version:
+                await self._apply_own(work, appended)
+            else:
+                await self._answer(work, appended, {})
+            resolve(work.syncs, None)
+        except OnepassError as error:
+            fail(work, error)
+        except Exception as error:
+            logger.exception("model %s: a commit could not be finished", replica.name)
+            fail(work, replica.take_out(f"a commit could not be finished: {error!r}"))
+
+    async def _catch_up(self, replica: Replica, appended: Appended) -> None:
+        """Apply what others committed before our own entry."""
+        for raw in appended.entries:
+            await self._apply_raw(replica, raw)
+        last = appended.head if appended.made is None else appended.made - 1
+        while replica.version < last:
+            more = await self._more(replica)
+            if more.code != "ok" or not more.entries:
+                raise StoreDown(f"the log of {replica.name} could not be read on: {more.code}")
+            for raw in more.entries:
+                if raw.version <= last:
+                    await self._apply_raw(replica, raw)
+
+    async def _more(self, replica: Replica) -> ReadOn:
+        limit = min(self._read_bytes_max, SOON_BYTES_MAX)  # it shares its way with the rows
+        return await self._log.read_soon(
+            replica.name, replica.incarnation, replica.version, replica.uid, limit, ENTRIES_MAX
+        )
+
+    async def read_on(self, replica: Replica) -> None:
+        """Apply everything that is on the log now, for readers who asked for the head."""
+        syncs, replica.syncs = replica.syncs, []
+        try:
+            more = await self._more(replica)
+            while more.code == "ok":
+                for raw in more.entries:
+                    await self._apply_raw(replica, raw)
+                if more.complete or not more.entries:
+                    break
+                more = await self._more(replica)
+            if more.code == "gone":
+                self._forget(replica)
+                raise gone(replica.name, more.head)
+            if more.code != "ok":
+                await self._back(replica, more.code, more.head)
+                _sift(replica)
+            replica.suspect = False
+        except OnepassError as error:
+            resolve(syncs, error)
+        except Exception as error:
+            logger.exception("model %s could not read on", replica.name)
+            resolve(syncs, replica.take_out(f"it could not read on: {error!r}"))
+        else:
+            resolve(syncs, None)
+
+    async def _apply_raw(self, replica: Replica, raw: RawEntry) -> None:
+        if raw.version > replica.version:
+            size = sum(len(blob) for _, blob, _ in raw.segments)
+            await replica.apply(codec.entry(raw), raw.uid, size)
+
+    async def _apply_own(self, work: Work, appended: Appended) -> None:
+        replica, jobs = work.replica, work.jobs
+        added = [at for at, out in enumerate(appended.segments) if out.status == "added"]
+        segments = tuple(_skipping(jobs[at].segment, appended.segments[at].skip) for at in added)
+        version = appended.made or 0
+        size = sum(len(jobs[at].sent.blob) for at in added)
+        outcomes = await replica.apply(Entry(version, appended.time_ms, segments), work.append.new_uid, size)
+        self._failpoint("applied")
+        self._stats.entries += 1
+        self._stats.segments += len(added)
+        for segment, outcome in zip(segments, outcomes, strict=True):
+            if isinstance(segment, Switch) and isinstance(outcome, Switched):
+                self._stats.switches[segment.action] += 1
+        fresh = [identity for segment in segments for identity in segment.ids]
+        replica.fresh.extend(fresh)
+        await self._answer(work, appended, dict(zip(added, outcomes, strict=True)))
+
+    async def _answer(self, work: Work, appended: Appended, outcomes: dict[int, Outcome]) -> None:
+        for at, job in enumerate(work.jobs):
+            if job.reply.done():
+                continue
+            out = appended.segments[at]
+            if not appended.safe:
+                self._stats.unreplicated += 1
+                reject(job.reply, Unreplicated(UNREPLICATED))
+                continue
+            try:
+                reply = await self._reply(work.replica, job, out, appended.made, outcomes.get(at))
+            except OnepassError as error:
+                reply = error
+            if isinstance(reply, OnepassError):
+                reject(job.reply, reply)
+            else:
+                self._stats.duplicates += reply.duplicates
+                job.reply.set_result(reply)
+
+    async def _reply(
+        self, replica: Replica, job: Job, out: SegmentOut, made: int | None, outcome: Outcome | None
+    ) -> Reply | OnepassError:
+        if out.status == "full":
+            return IdsFull(f"model {replica.name} remembers as many ids as it may")
+        earlier: list[tuple[int, Answer]] = []
+        for row, seen in out.seen:
+            clash = replies.mismatch(job, row, seen)
+            if clash is not None:
+                return clash
+            answer = replica.answer(job.segment.ids[row], seen.answer)
+            if answer is None:
+                answer = await self.regenerate(replica, job.segment.ids[row], seen.version)
+            earlier.append((row, answer))
+        if outcome is None and out.status == "added":
+            return StoreDown(DOWN)
+        if outcome is None:
+            return replies.repeated(len(job.segment.ids), earlier)
+        standing = change.record(replica.machine) if isinstance(outcome, Switched) else b""
+        return replies.fresh(job, made or 0, outcome, earlier, standing)
+
+    async def regenerate(self, replica: Replica, identity: str, version: int) -> Answer:
+        """The answer of an entry whose writer crashed before recording it: replay finds it again.
+
+        A replica of its own is loaded for that: the live one may have an append under way. It begins before the entry:
+        a failover may have lost what was recorded and kept the entry, and a newer snapshot has come since.
+
+        Raises:
+            ModelDown: neither the store nor the log has it, which breaks the rule that snapshots follow answers.
+        """
+        try:
+            answer = (await self._load(replica.name, version)).answer(identity, None)
+        except ModelDown:  # the log does not reach back so far; its writer may have recorded it meanwhile
+            answer = None
+        if answer is None:
+            (seen,) = await self._log.lookup(replica.name, replica.incarnation, [identity])
+            answer = None if seen is None or seen.answer is None else codec.decode_answer(seen.answer)
+        if answer is None:
+            raise ModelDown(f"the answer of version {version} of {replica.name} cannot be found again")
+        return answer
+
+    async def start_over(self, work: Work, appended: Appended) -> None:
+        """The replica does not join its log: back to snapshot plus log, then try again."""
+        replica = work.replica
+        try:
+            await self._back(replica, appended.code, appended.head)
+        except OnepassError as error:
+            fail(work, error)
+            return
+        except Exception as error:
+            logger.exception("model %s could not be reloaded", replica.name)
+            fail(work, replica.take_out(f"it could not be reloaded: {error!r}"))
+            return
+        for job in work.jobs:
+            job.attempts += 1
+            if appended.code == "trimmed" and work.resent and not job.segment.ids:
+                # It may be in what was trimmed, and no id would tell the script so: it must not be learned twice.
+                reject(job.reply, StoreDown(DOWN))
+        replica.queue.extendleft(reversed(work.jobs))
+        _sift(replica)
+        replica.syncs.extend(work.syncs)
+
+    async def _back(self, replica: Replica, code: str, head: int) -> None:
+        """Back to snapshot plus log; where that is because the log lost its tail, say so and reckon what it was."""
+        if code not in ("ahead", "fork"):
+            await self._reload(replica)
+            return
+        replica.suspect = True
+        self._stats.lost_tails += 1
+        logger.error(
+            "model %s: the log lost its tail (%s): replica at version %d, log at %d; what came after their last common "
+            "version is lost; going back to snapshot plus log",
+            replica.name,
+            code,
+            replica.version,
+            head,
+        )
+        was, path = replica.version, {*replica.path, (replica.version, replica.uid)}
+        await self._reload(replica)
+        common = [version for version, uid in (*replica.path, (replica.version, replica.uid)) if (version, uid) in path]
+        kept = max(common, default=None)
+        lost = LostTail(replica.name, replica.incarnation, time.time(), code, was, head, kept)
+        self._stats.lost_entries += lost.entries
+        self.lost_tails.append(lost)
+        logger.error("model %s: %s", replica.name, lost)
+
+
+@dataclass(frozen=True, slots=True)
+class LostTail:
+    """What is known of entries that were applied here and are not on the log any more.
+
+    Attributes:
+        model, incarnation: whose.
+        time_s: when it was found out, seconds since the epoch.
+        code: "ahead" or "fork".
+        version: what the replica had come to.
+        head: what the log had come to.
+        kept: the last version both have; None where it is further back than the replica remembers.
+    """
+
+    model: str
+    incarnation: str
+    time_s: float
+    code: str
+    version: int
+    head: int
+    kept: int | None
+
+    @property
+    def entries(self) -> int:
+        """How many entries are lost, at least."""
+        return self.version - self.kept if self.kept is not None else max(PATH_MAX, self.version - self.head)
+
+    def __str__(self) -> str:
+        if self.kept is None:
+            return f"{self.entries} entries or more are lost, up to version {self.version}"
+        return f"the entries of versions {self.kept + 1} to {self.version} are lost, {self.entries} in all"
+
+
+def gone(name: str, others: int) -> OnepassError:
+    """The error for a model that was deleted; ``others``: the name belongs to another one now."""
+    return Recreated(f"model {name} was created again: send the request again") if others else no_model(name)
+
+
+def resolve(syncs: "Sequence[asyncio.Future[None]]", error: OnepassError | None) -> None:
+    """Let readers go on, or tell them why not."""
+    for future in syncs:
+        if future.done():
+            continue
+        if error is None:
+            future.set_result(None)
+        else:
+            future.set_exception(error)
+
+
+def _sift(replica: Replica) -> None:
+    """After a reload: answer the requests that cannot go on, keep the others in line."""
+    for job in replica.queue:
+        if job.attempts > ATTEMPTS_MAX:
+            reject(job.reply, StoreDown(f"model {replica.name} could not catch up with its log"))
+        elif not _fits(replica, job.segment):
+            # apply would refuse it for good, id and all; sent again it is checked against what the model is now.
+            reject(job.reply, StoreDown(f"model {replica.name} went back to other features: send the request again"))
+    waiting = [job for job in replica.queue if not job.reply.done()]
+    replica.queue.clear()
+    replica.queue.extend(waiting)
+
+
+def _fits(replica: Replica, segment: Segment) -> bool:
+    """Whether rows are of a space that the model takes; a tracked one is scored in any case."""
+    machine = replica.machine
+    if isinstance(segment, Overlap):
+        return machine.phase == "overlap" and machine.teaching is not None and segment.space == machine.teaching.id
+    if not isinstance(segment, Rows) or segment.told is not None:
+        return True
+    return segment.names is not None if machine.schema is None else segment.space in machine.spaces
+
+
+def _skipping(segment: Segment, skip: tuple[int, ...]) -> Segment:
+    return replace(segment, skip=skip) if skip and isinstance(segment, Rows | Overlap) else segment
+
+
+def fail(work: Work, error: OnepassError) -> None:
+    """Answer everybody who waits for an append with an error."""
+    for job in work.jobs:
+        reject(job.reply, error)
+    resolve(work.syncs, error)
+
+
+def reject(future: "asyncio.Future[Reply]", error: OnepassError) -> None:
+    """Answer one request with an error, unless it has gone away."""
+    if not future.done():
+        future.set_exception(error)

@@ -1,0 +1,179 @@
+"""Bringing a model into memory: the newest snapshot that is whole and joins the log, then the tail of the log.
+
+A snapshot that is corrupt, of another incarnation, or off the log is passed over loudly for an older one. Where none
+is left and the log does not begin at version 1, the model is refused: a state is never made up.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core.config import Config
+from core.machine import Machine
+from service.errors import ModelDown, OnepassError, Recreated, StoreDown, no_model
+from service.runtime.replica import Replica
+from service.runtime.stats import Stats
+from service.store import codec
+from service.store.catalog import Catalog, ModelMeta
+from service.store.log import Log
+from service.store.redis.connection import Connection
+from service.store.snapshots import SnapshotInfo, Snapshots
+
+logger = logging.getLogger(__name__)
+
+ENTRIES_MAX = 1000
+"""Most entries read in one round trip while replaying."""
+ATTEMPTS_MAX = 10
+"""How often a load begins again because the snapshots have changed under it."""
+
+
+class _Replaced(Exception):
+    """What was being read is not there any more: other snapshots are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The parts of the store that the runtime uses together."""
+
+    connection: Connection
+    log: Log
+    catalog: Catalog
+    snapshots: Snapshots
+
+
+class Recovery:
+    """Loads and reloads replicas.
+
+    Args:
+        store: where models are kept.
+        stats: counters.
+        read_bytes_max: most bytes of log read in one round trip.
+    """
+
+    def __init__(self, store: Store, stats: Stats, read_bytes_max: int) -> None:
+        self._store, self._stats, self._read_bytes_max = store, stats, read_bytes_max
+
+    async def load(self, name: str, from_before: int | None = None) -> Replica:
+        """A replica at the head of its log.
+
+        Args:
+            name: the model.
+            from_before: replay at least from this version on, however far back the snapshot for that.
+
+        Raises:
+            NotFound: no such model.
+            ModelDown: its configuration, snapshots or log cannot be used.
+            StoreDown: the store did not answer.
+        """
+        try:
+            meta = await self._store.catalog.read(name)
+            if meta is None:
+                raise no_model(name)
+            replica = await self._recovered(meta, from_before)
+        except OnepassError:
+            raise
+        except Exception as error:
+            logger.exception("model %s could not be loaded", name)
+            raise ModelDown(f"model {name}: it could not be loaded: {error!r}") from error
+        self._stats.loads += 1
+        return replica
+
+    async def reload(self, replica: Replica) -> None:
+        """Bring a replica back to snapshot plus log, in place.
+
+        Raises:
+            NotFound, Recreated: the model is gone.
+            ModelDown, StoreDown: as for ``load``.
+        """
+        loaded = await self.load(replica.name)
+        if loaded.incarnation != replica.incarnation:
+            raise Recreated(f"model {replica.name} was created again: send the request again")
+        replica.machine, replica.version, replica.uid = loaded.machine, loaded.version, loaded.uid
+        replica.time_ms, replica.answers, replica.fresh = loaded.time_ms, loaded.answers, []
+        replica.log_bytes, replica.snapshot_bytes = loaded.log_bytes, loaded.snapshot_bytes
+        replica.snapshot_version = loaded.snapshot_version
+        replica.path = loaded.path
+        replica.at_head()
+        replica.measure()
+        replica.published = (0, 0)  # the log may have lost its tail, and so the alarms in it
+        replica.ring()
+
+    async def _recovered(self, meta: ModelMeta, from_before: int | None) -> Replica:
+        """Snapshot plus log; begun again where another replica's snapshot has meanwhile taken away what was read."""
+        for _ in range(ATTEMPTS_MAX):
+            known = await self._store.snapshots.list(meta.name, meta.incarnation)
+            try:
+                older = [info for info in known if from_before is None or info.version < from_before]
+                replica = await self._from_snapshot(meta, older)
+                await self._replay(replica)
+            except (_Replaced, ModelDown) as error:
+                if not isinstance(error, _Replaced) and not await self._replaced(meta, known):
+                    raise
+            else:
+                return replica
+        raise StoreDown(f"model {meta.name} could not catch up with its snapshots")
+
+    async def _replaced(self, meta: ModelMeta, known: Sequence[SnapshotInfo]) -> bool:
+        return await self._store.snapshots.list(meta.name, meta.incarnation) != known
+
+    async def _from_snapshot(self, meta: ModelMeta, known: Sequence[SnapshotInfo]) -> Replica:
+        for info in known:
+            try:
+                return await self._restored(meta, info)
+            except ValueError as error:
+                if not {*known} <= {*await self._store.snapshots.list(meta.name, meta.incarnation)}:
+                    raise _Replaced from error
+                self._stats.corrupt_snapshots += 1
+                logger.error("model %s: snapshot of version %d is passed over: %s", meta.name, info.version, error)  # noqa: TRY400
+        return self._first(meta)
+
+    async def _restored(self, meta: ModelMeta, info: SnapshotInfo) -> Replica:
+        blob = await self._store.snapshots.read(meta.name, meta.incarnation, info)
+        machine, stamp = Machine.from_bytes(blob)
+        if (stamp.get("incarnation"), stamp.get("version")) != (meta.incarnation, info.version):
+            raise ValueError("it is of another model or version than it says")
+        joined = await self._store.log.read_after(meta.name, meta.incarnation, info.version, str(stamp["uid"]), 1, 1)
+        if joined.code not in ("ok", "gone", "foreign"):
+            raise ValueError(f"it does not join the log ({joined.code})")
+        replica = self._replica(meta, machine, info.version, str(stamp["uid"]), info.time_ms)
+        replica.snapshot_bytes, replica.snapshot_version = info.bytes, info.version
+        return replica
+
+    def _first(self, meta: ModelMeta) -> Replica:
+        try:
+            machine = Machine(Config.parse(codec.config(meta.config)))
+        except ValueError as error:
+            raise ModelDown(f"model {meta.name}: its configuration cannot be read: {error}") from error
+        return self._replica(meta, machine, 0, meta.incarnation, meta.created_ms)
+
+    def _replica(self, meta: ModelMeta, machine: Machine, version: int, uid: str, time_ms: int) -> Replica:
+        replica = Replica(meta.name, meta.incarnation, meta.created_ms, machine, version, uid, time_ms, self._stats)
+        replica.measure()
+        return replica
+
+    async def _replay(self, replica: Replica) -> None:
+        """Apply the tail of the log, entry by entry."""
+        while True:
+            more = await self._store.log.read_after(
+                replica.name, replica.incarnation, replica.version, replica.uid, self._read_bytes_max, ENTRIES_MAX
+            )
+            if more.code == "gone":
+                raise no_model(replica.name)
+            if more.code in ("ahead", "fork"):
+                raise _Replaced  # it joined a moment ago: a failover has come in between
+            if more.code != "ok":
+                raise ModelDown(
+                    f"model {replica.name}: no snapshot is whole and joins the log ({more.code} after version "
+                    f"{replica.version}); restore the store from a backup, or delete the model"
+                )
+            for raw in more.entries:
+                try:
+                    entry = codec.entry(raw)
+                except ValueError as error:
+                    raise ModelDown(f"model {replica.name}: log entry {raw.version}: {error}") from error
+                await replica.apply(entry, raw.uid, sum(len(blob) for _, blob, _ in raw.segments))
+            if replica.version >= more.head:
+                replica.measure()
+                return
+            if not more.entries:
+                raise ModelDown(f"model {replica.name}: its log ends before its head")

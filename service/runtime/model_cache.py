@@ -1,0 +1,232 @@
+"""Which models are in memory: loaded on demand, leaving least recently used first under a budget."""
+
+import asyncio
+import logging
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable
+
+from core.config import Config
+from core.features import Schema, Space
+from core.problems import Invalid
+from service.errors import Clash, ModelDown, no_model
+from service.runtime.alarm_notifier import Alarms
+from service.runtime.feature_switch import mapping_bytes
+from service.runtime.loader import Recovery, Store
+from service.runtime.replica import Ledger, Replica
+from service.runtime.stats import Stats
+from service.store import codec
+
+logger = logging.getLogger(__name__)
+
+DOWN_S = 2.0
+"""How long a model that could not be loaded is refused before it is tried again."""
+
+
+class Hub:
+    """The loaded models of this process.
+
+    Args:
+        store: where models are kept.
+        recovery: loads them.
+        stats: counters.
+        budget_bytes: memory for all loaded models together.
+        model_bytes_max: memory one model's state may take.
+
+    Attributes:
+        ledger: the memory in use.
+        alarms: where the loaded models ring when they have alarms to publish.
+    """
+
+    def __init__(
+        self, store: Store, recovery: Recovery, stats: Stats, *, budget_bytes: int, model_bytes_max: int
+    ) -> None:
+        self._store, self._recovery, self._stats = store, recovery, stats
+        self._budget_bytes, self._model_bytes_max = budget_bytes, model_bytes_max
+        self._loaded: OrderedDict[str, Replica] = OrderedDict()
+        self.ledger = Ledger()
+        self.alarms = Alarms()
+        self._down: dict[str, tuple[ModelDown, float]] = {}
+        self._loading: dict[str, asyncio.Task[Replica]] = {}
+        self._came: Callable[[str], None] = lambda _: None
+        self._left: Callable[[str], None] = lambda _: None
+
+    def watch(self, came: Callable[[str], None], left: Callable[[str], None]) -> None:
+        """Have two functions called with the name of each model that is loaded, and of each that leaves."""
+        self._came, self._left = came, left
+
+    @property
+    def loaded(self) -> list[Replica]:
+        """The models in memory, least recently used first."""
+        return [*self._loaded.values()]
+
+    @property
+    def names_loaded(self) -> list[str]:
+        """Their names, in an order that use does not change."""
+        return sorted(self._loaded)
+
+    def held(self, name: str) -> Replica | None:
+        """A model, if it is in memory; does not count as use."""
+        return self._loaded.get(name)
+
+    async def get(self, name: str) -> Replica:
+        """A model, loaded if need be.
+
+        Raises:
+            NotFound: there is no such model.
+            ModelDown: it is out of service.
+            StoreDown: it is not in memory and the store does not answer.
+        """
+        replica = self._loaded.get(name)
+        if replica is None:
+            replica = await self._load(name)
+        else:
+            self._loaded.move_to_end(name)
+        if replica.down is not None:
+            raise replica.down
+        return replica
+
+    async def _load(self, name: str) -> Replica:
+        """Load once, however many ask at the same time."""
+        self._refuse_known(name)
+        task = self._loading.get(name)
+        if task is None:
+            task = self._loading[name] = asyncio.get_running_loop().create_task(self._taken_in(name))
+        return await asyncio.shield(task)
+
+    async def _taken_in(self, name: str) -> Replica:
+        """Load and hold; no request comes between the end of loading and the beginning of being held."""
+        try:
+            replica = await self._recovery.load(name)
+        except ModelDown as error:
+            self._down[name] = (error, asyncio.get_running_loop().time() + DOWN_S)
+            raise
+        finally:
+            del self._loading[name]
+        held = self._loaded.setdefault(name, replica)
+        self._loaded.move_to_end(name)
+        if held is replica and replica.ledger is None:
+            replica.ledger = self.ledger
+            self._came(name)
+            self.ledger.used += replica.nbytes
+            self.alarms.attach(replica)
+            self.shrink()
+        return held
+
+    def _refuse_known(self, name: str) -> None:
+        """A model that could not be loaded is not tried again at once: one model cannot harm another."""
+        found = self._down.pop(name, None)
+        if found is not None and asyncio.get_running_loop().time() < found[1]:
+            self._down[name] = found
+            raise found[0]
+
+    async def create(self, name: str, config: Config) -> tuple[Replica, bool]:
+        """Create a model, or find the one that was created with the same configuration.
+
+        Returns:
+            The model and whether it is new.
+
+        Raises:
+            Clash: a model of that name has another configuration.
+            Invalid: the state would not fit the model limit.
+        """
+        if (space := config.space) is not None:
+            self.admit(config, space)
+        incarnation = secrets.token_hex(8)
+        text = config.canonical
+        found = await self._store.catalog.create(name, incarnation, text.encode())
+        if not found.created and Config.parse(codec.config(found.config)).canonical != text:
+            raise Clash(f"model {name} exists with another configuration; DELETE it first or choose another name")
+        held = self._loaded.get(name)
+        if held is not None and held.incarnation != found.incarnation:
+            self.forget(held)  # its model was deleted elsewhere
+        return await self.get(name), found.created
+
+    def admit(self, config: Config, schema: Space) -> None:
+        """Refuse a model whose state would not fit, before anything is allocated.
+
+        Raises:
+            Invalid: naming ``features``, or what stands for their number, and the limit.
+        """
+        need = config.state_bytes(schema.width)
+        if need > self._model_bytes_max:
+            raise Invalid.of(
+                "params.compressed_dim" if config.entry.sparse else "features",
+                f"make {schema.width} input columns; the state of {config.algorithm} would take {need / 2**20:.0f} MiB",
+                f"<= {self._model_bytes_max / 2**20:.0f} MiB of state",
+            )
+
+    def admission(self) -> Callable[[Config, Space], None]:
+        """``admit`` for the spaces of one state, one after the other: a second one is that of a change of features."""
+        before: list[Schema] = []
+
+        def admit(config: Config, space: Space) -> None:
+            self.admit(config, space)
+            if isinstance(space, Schema):
+                for old in before:
+                    self.admit_switch(config, old, space, "linear")
+                before.append(space)
+
+        return admit
+
+    def admit_switch(self, config: Config, old: Schema, following: Schema, mapping: str, beside: int = 0) -> None:
+        """Refuse a change of features during which the state would not fit: the old model, two new ones, the mapping,
+        and ``beside`` bytes where an earlier change has left several old ones.
+
+        Raises:
+            Invalid: naming ``features`` and the limit.
+        """
+        need = config.state_bytes(old.width) + 2 * config.state_bytes(following.width)
+        need += mapping_bytes(old, following, mapping) + beside
+        if need > self._model_bytes_max:
+            raise Invalid.of(
+                "features",
+                f"make {following.width} input columns; during the change the old model, two new ones and the mapping "
+                f"would take {need / 2**20:.0f} MiB",
+                f"<= {self._model_bytes_max / 2**20:.0f} MiB of state",
+            )
+
+    async def delete(self, name: str) -> None:
+        """Delete a model and everything kept of it.
+
+        Raises:
+            NotFound: there is no such model.
+        """
+        self._down.pop(name, None)
+        held = self._loaded.get(name)
+        self._drop(name)
+        deleted = await self._store.catalog.delete(name)
+        self._drop(name)  # who asked for it meanwhile has loaded it once more
+        if not deleted:
+            raise no_model(name)
+        if held is not None:
+            held.end(no_model(name))
+
+    async def names(self, limit: int, after: str | None) -> tuple[list[str], str | None]:
+        """A page of model names in order."""
+        found, following = await self._store.catalog.names(limit, after)
+        return [name for name, _ in found], following
+
+    def forget(self, replica: Replica) -> None:
+        """Drop a replica from memory."""
+        replica.end(no_model(replica.name))
+        if self._loaded.get(replica.name) is replica:
+            self._drop(replica.name)
+
+    def _drop(self, name: str) -> None:
+        replica = self._loaded.pop(name, None)
+        if replica is not None:
+            replica.ledger = None
+            self._left(name)
+            self.ledger.used -= replica.nbytes
+
+    def shrink(self) -> None:
+        """Let idle models leave, least recently used first, until the budget is kept."""
+        if self.ledger.used <= self._budget_bytes:
+            return
+        for name, replica in [*self._loaded.items()][:-1]:
+            if self.ledger.used <= self._budget_bytes:
+                return
+            if replica.idle:
+                self._drop(name)
+                self._stats.evictions += 1

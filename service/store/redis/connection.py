@@ -1,0 +1,309 @@
+"""The way to the store, be it one server or many: bounded in time and in connections, without blind retries.
+
+A command whose answer got lost may have been carried out. Whoever sent it knows whether asking again is safe (an append
+is, by its sequence number); the client library does not. So it is told to retry nothing, and every failure surfaces
+at once as StoreDown. Only what a server says it has not done is sent again here: a script it does not know, a slot that
+is not its own (MOVED, ASK).
+
+In a cluster commands are grouped by node and sent to all of them at once; a node that fails fails its own commands.
+"""
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, NamedTuple
+
+from redis import exceptions
+from redis.asyncio.connection import AbstractConnection
+
+from service.errors import StoreDown
+from service.store.redis.channel import Command, Ear
+from service.store.redis.node import Node
+from service.store.redis.redis_errors import store_down, translated
+from service.store.redis.topology import Cluster, Sentinels, Single, Topology
+from service.store.redis.url import Server, parse
+
+logger = logging.getLogger(__name__)
+
+Durability = Literal["always", "everysec", "none", "unknown"]
+_WEAKEST: tuple[Durability, ...] = ("none", "unknown", "everysec", "always")
+HOPS_MAX = 4
+"""How often a command follows a slot that moves."""
+_ELSEWHERE = (exceptions.MovedError, exceptions.ReadOnlyError, exceptions.ClusterDownError)
+"""Errors that say: look who is in charge."""
+
+
+class Script:
+    """A server-side script; it is sent once and then called by its hash."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.sha = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
+
+
+class Call(NamedTuple):
+    """One call of a script. All its keys share a hash tag."""
+
+    script: Script
+    keys: Sequence[str]
+    args: Sequence[bytes | str | int]
+
+
+class Unreplicated(NamedTuple):
+    """The result of a call that was carried out, but not in time on as many replicas as was asked for."""
+
+    result: Any
+
+
+class Safety(NamedTuple):
+    """On how many replicas a write has to be before it counts, and how long to wait for them."""
+
+    replicas: int
+    wait_ms: int
+
+
+class _Item(NamedTuple):
+    """One command on its way: the key that decides where to, and the script it needs."""
+
+    key: str | None
+    command: Command
+    script: Script | None = None
+
+
+class Connection:
+    """One store.
+
+    Args:
+        url: see url.py.
+        timeout_s: the most a round trip to a server may take, with waiting for a free connection and connecting.
+        connections_max: size of the pool of each server.
+
+    Raises:
+        ValueError: the URL cannot be used; the message does not repeat it, since it may hold a password.
+    """
+
+    def __init__(self, url: str, timeout_s: float, connections_max: int = 16) -> None:
+        place = parse(url)
+        Node(place.where, timeout_s, connections_max)  # connects to nothing: an option that is not known is found here
+
+        def make(server: Server) -> Node:
+            return Node({**place.where, "host": server[0], "port": server[1]}, timeout_s, connections_max)
+
+        self.topology: Topology
+        if place.kind == "cluster":
+            self.topology = Cluster(place.seeds, make, timeout_s)
+        elif place.kind == "sentinel":
+            self.topology = Sentinels(place, make, timeout_s)
+        else:
+            self.topology = Single(Node(place.where, timeout_s, connections_max))
+
+    def lane(self, key: str) -> str:
+        """Equal for keys that wait for the same server."""
+        return self.topology.lane(key)
+
+    async def run(self, calls: Sequence[Call], *, quick: bool = False, safety: Safety | None = None) -> list[Any]:
+        """Run all calls in one round trip per server, in order; one that fails does not stop the others.
+
+        Args:
+            calls: the calls.
+            quick: over the connection kept for what carries rows (channel.py), where the server has one.
+            safety: wait until the replicas have what was written.
+
+        Returns:
+            Per call its answer or ``Unreplicated``, or a StoreDown, or the library's error where that is a bug of ours.
+        """
+        items = [
+            _Item(keys[0] if keys else None, ("EVALSHA", script.sha, len(keys), *keys, *args), script)
+            for script, keys, args in calls
+        ]
+        results = await self._deliver(items, quick, safety)
+        return [(store_down(r) or r) if isinstance(r, Exception) else r for r in results]
+
+    async def one(self, call: Call) -> Any:
+        """Run one call and return its answer.
+
+        Raises:
+            StoreDown: the store did not answer, or answered that it cannot.
+        """
+        (result,) = await self.run([call])
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    async def ask(self, *commands: Command) -> list[Any]:
+        """Send plain commands, each of one key at most, and return their answers.
+
+        Raises:
+            StoreDown: the store did not answer, or answered that it cannot.
+        """
+        results = await self._deliver([_Item(_key(command), command) for command in commands], quick=False)
+        with translated():
+            for result in results:
+                if isinstance(result, Exception):
+                    raise result
+        return results
+
+    async def ping(self) -> None:
+        """Raise StoreDown unless the store answers; of a cluster, any node that is in charge of something."""
+        await self._all([("PING",)])
+
+    async def durability(self) -> Durability:
+        """What an acknowledged write survives, as far as the store tells: on the weakest of its servers."""
+        return min(
+            (_durability(found) for found in await self._settings("appendonly", "appendfsync")), key=_WEAKEST.index
+        )
+
+    async def eviction_ok(self) -> bool | None:
+        """Whether the store keeps what it is given; None where it does not tell."""
+        found = await self._settings("maxmemory", "maxmemory-policy")
+        kept = [None if values is None else values[0] == "0" or values[1] == "noeviction" for values in found]
+        return False if False in kept else None if None in kept else True
+
+    async def subscriber(self) -> AbstractConnection | Ear:
+        """A connection of its own for what the store says unasked; the caller reads it and disconnects it.
+
+        Raises:
+            RedisError, OSError, StoreDown: it cannot be made.
+        """
+        node = await self.topology.node(None)
+        try:
+            return await node.subscriber()
+        except (exceptions.RedisError, OSError) as error:
+            self.topology.failed(error)
+            raise
+
+    async def close(self) -> None:
+        """Give up what is under way and close every connection."""
+        await self.topology.close()
+
+    # ---------------------------------------------------------------- to the servers and back
+
+    async def _deliver(self, items: Sequence[_Item], quick: bool, safety: Safety | None = None) -> list[Any]:
+        """The results in the order of the items, errors among them as values."""
+        results: list[Any] = [None] * len(items)
+        waiting: dict[int, Node | None] = dict.fromkeys(range(len(items)))  # None: the topology says where to
+        asking: set[int] = set()
+        for _ in range(HOPS_MAX):
+            groups: dict[Node, list[int]] = {}
+            for at, named in waiting.items():
+                try:
+                    node = named or await self.topology.node(items[at].key)
+                except StoreDown as error:
+                    results[at] = error
+                else:
+                    groups.setdefault(node, []).append(at)
+            sent = [self._send(node, [items[at] for at in part], quick, safety, [at in asking for at in part])
+                    for node, part in groups.items()]  # fmt: skip
+            answers = [await sent[0]] if len(sent) == 1 else await asyncio.gather(*sent)
+            waiting, asking = {}, set()
+            for part, answered in zip(groups.values(), answers, strict=True):
+                for at, result in zip(part, answered, strict=True):
+                    results[at] = result
+                    if isinstance(result, exceptions.MovedError | exceptions.AskError):
+                        to = await self.topology.moved((result.host, result.port))
+                        if to is not None:
+                            waiting[at] = to
+                            if not isinstance(result, exceptions.MovedError):
+                                asking.add(at)
+            if not waiting:
+                break
+        return results
+
+    async def _send(
+        self, node: Node, items: Sequence[_Item], quick: bool, safety: Safety | None, asking: Sequence[bool]
+    ) -> list[Any]:
+        """One server's share; what it has not done for want of a script is sent once more."""
+        results = await self._round_trip(node, items, quick, safety, asking, ())
+        lost = [at for at, result in enumerate(results) if isinstance(result, exceptions.NoScriptError)]
+        if lost:
+            again = [items[at] for at in lost]
+            load = {item.script for item in again if item.script is not None}
+            found = await self._round_trip(node, again, quick, safety, [asking[at] for at in lost], load)
+            for at, result in zip(lost, found, strict=True):
+                results[at] = result
+        for result in results:
+            if isinstance(result, _ELSEWHERE) or (isinstance(result, Exception) and "-READONLY" in str(result)):
+                self.topology.failed(result)
+        return results
+
+    async def _round_trip(
+        self,
+        node: Node,
+        items: Sequence[_Item],
+        quick: bool,
+        safety: Safety | None,
+        asking: Sequence[bool],
+        load: Iterable[Script],
+    ) -> list[Any]:
+        commands: list[Command] = [("SCRIPT", "LOAD", script.source) for script in load]
+        places = []
+        for item, ask in zip(items, asking, strict=True):
+            if ask:
+                commands.append(("ASKING",))
+            places.append(len(commands))
+            commands.append(item.command)
+        if safety is not None:  # covers everything before it on this server, whoever has written it
+            commands.append(("WAIT", safety.replicas, safety.wait_ms))
+        try:
+            answers = await node.send(commands, quick=quick)
+        except (exceptions.RedisError, OSError) as error:
+            if store_down(error) is None:
+                raise
+            self.topology.failed(error)
+            return [error] * len(items)
+        results = [answers[at] for at in places]
+        if safety is None or (isinstance(answers[-1], int) and answers[-1] >= safety.replicas):
+            return results
+        return [result if isinstance(result, Exception) else Unreplicated(result) for result in results]
+
+    async def _all(self, commands: Sequence[Command]) -> list[list[Any]]:
+        """What each server in charge answers to the same commands, of those that can be reached.
+
+        Raises:
+            StoreDown: none can.
+        """
+        nodes = await self.topology.nodes()
+        found = await asyncio.gather(*(node.send(commands) for node in nodes), return_exceptions=True)
+        answers = [answer for answer in found if not isinstance(answer, BaseException)]
+        with translated():
+            for failure in found:
+                if isinstance(failure, BaseException):
+                    self.topology.failed(failure)
+                    if not answers:
+                        raise failure
+            for answer in answers:
+                for part in answer:
+                    if isinstance(part, Exception):
+                        raise part
+        return answers
+
+    async def _settings(self, *names: str) -> list[list[str] | None]:
+        """Values of settings per server; None where CONFIG is denied, renamed or unknown."""
+        try:
+            answers = await self._all([("CONFIG", "GET", name) for name in names])
+        except exceptions.ResponseError:
+            return [None]
+        except StoreDown as down:
+            if isinstance(down.__cause__, exceptions.NoPermissionError):
+                return [None]
+            raise
+        return [[part[1].decode() for part in answer] if all(answer) else None for answer in answers]
+
+
+def _key(command: Command) -> str | None:
+    if command[0] == "XREAD":
+        return str(command[command.index("STREAMS") + 1])
+    return str(command[1]) if len(command) > 1 and command[0] not in ("CONFIG", "SCRIPT", "KEYS", "ACL") else None
+
+
+def _durability(settings: Sequence[str] | None) -> Durability:
+    if settings is None:
+        return "unknown"
+    on, sync = settings
+    if on == "yes" and sync == "always":
+        return "always"
+    return "everysec" if on == "yes" and sync == "everysec" else "none"
+
+
+__all__ = ["Call", "Connection", "Safety", "Script", "Unreplicated", "store_down", "translated"]

@@ -1,0 +1,255 @@
+"""The drift watch: the compiled tests are those of the definition, in any cut, for any finite rows."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from core.drift.config import Test as Settings
+from core.drift.detector import Watch, watch_bytes
+from core.state.arrays import pack, unpack
+from tests.core.drift.drift_oracle import Oracle
+
+D, CLASSES = 4, 3
+OPEN = np.full((2, D), np.nan)
+kinds = pytest.mark.parametrize("regression", [False, True], ids=["classes", "numbers"])
+batches = pytest.mark.parametrize("batch", [2, 7, 8, 20, 50])
+
+
+def watch(regression=False, batch=20, ranges=OPEN, delta=0.3, kinds=("class_mean", "error_rate"), classes=CLASSES):
+    built = Watch({kind: Settings(delta, batch) for kind in kinds}, ranges, regression)
+    for _ in range(0 if regression else classes):
+        built.add_class()
+    return built
+
+
+def stream(regression=False, rows=3000, seed=0):
+    """Rows that jump back and forth in a column and in how often they are wrong, so that there are many alarms."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, D)) * [1.0, 1e-3, 1e6, 0.0] + [0.0, 5.0, -1e7, 0.1]
+    jump = np.arange(rows) // 400 % 2
+    X[:, 0] += 3 * jump
+    if regression:
+        return X, np.zeros(rows, dtype=np.int64), rng.normal(size=rows) ** 2 * (1 + 8 * jump)
+    y = rng.choice(CLASSES, rows, p=[0.6, 0.3, 0.1])
+    return X, y, (rng.random(rows) < 0.1 + 0.5 * jump).astype(np.float64)
+
+
+def state(built):
+    return pack(*built.to_arrays())
+
+
+def absorbed(built, X, y, loss, cuts=()):
+    """Alarms with their rows in the whole stream."""
+    ends = sorted({*cuts, len(X)} - {0})
+    alarms = []
+    for start, stop in zip([0, *ends[:-1]], ends, strict=True):
+        part = slice(start, stop)
+        alarms += [alarm._replace(row=alarm.row + start) for alarm in built.absorb(X[part], y[part], loss[part])]
+    return alarms
+
+
+@kinds
+@batches
+@pytest.mark.parametrize("declared", [False, True])
+def test_alarms_are_those_of_the_definition(regression, batch, declared):
+    """The same tests fire at the same rows, for the same columns, with the same windows and means."""
+    ranges = OPEN.copy()
+    if declared:
+        ranges[:, 0] = -3.0, 6.0
+        ranges[0, 1] = 4.0
+    X, y, loss = stream(regression, 1700)
+    oracle = Oracle(ranges, regression, 0.3, batch, 1 if regression else CLASSES)
+    expected = [alarm for i in range(len(X)) for alarm in oracle.absorb(X[i], y[i], loss[i], i)]
+    found = absorbed(watch(regression, batch, ranges), X, y, loss)
+    assert [alarm[:5] for alarm in expected] == [(a.kind, a.row, a.cls, a.columns, a.n_before) for a in found]
+    for alarm, other in zip(expected, found, strict=True):
+        assert_allclose(alarm[5], other.before, rtol=1e-9)
+        assert_allclose(alarm[6], other.after, rtol=1e-9)
+    assert {"class_mean", "error_rate"} == {alarm.kind for alarm in found} or batch < 20
+
+
+@kinds
+@settings(max_examples=25, deadline=None)
+@given(cuts=st.sets(st.integers(1, 799), max_size=60))
+def test_how_rows_are_cut_does_not_matter(regression, cuts):
+    """In any blocks: the same alarms and the same bits."""
+    X, y, loss = stream(regression, 800)
+    whole, cut = watch(regression), watch(regression)
+    assert absorbed(whole, X, y, loss) == absorbed(cut, X, y, loss, cuts)
+    assert state(whole) == state(cut)
+
+
+@kinds
+@pytest.mark.parametrize("batch", [7, 8, 20, 50])
+def test_alarms_come_only_where_the_labels_say_so(regression, batch):
+    """Between the rows that ``rows_to_test`` names nothing fires, and it looks no further than it must."""
+    X, y, loss = stream(regression)
+    alarms = {alarm.row for alarm in absorbed(watch(regression, batch, delta=0.99), X, y, loss)}
+    stepwise, row, ends = watch(regression, batch, delta=0.99), 0, set()
+    while row < len(X):
+        stop = row + stepwise.rows_to_test(y[row:])
+        ends.add(stop - 1)
+        stepwise.absorb(X[row:stop], y[row:stop], loss[row:stop])
+        row = stop
+    assert alarms
+    assert alarms <= ends
+    assert max(2 * len(X) // max(batch // 8, 1), 1) >= len(ends)
+
+
+@kinds
+def test_a_saved_watch_goes_on_as_if_never_saved(regression):
+    """At every stage: the same bits, and the same alarms after."""
+    X, y, loss = stream(regression)
+    for stop in (0, 1, 30, 41, 500, 1337):
+        kept, restored = watch(regression), watch(regression)
+        kept.absorb(X[:stop], y[:stop], loss[:stop])
+        restored.load_arrays(*unpack(state(kept)))
+        assert state(kept) == state(restored)
+        assert kept.absorb(X[stop:], y[stop:], loss[stop:]) == restored.absorb(X[stop:], y[stop:], loss[stop:])
+        assert state(kept) == state(restored)
+
+
+WILD = np.array([0.0, -0.0, 1.0, 1e308, -1e308, 1.7976931348623157e308, 1e155, 1e-155, 1e-308, 5e-324])
+
+
+@kinds
+@pytest.mark.parametrize("share", [0.001, 0.3, 1.0])
+@pytest.mark.filterwarnings("error")
+def test_no_finite_row_makes_it_non_finite(regression, share):
+    """Extremes of float64, alone and among ordinary rows: state and alarms stay finite, and the state loads."""
+    rng = np.random.default_rng(1)
+    X, y, loss = stream(regression)
+    X = np.where(rng.random(X.shape) < share, rng.choice(WILD, X.shape), X)
+    if regression:
+        loss = np.where(rng.random(len(loss)) < share, np.abs(rng.choice(WILD, len(loss))), loss)
+    built = watch(regression)
+    alarms = absorbed(built, X, y, loss, range(0, 3000, 7))
+    assert all(np.isfinite([*a.before, *a.after, a.epsilon]).all() for a in alarms)
+    assert all(np.isfinite(array).all() for array in built.to_arrays()[0].values())
+    watch(regression).load_arrays(*unpack(state(built)))
+
+
+@pytest.mark.parametrize("scale", [1e-298, 1e-160, 1e-80, 1.0, 1e80, 1e160, 1e290])
+def test_any_scale_is_watched(scale):
+    """A clear shift is seen whatever the unit; a constant column never is one."""
+    X, y, loss = stream()
+    X[:, 0] += X[:, 0] > 1.0
+    X[:, 1:] = 0.1 * scale
+    X[:, 0] *= scale
+    alarms = absorbed(watch(kinds=("class_mean",), batch=100), X, y, loss)
+    assert {(0,)} == {alarm.columns for alarm in alarms}
+
+
+def test_a_level_far_from_zero_does_not_blur_the_means():
+    """1e9 plus a little: differences are taken from the first value, so round-off is no drift and drift is seen."""
+    rng = np.random.default_rng(2)
+    y, loss = np.zeros(4000, dtype=np.int64), np.zeros(4000)
+    X = 1e9 + rng.normal(size=(4000, D))
+    assert [] == absorbed(watch(batch=200, delta=0.05), X, y, loss)
+    X[2000:] += 2.0
+    assert absorbed(watch(batch=200, delta=0.05), X, y, loss)
+
+
+@kinds
+def test_a_restart_forgets_what_was(regression):
+    """Windows begin anew, classes and ranges stay: a jump at the restart is no drift, and later ones are."""
+    X, y, loss = stream(regression, 400)
+    built = watch(regression)
+    assert [] == built.absorb(X, y, loss)
+    built.restart()
+    assert (1 if regression else CLASSES) == built.classes
+    assert [] == built.absorb(X + 1.0, y, np.full(400, 50.0) if regression else np.ones(400))
+    assert built.absorb(X - 3.0, y, np.full(400, 5000.0) if regression else np.ones(400))
+
+
+def test_who_only_guesses_has_nothing_to_lose():
+    """Two classes: errors of .5 that swing between them are no drift; from .2 on they are."""
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 2, 4000)
+    swing = np.where(np.arange(4000) // 500 % 2 == y, 0.25, -0.25)
+    for base, expected in ((0.5, False), (0.25, True)):
+        loss = (rng.random(4000) < base + swing).astype(np.float64)
+        alarms = absorbed(watch(batch=100, kinds=("error_rate",), classes=2), np.zeros((4000, D)), y, loss)
+        assert expected == bool(alarms)
+
+
+def test_tests_that_are_off_see_nothing():
+    """Each alone finds what it finds beside the other; neither finds nothing."""
+    X, y, loss = stream()
+    both = absorbed(watch(), X, y, loss)
+    for kind in ("class_mean", "error_rate"):
+        assert [alarm for alarm in both if alarm.kind == kind] == absorbed(watch(kinds=(kind,)), X, y, loss)
+    assert [] == absorbed(watch(kinds=()), X, y, loss)
+    assert 3000 == watch(kinds=()).rows_to_test(y)
+
+
+def test_a_class_may_come_late():
+    """It has windows of its own from its first row on; those of the others go on."""
+    X, y, loss = stream()
+    early, late = watch(), watch(classes=0)
+    first = [int(np.flatnonzero(y == k)[0]) for k in range(CLASSES)]
+    order = np.argsort(np.argsort(first))  # classes are known by the order in which they appear
+    alarms = []
+    for k in range(CLASSES):
+        late.add_class()
+        part = slice(sorted(first)[k], [*sorted(first), len(y)][k + 1])
+        alarms += late.absorb(X[part], order[y[part]], loss[part])
+    assert len(early.absorb(X, order[y], loss)) == len(alarms)
+    assert state(early) == state(late)
+
+
+FORGERIES = [
+    lambda arrays: arrays["tallies"].__setitem__((0, 1), 20.0),
+    lambda arrays: arrays["tallies"].__setitem__((0, 0), 0.5),
+    lambda arrays: arrays["tallies"].__setitem__((0, 2), -2.0),
+    lambda arrays: arrays["tallies"].__setitem__((0, 2), 1.0),
+    lambda arrays: arrays["tallies"].__setitem__((0, 3), 2.0),
+    lambda arrays: arrays["tallies"].__setitem__((0, 4), 1e9),
+    lambda arrays: arrays["tallies"].__setitem__((0, 5), 1e9),
+    lambda arrays: arrays["means"].__setitem__((0, 0), np.nan),
+    lambda arrays: arrays["means"].__setitem__((3, 0), 1e306),
+    lambda arrays: arrays["means"].__setitem__((1, 0), 1e9),
+    lambda arrays: arrays.update(means=arrays["means"][:-1]),
+    lambda arrays: arrays.update(means=arrays["means"].astype(np.float32)),
+    lambda arrays: arrays.update(reference=np.zeros(3)),
+    lambda arrays: arrays.pop("reference"),
+    lambda arrays: arrays.update(more=np.zeros(1)),
+]
+
+
+@pytest.mark.parametrize("forge", FORGERIES)
+def test_a_state_that_cannot_be_is_refused(forge):
+    """Counts, means or shapes that no rows can lead to raise ValueError, and nothing has changed."""
+    X, y, loss = stream(rows=500)
+    built = watch()
+    built.absorb(X, y, loss)
+    before = state(built)
+    arrays, header = unpack(before)
+    forge(arrays)
+    with pytest.raises(ValueError, match="watch"):
+        built.load_arrays(arrays, header)
+    assert before == state(built)
+
+
+@pytest.mark.parametrize("forged", [(0, 20.0), (1, 3.0), (1, 0.5), (2, -1.0)])
+def test_a_reference_that_cannot_be_is_refused(forged):
+    """Of a regression: more rows than a batch, batches that are none, a negative limit."""
+    built = watch(regression=True)
+    arrays, header = unpack(state(built))
+    arrays["reference"][forged[0]] = forged[1]
+    with pytest.raises(ValueError, match="watch"):
+        built.load_arrays(arrays, header)
+    with pytest.raises(ValueError, match="watch"):
+        built.load_arrays(unpack(state(built))[0], {"started": 1})
+
+
+@kinds
+def test_costs_are_told_in_advance(regression):
+    """Its bytes are those announced."""
+    built = watch(regression, batch=200)
+    classes = 1 if regression else CLASSES
+    tests = {kind: Settings() for kind in ("class_mean", "error_rate")}
+    announced = watch_bytes(tests, D, classes, regression)
+    assert announced == built.nbytes

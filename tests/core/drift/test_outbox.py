@@ -1,0 +1,81 @@
+"""The outbox keeps the last alarms in order, and its state comes back as it was."""
+
+import json
+
+import pytest
+
+from core.drift.outbox import KEPT, Change, Drift, Outbox
+
+
+def drift(version, index=0, label="UP"):
+    """An alarm at a place."""
+    changes = (Change("load", 0.25, 0.75),)
+    return Drift(version, index, 10 * version, 1000, "class_mean", label, changes, None, None, 0.1, 400, 200, "report")
+
+
+def filled(count):
+    """An outbox with alarms at versions 1 to count."""
+    box = Outbox()
+    for version in range(1, count + 1):
+        box.put(drift(version))
+    return box
+
+
+def test_a_reader_gets_what_comes_after_its_place():
+    """Places order the alarms, within one entry too."""
+    box = Outbox()
+    for place in ((1, 0), (3, 0), (3, 1), (7, 0)):
+        box.put(drift(*place))
+    assert [(3, 1), (7, 0)] == [alarm.place for alarm in box.after((3, 0))]
+    assert [] == box.after((7, 0))
+    assert (7, 0) == box.last
+
+
+def test_old_alarms_fall_out_and_are_counted():
+    """The outbox is bounded; how many there have been is known."""
+    box = filled(KEPT + 5)
+    assert KEPT == len(box.after((0, 0)))
+    assert KEPT + 5 == box.total
+    assert (6, 0) == box.after((0, 0))[0].place
+
+
+def test_an_alarm_out_of_order_is_refused():
+    """Nothing comes twice or late."""
+    box = filled(3)
+    with pytest.raises(ValueError, match="order"):
+        box.put(drift(3))
+
+
+def test_the_state_comes_back_through_json():
+    """Labels keep their type, features their means."""
+    box = Outbox()
+    for version, label in enumerate((False, 0, "", None), start=1):
+        box.put(drift(version, label=label))
+    arrays, header = box.to_arrays()
+    again = Outbox()
+    again.load_arrays(arrays, json.loads(json.dumps(header)))
+    assert box.after((0, 0)) == again.after((0, 0))
+    assert [False, 0, "", None] == [alarm.label for alarm in again.after((0, 0))]
+    assert isinstance(again.after((0, 0))[0].label, bool)
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda header: header.update(total=1),
+        lambda header: header.update(total=3.0),
+        lambda header: header["kept"].reverse(),
+        lambda header: header["kept"][0].update(version=-1),
+        lambda header: header["kept"][0].update(epsilon_cut=float("nan")),
+        lambda header: header["kept"][0].pop("row"),
+        lambda header: header.pop("kept"),
+    ],
+)
+def test_a_state_that_cannot_be_is_refused(forge):
+    """Counts, order, places and numbers are checked before anything changes."""
+    _, header = filled(3).to_arrays()
+    forge(header)
+    box = filled(1)
+    with pytest.raises(ValueError, match=r"outbox|alarm"):
+        box.load_arrays({}, header)
+    assert 1 == box.total

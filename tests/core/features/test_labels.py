@@ -1,0 +1,206 @@
+"""Labels: what is one, when two are the same, in which order they came."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.features.labels import LabelSet, canonical, distinct, from_texts, key, parse_declared, same
+from core.problems import Invalid
+
+LABELS = st.one_of(st.text(st.characters(exclude_categories=["Cs"]), max_size=5), st.integers(-3, 3), st.booleans())
+
+
+def typed(labels):
+    """Labels with their types, because 1 == True."""
+    return [(type(label), label) for label in labels]
+
+
+def fields(refused):
+    """The fields an error names."""
+    return [problem.field for problem in refused.value.problems]
+
+
+@pytest.mark.parametrize(
+    ("label", "value"),
+    [
+        ("", ""),
+        ("UP", "UP"),
+        ("a" * 200, "a" * 200),
+        (0, 0),
+        (False, False),
+        (True, True),
+        (1, 1.0),
+        (0, -0.0),
+        (2**63 - 1, 2**63 - 1),
+        (-(2**63), -(2**63)),
+        (-(2**63), -float(2**63)),
+        (2**53, float(2**53)),
+    ],
+)
+def test_a_value_becomes_its_label(label, value):
+    """0, False and "" are ordinary labels; a float with an integer value is that integer."""
+    assert typed([label]) == typed([canonical(value, "label")])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, 1.5, 1e300, float("nan"), float("inf"), 2**63, -(2**63) - 1, [], {}, ["a"], "a" * 201, "\ud800", b"a", 1j],
+)
+def test_what_is_no_label_is_refused(value):
+    """Nulls, fractions, lists, huge numbers and broken Unicode are refused under the field's own name."""
+    with pytest.raises(Invalid) as refused:
+        canonical(value, "labels[3]")
+    assert ["labels[3]"] == fields(refused)
+
+
+def test_a_refusal_says_what_is_allowed():
+    """The message states the three kinds of label and does not echo the value."""
+    with pytest.raises(Invalid) as refused:
+        canonical(1.5, "label")
+    assert "a string, an integer or a boolean" == refused.value.problems[0].allowed
+    assert "1.5" not in str(refused.value)
+
+
+@given(LABELS)
+def test_the_key_is_the_key_json_would_write(label):
+    """A label as a JSON key reads as Python's own JSON writes it."""
+    assert [key(label)] == list(json.loads(json.dumps({label: None})))
+
+
+@given(LABELS, LABELS)
+def test_labels_are_the_same_only_with_their_type(a, b):
+    """0 is not False and 1 is not True."""
+    assert ((type(a), a) == (type(b), b)) == same(a, b)
+
+
+@given(st.lists(LABELS))
+def test_a_set_keeps_the_order_of_first_appearance(labels):
+    """Indices, keys and clashes agree with a plain search through a list."""
+    found, plain = LabelSet(), []
+    for label in labels:
+        clashing = [old for old in plain if key(old) == key(label) and not same(old, label)]
+        assert typed(clashing[:1] or [None]) == typed([found.clash(label)])
+        if clashing:
+            with pytest.raises(ValueError, match="one key"):
+                found.add(label)
+            continue
+        if not any(same(label, old) for old in plain):
+            plain.append(label)
+        expected = next(i for i, old in enumerate(plain) if same(label, old))
+        assert (expected, expected) == (found.add(label), found.index(label))
+    assert typed(plain) == typed(found.labels)
+    assert [key(label) for label in plain] == found.keys
+    assert len(plain) == len(found)
+    indices = found.indices(labels)
+    assert np.int64 == indices.dtype
+    assert [found.index(label) for label in labels] == indices.tolist()
+
+
+def test_types_are_kept_apart():
+    """An integer, the boolean that equals it and an unknown label have three different indices."""
+    assert [0, 1, -1, -1, 2] == LabelSet([0, True, "x"]).indices([0, True, 1, False, "x"]).tolist()
+
+
+def test_a_set_survives_json():
+    """The header of a set is JSON-able and gives the same set with the same types."""
+    labels = LabelSet([False, 0, "", "é", True, 7])
+    restored = LabelSet.from_header(json.loads(json.dumps(labels.to_header())))
+    assert typed(labels.labels) == typed(restored.labels)
+
+
+@pytest.mark.parametrize("listed", [None, "ab", 5, ["a", "a"], [0, "0"], [1.5], [None]])
+def test_a_broken_header_is_refused(listed):
+    """A header that no set gave is a ValueError."""
+    with pytest.raises(ValueError, match="label"):
+        LabelSet.from_header({"labels": listed})
+
+
+def test_declared_labels_are_taken_in_order():
+    """A declared set keeps order and types."""
+    assert typed(("UP", False, 2)) == typed(parse_declared(["UP", False, 2.0]))
+
+
+@pytest.mark.parametrize(
+    ("named", "raw"),
+    [
+        (["labels"], "UP"),
+        (["labels"], None),
+        (["labels"], []),
+        (["labels"], ["UP"]),
+        (["labels"], ["a", "b", "c", "d"]),
+        (["labels[1]"], ["a", "a"]),
+        (["labels[2]"], [1, 2, 1.0]),
+        (["labels[1]"], [0, "0"]),
+        (["labels[1]"], ["false", False]),
+        (["labels[0]", "labels[2]"], [None, 1, 1.5]),
+    ],
+)
+def test_a_declared_set_that_cannot_be_is_refused(named, raw):
+    """Too few, too many, twice the same, two under one key, no labels: named item by item."""
+    with pytest.raises(Invalid) as refused:
+        parse_declared(raw, bound=3)
+    assert named == fields(refused)
+
+
+def test_a_long_list_of_problems_is_cut():
+    """A refusal names at most 20 items."""
+    with pytest.raises(Invalid) as refused:
+        distinct([None] * 100, "labels")
+    assert 20 == len(refused.value.problems)
+
+
+@pytest.mark.parametrize(
+    ("label", "cell"),
+    [
+        ("UP", "UP"),
+        (0, "0"),
+        (-12, "-12"),
+        (1, "1.0"),
+        (1000, "1e3"),
+        (9007199254740993, "9007199254740993"),
+        ("nan", "nan"),
+        ("inf", "inf"),
+        ("1_000", "1_000"),
+        ("٣", "٣"),
+        ("true", "true"),
+        (" 1", " 1"),
+    ],
+)
+def test_a_cell_is_a_number_where_it_looks_like_one(label, cell):
+    """Without declared labels, integers are integers and everything else is text."""
+    assert typed([label]) == typed(from_texts([cell], None, str))
+
+
+@pytest.mark.parametrize("cell", ["", "0.5", "1e300", "1e999", "9" * 19, "9" * 201, "9" * 10_000, "a" * 201])
+def test_a_cell_that_is_no_label_is_refused(cell):
+    """Fractions and what is too large or too long are no labels."""
+    with pytest.raises(Invalid):
+        from_texts([cell], None, str)
+
+
+@pytest.mark.parametrize(
+    ("label", "cell"), [(False, "false"), (1, "1"), (1, "1.0"), ("2", "2"), ("0.5", "0.5"), ("", "")]
+)
+def test_a_cell_matches_the_declared_label_of_its_text(label, cell):
+    """A declared label is found by its text, or as the number it is."""
+    declared = (False, 1, "2", "0.5", "")
+    assert typed([label]) == typed(from_texts([cell], declared, str))
+
+
+@pytest.mark.parametrize("cell", ["False", "2.0", "3", "0.50", "UP"])
+def test_a_cell_of_no_declared_label_is_refused(cell):
+    """The refusal lists the declared labels."""
+    with pytest.raises(Invalid) as refused:
+        from_texts([cell], (False, 1, "2", "0.5", ""), str)
+    assert [False, 1, "2", "0.5", ""] == refused.value.problems[0].allowed
+
+
+def test_a_column_is_read_like_its_cells():
+    """A whole column gives the labels of its cells, and names the rows that are wrong."""
+    assert typed([1, "a", 1, 1]) == typed(from_texts(["1", "a", "1.0", "1"], None, str))
+    with pytest.raises(Invalid) as refused:
+        from_texts(["a", "x", "b", "y"], ("a", "b"), lambda at: f"row {at + 1}, column class")
+    assert ["row 2, column class", "row 4, column class"] == fields(refused)

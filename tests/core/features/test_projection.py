@@ -1,0 +1,151 @@
+"""The random projection: known hashes, M built by hand, and what a random matrix has to be."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+
+from core.features.projection import Projection, mix, text_of
+
+MASK = 2**64 - 1
+GAMMA = 0x9E3779B97F4A7C15
+NAMES = ["a", "b", "foobar", "größe", "1", "01", "a b", "x" * 200]
+kinds = pytest.mark.parametrize("kind", ["sign", "gaussian"])
+
+
+def slow_mix(z):
+    """SplitMix64's finaliser in whole numbers."""
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
+    return z ^ (z >> 31)
+
+
+def slow_fnv(name):
+    """FNV-1a of 64 bits."""
+    h = 0xCBF29CE484222325
+    for byte in name.encode():
+        h = ((h ^ byte) * 0x100000001B3) & MASK
+    return h
+
+
+def slow_column(seed, name, d, kind):
+    """One column of M, number by number."""
+    state = slow_mix(slow_fnv(name) ^ slow_mix((seed + GAMMA) & MASK))
+    words = [slow_mix((state + k * GAMMA) & MASK) for k in range(1, d + 2)]
+    if kind == "sign":
+        entries = [1.0 if words[i // 64] >> (i % 64) & 1 else -1.0 for i in range(d)]
+    else:
+        entries = []
+        for first, second in zip(words[::2], words[1::2], strict=False):
+            radius = math.sqrt(-2.0 * math.log(((first >> 11) + 1) * 2.0**-53))
+            angle = (second >> 11) * 2.0**-53 * 2.0 * math.pi
+            entries += [radius * math.cos(angle), radius * math.sin(angle)]
+    return np.array(entries[:d]) / math.sqrt(d)
+
+
+def project(M, rows):
+    """Rows given as dictionaries."""
+    names = [name for row in rows for name in row]
+    values = np.array([value for row in rows for value in row.values()], dtype=np.float64)
+    return M.project(text_of(names), values, np.cumsum([0, *map(len, rows)]))
+
+
+def test_the_hashes_have_their_published_values():
+    """SplitMix64 of seed 0 and FNV-1a of its test suite, so that the oracle is the algorithm and not a relative."""
+    assert [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F] == [
+        slow_mix(k * GAMMA & MASK) for k in (1, 2, 3)
+    ]
+    expected = {"": 0xCBF29CE484222325, "a": 0xAF63DC4C8601EC8C, "foobar": 0x85944171F73967E8}
+    assert expected == {name: slow_fnv(name) for name in expected}
+    assert 0xE220A8397B1DCDAF == int(mix(np.uint64(GAMMA)))
+
+
+def test_the_streams_of_known_names():
+    """A change of these numbers makes every stored model of sparse rows read another M."""
+    expected = [slow_mix(slow_fnv(name) ^ slow_mix((7 + GAMMA) & MASK)) for name in NAMES]
+    assert expected == Projection(7, 100, "sign").states(text_of(NAMES), len(NAMES)).tolist()
+    assert [0x223510DE0DD4615F, 0x1BE10B3F4FAF470F] == Projection(0, 100, "sign").states(
+        text_of(["a", "foobar"]), 2
+    ).tolist()
+
+
+def test_known_signs():
+    """The first entries of a column, signs as plus and minus."""
+    signs = Projection(0, 100, "sign").columns(["a"])[:32, 0]
+    assert "--++-+-+++--++---+++++++-++--++-" == "".join("+" if entry > 0 else "-" for entry in signs)
+
+
+@pytest.mark.parametrize("d", [1, 7, 8, 64, 65, 100, 130])
+@kinds
+def test_columns_are_those_built_by_hand(kind, d):
+    """Signs to the bit, normal deviates to round-off, for every remainder of d by words and bytes."""
+    for seed in (0, 3, 2**53 - 1):
+        expected = np.stack([slow_column(seed, name, d, kind) for name in NAMES], axis=1)
+        found = Projection(seed, d, kind).columns(NAMES)
+        if kind == "sign":
+            assert_array_equal(expected, found)
+        else:
+            assert_allclose(expected, found, rtol=1e-12, atol=1e-15)
+
+
+@kinds
+def test_rows_are_sums_of_columns(kind):
+    """A row is M x, for rows of several lengths, the empty one included."""
+    M = Projection(5, 100, kind)
+    rows = [{"a": 1.5, "b": -2.0}, {}, {name: 1.0 + at for at, name in enumerate(NAMES)}, {"b": 0.0}]
+    dense = np.array([[row.get(name, 0.0) for name in NAMES] for row in rows])
+    assert_allclose(dense @ M.columns(NAMES).T, project(M, rows), rtol=1e-12, atol=1e-13)
+
+
+def test_a_row_does_not_depend_on_its_neighbours():
+    """However rows are put together, the same bits; and the same bits from another instance."""
+    rng = np.random.default_rng(0)
+    rows = [{f"n{name}": rng.normal() for name in rng.choice(1000, 30, replace=False)} for _ in range(20)]
+    together = project(Projection(1, 100, "sign"), rows)
+    assert_array_equal(together, np.concatenate([project(Projection(1, 100, "sign"), [row]) for row in rows]))
+
+
+@kinds
+def test_entries_look_independent(kind):
+    """Mean, variance, lengths and angles of 4000 numbered names are those of a random matrix."""
+    d, D = 100, 4000
+    M = Projection(0, d, kind).columns([f"{name}" for name in range(D)]) * math.sqrt(d)
+    assert abs(M.mean()) < 4 / math.sqrt(d * D)
+    assert abs(M.var() - 1) < 5 * math.sqrt(2 / (d * D))
+    if kind == "gaussian":
+        assert stats.kstest(M.ravel(), "norm").pvalue > 1e-3
+    angles = (M.T @ M / math.sqrt(d))[np.triu_indices(D, 1)]  # by the central limit N(0, 1)
+    assert abs(angles.std() - 1) < 0.01
+    assert np.abs(angles).max() < 6.5
+    across = (M @ M.T / math.sqrt(D))[np.triu_indices(d, 1)]
+    assert np.abs(across).max() < 5
+
+
+def test_seeds_and_names_make_different_columns():
+    """Neighbouring seeds, numbers and letters have nothing in common."""
+    columns = [Projection(seed, 640, "sign").columns(["1", "2", "10", "a", "b"]) for seed in range(4)]
+    together = np.concatenate(columns, axis=1)
+    angles = together.T @ together
+    assert_array_equal(np.ones(20), np.round(angles.diagonal(), 12))
+    assert np.abs(angles - np.diag(angles.diagonal())).max() < 5 / math.sqrt(640)
+
+
+@kinds
+@pytest.mark.filterwarnings("error")
+def test_any_finite_row_stays_finite(kind):
+    """Sums beyond the largest double are held at 1e300, the smallest numbers do no harm."""
+    M = Projection(0, 100, kind)
+    wild = [1.7976931348623157e308, -1.7976931348623157e308, 1e308, 5e-324, -0.0, 1e300]
+    rows = [{f"{i}": value for i, value in enumerate(wild * 20)}, {f"{i}": 1.7e308 for i in range(500)}, {"a": 1e308}]
+    psi = project(M, rows)
+    assert np.isfinite(psi).all()
+    assert 1e300 == np.abs(psi).max()
+    assert_allclose(M.columns(["a"])[:, 0] * 1e150, project(M, [{"a": 1e150}])[0], rtol=1e-12)
+
+
+def test_a_name_cannot_hold_the_separator():
+    """No printable name does; a text that is cut at other places than its names is refused."""
+    with pytest.raises(ValueError, match="newline"):
+        Projection(0, 8, "sign").project(text_of(["a\nb"]), np.ones(1), np.array([0, 1]))

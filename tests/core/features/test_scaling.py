@@ -1,0 +1,196 @@
+"""Online scaling: what it computes, and that nothing finite spoils it."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from core.features.scaling import SCALING, Scaler
+from core.state.arrays import pack, unpack
+
+KINDS = ("none", "standard", "robust")
+WILD = np.array([0.0, -0.0, 1.0, -1.0, 1e308, -1e308, 1.7976931348623157e308, 1e75, 1e155, 1e-75, 1e-308, 5e-324])
+
+
+def standard(column):
+    """The rows of a column, each scaled by the mean and deviation of all rows up to it."""
+    found = []
+    for t in range(1, len(column) + 1):
+        mean, deviation = column[:t].mean(), column[:t].std()
+        found.append(np.clip((column[t - 1] - mean) / deviation, -10, 10) if deviation else 0.0)
+    return np.array(found)
+
+
+def robust(column):
+    """The rows of a column by ALGORITHMS's words, variances and all."""
+    found, m, v = [], 0.0, 0.0
+    for t in range(1, len(column) + 1):
+        x, seen = column[t - 1], column[:t]
+        if t <= 20:
+            m = np.median(seen)
+            s = 1.4826 * np.median(np.abs(seen - m)) or seen.std()
+            v = s * s
+        if t == 20:
+            clipped = np.clip(seen, m - 5 * s, m + 5 * s)
+            m, v = clipped.mean(), clipped.var()
+        if t > 20:
+            inside = np.clip(x, m - 5 * math.sqrt(v), m + 5 * math.sqrt(v)) if v > 0 else x
+            r = max(1 / t, 1 - 2 ** (-1 / 2000))
+            d = inside - m
+            m += r * d
+            v = (1 - r) * (v + r * d * d)
+        found.append(np.clip((x - m) / math.sqrt(v), -5, 5) if v > 0 else 0.0)
+    return np.array(found)
+
+
+def table(rows=3000, seed=0):
+    """Normal, skewed, drifting, binary, constant, large and small columns, with outliers."""
+    rng = np.random.default_rng(seed)
+    normal = rng.normal(size=rows)
+    X = np.stack([
+        normal,
+        rng.exponential(size=rows) * 1e6,
+        normal + np.arange(rows) / 300,
+        (rng.random(rows) < 0.05).astype(float),
+        np.full(rows, 2.0),
+        normal * 1e-6 + 3.0,
+        np.where(rng.random(rows) < 0.01, 1e8, normal),
+    ], axis=1)  # fmt: skip
+    return np.ascontiguousarray(X)
+
+
+@pytest.mark.parametrize(("kind", "oracle"), [("standard", standard), ("robust", robust)])
+def test_it_computes_what_it_says(kind, oracle):
+    """Every row of every kind of column is that of the slow, literal form."""
+    X = table()
+    expected = np.stack([oracle(column) for column in X.T], axis=1)
+    assert_allclose(expected, Scaler(kind, X.shape[1]).absorb(X), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_block_equals_its_rows(kind):
+    """However rows are cut, the same bits come out and stay."""
+    X = table(200)
+    whole, single = Scaler(kind, X.shape[1]), Scaler(kind, X.shape[1])
+    expected = whole.absorb(X)
+    assert_array_equal(expected, np.concatenate([single.absorb(X[i : i + 1]) for i in range(len(X))]))
+    assert pack(*whole.to_arrays()) == pack(*single.to_arrays())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scale_says_what_absorb_will_say(kind):
+    """Each row is seen as if it came next, at every stage; looking changes nothing."""
+    X = table(60)
+    scaler = Scaler(kind, X.shape[1])
+    for i in range(len(X)):
+        before = pack(*scaler.to_arrays())
+        seen = scaler.scale(X)
+        assert before == pack(*scaler.to_arrays())
+        assert_array_equal(scaler.absorb(X[i : i + 1]), seen[i : i + 1])
+
+
+@pytest.mark.parametrize("kind", ["standard", "robust"])
+@pytest.mark.parametrize("size", [1e-290, 1e-160, 1.0, 1e160, 1e300])
+def test_units_do_not_matter(kind, size):
+    """Columns of any size look alike, where squares would overflow or vanish too."""
+    X = np.random.default_rng(1).normal(size=(400, 3))
+    assert_allclose(Scaler(kind, 3).absorb(X), Scaler(kind, 3).absorb(X * size), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["standard", "robust"])
+@pytest.mark.parametrize("value", [0.0, 0.1, 1e308, -1e-308, 5e-324])
+def test_a_constant_column_is_zero(kind, value):
+    """What shows one value only says nothing, whatever the value."""
+    scaler = Scaler(kind, 1)
+    assert_array_equal(np.zeros((500, 1)), scaler.absorb(np.full((500, 1), value)))
+    assert_array_equal([1.0], scaler.affine()[1])
+
+
+def test_one_wild_value_moves_robust_scaling_by_little():
+    """After a value of 1e8 the next rows look as they would have without it."""
+    X = np.random.default_rng(2).normal(size=(1000, 1))
+    spoiled = X.copy()
+    spoiled[500] = 1e8
+    expected, found = Scaler("robust", 1).absorb(X), Scaler("robust", 1).absorb(spoiled)
+    assert 5.0 == found[500, 0]
+    assert_allclose(expected[501:], found[501:], atol=0.1)
+
+
+def test_robust_scaling_follows_drift():
+    """Some half-lives after a change of level and width, columns are standard again."""
+    rng = np.random.default_rng(3)
+    X = np.concatenate([rng.normal(size=(10_000, 1)), 40.0 + 7.0 * rng.normal(size=(20_000, 1))])
+    late = Scaler("robust", 1).absorb(X)[-5000:]
+    assert_allclose([0.0, 1.0], [late.mean(), late.std()], atol=0.1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.filterwarnings("error")
+def test_no_finite_input_spoils_it(kind, seed):
+    """Rows from the extremes of float64 leave finite rows within the limit, and a state that can be loaded."""
+    rng = np.random.default_rng(seed)
+    wild = rng.random((300, 4)) < rng.choice([0.01, 0.3, 1.0])
+    X = np.where(wild, rng.choice(WILD, (300, 4)), rng.normal(size=(300, 4)))
+    X.flags.writeable = False
+    scaler = Scaler(kind, 4)
+    for Z in (scaler.scale(X), scaler.absorb(X), scaler.scale(X)):
+        assert np.isfinite(Z).all()
+        assert kind == "none" or np.abs(Z).max() <= 10.0
+    assert all(np.isfinite(part).all() for part in scaler.affine())
+    Scaler(kind, 4).load_arrays(*scaler.to_arrays())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("rows", [0, 1, 19, 20, 21, 150])
+def test_a_saved_state_goes_on_as_if_never_saved(kind, rows):
+    """To bytes and back gives the same bits, now and after the rest of the rows."""
+    X = table(200)
+    scaler, restored = Scaler(kind, X.shape[1]), Scaler(kind, X.shape[1])
+    scaler.absorb(X[:rows])
+    restored.absorb(X[:7])
+    restored.load_arrays(*unpack(pack(*scaler.to_arrays())))
+    assert scaler.nbytes == restored.nbytes
+    assert_array_equal(scaler.absorb(X[rows:]), restored.absorb(X[rows:]))
+    assert pack(*scaler.to_arrays()) == pack(*restored.to_arrays())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("rows", [0, 7, 100])
+def test_a_state_that_cannot_be_is_refused(kind, rows):
+    """Other names, shapes, types, values or headers raise ValueError and change nothing."""
+    X = table(rows)
+    scaler = Scaler(kind, X.shape[1])
+    scaler.absorb(X)
+    arrays, header = scaler.to_arrays()
+    other = {"none": "robust", "robust": "standard", "standard": "none"}[kind]
+    broken = [({**arrays, "more": np.zeros(1)}, header), (arrays, {}), (arrays, {**header, "kind": other})]
+    broken += [(arrays, {**header, "rows": bad}) for bad in (-1, 2.5, True, None, 2**60)]
+    for name, array in arrays.items():
+        changes = [array[None], array.astype(np.float32)]
+        changes += [np.full_like(array, bad) for bad in (np.nan, np.inf)] if array.size else []
+        broken += [({**arrays, name: changed}, header) for changed in changes]
+    if kind != "none":
+        broken.append(({**arrays, "moments": -1.0 - arrays["moments"]}, header))
+    before = pack(arrays, header)
+    for wrong in broken:
+        with pytest.raises(ValueError):
+            scaler.load_arrays(*wrong)
+    assert before == pack(*scaler.to_arrays())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_affine_is_the_scaling(kind):
+    """Inside the limits a settled state scales rows as its centres and spreads say, to the row's own small part."""
+    X = np.random.default_rng(4).normal(size=(5000, 3)) * [1.0, 50.0, 1e-6] + [0.0, 7.0, 1.0]
+    scaler = Scaler(kind, 3)
+    scaler.absorb(X)
+    centre, spread = scaler.affine()
+    assert_allclose((X[:50] - centre) / spread, scaler.scale(X[:50]), atol=0.01)
+
+
+def test_the_parameter_allows_the_kinds():
+    """The choices of the parameter are the kinds there are."""
+    assert KINDS == SCALING.choices
+    assert SCALING.default == SCALING.check(SCALING.default)

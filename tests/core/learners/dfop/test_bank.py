@@ -1,0 +1,213 @@
+"""The bank of forgetting rates against its equations, written out row by row."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.testing import assert_allclose, assert_array_equal
+
+from core.contract import Spec
+from core.learners.catalogue import find
+from core.learners.dfop.bank import RATES, ForgettingBank
+from core.problems import Invalid
+from tests.core.learners.dfop.test_dfop import exciting, labelled
+
+DFOP = find("dfop")
+
+
+def build(task="regression", d=3, classes=0, **params):
+    learner = DFOP.build(Spec(task, d, DFOP.complete(params)))
+    for _ in range(classes):
+        learner.add_class()
+    return learner
+
+
+class Literal:
+    """The equations of core.learners.dfop.bank with members of the catalogue, a row at a time."""
+
+    def __init__(self, task, d, classes):
+        self.members = []
+        for rate in RATES:
+            entry = find("dfop" if rate else "rls")
+            params = {"forgetting_rate": rate} if rate else {}
+            self.members.append(entry.build(Spec(task, d, entry.complete(params))))
+            for _ in range(classes):
+                self.members[-1].add_class()
+        self.v, self.D, self.t, self.classes = np.full(len(RATES), 1 / len(RATES)), 0.0, 0, classes
+        self.seen = []
+
+    def learn(self, x, y):
+        p = np.array([member.scores(x)[0][0] for member in self.members])  # (K, m)
+        s = np.array([member.scores(x)[1] for member in self.members])  # (K, 1)
+        if self.classes:
+            p = np.clip(p, -1.5, 1.5)
+        elif len(self.seen) >= 20:
+            width = max(self.seen) - min(self.seen)
+            p = np.clip(p, min(self.seen) - width, max(self.seen) + width)
+        self.seen.append(float(y[0]))
+        columns = np.arange(self.classes) if self.classes > 2 else [1]
+        target = np.where(np.equal(columns, y[0]), 1.0, -1.0) if self.classes else y
+        o = self.v @ p
+        std = math.sqrt(self.v @ (s[:, 0] ** 2 + (p[:, 0] - o[0]) ** 2)) if not self.classes else None
+        loss = ((p - target) ** 2).mean(axis=1)
+        self.t += 1
+        self.D += max(1 / self.t, 0.001) * (((o - target) ** 2).mean() - self.D)
+        self.v = self.v * np.exp(-0.5 * (loss - loss.min()) / self.D)
+        self.v = 0.999 * self.v / self.v.sum() + 0.001 / len(self.v)
+        for member in self.members:
+            member.learn(x, y)
+        return o, std
+
+
+def test_regression_is_the_literal_mixture():
+    """Values, deviations, weights and loss agree with the equations, beyond the 1000 rows in which r falls."""
+    X, y = exciting(1300)
+    bank, oracle = build(), Literal("regression", 3, 0)
+    told = bank.learn(X, y)
+    expected = [oracle.learn(X[i : i + 1], y[i : i + 1]) for i in range(1300)]
+    assert_allclose([o[0] for o, _ in expected], told.value, rtol=1e-9)
+    assert_allclose([std for _, std in expected], told.std, rtol=1e-9)
+    assert_allclose(oracle.v, bank.mixing, rtol=1e-7)
+    assert_allclose(oracle.D, bank.loss, rtol=1e-9)
+
+
+def test_a_member_that_goes_astray_is_held_near_the_labels():
+    """A weight learned from one tiny value says anything at the next large one; the mixture stays near the labels."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(3000, 3))
+    X[:, 2] = 0.0
+    y = X[:, 0] + rng.normal(size=3000) / 10
+    X[1500:1502, 2] = 0.1, 50_000.0
+    bank, oracle = build(), Literal("regression", 3, 0)
+    told = bank.learn(X, y).value
+    assert_allclose([oracle.learn(X[i : i + 1], y[i : i + 1])[0][0] for i in range(3000)], told, rtol=1e-6, atol=1e-9)
+    fixed = find("dfop").build(Spec("regression", 3, find("dfop").complete({"forgetting_rate": 0.01})))
+    assert np.abs(fixed.learn(X, y).value).max() > 10 * np.abs(y).max()
+    assert np.abs(told[20:]).max() <= 3 * np.abs(y).max()
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_classification_is_the_literal_mixture(classes):
+    """All columns of the classes seen make one loss; the value is the class of the largest mixed score."""
+    X, y = labelled(600, classes, range(classes))
+    bank, oracle = build("classification", classes=classes), Literal("classification", 3, classes)
+    told = bank.learn(X, y)
+    scores = np.array([oracle.learn(X[i : i + 1], y[i : i + 1])[0] for i in range(600)])
+    expected = scores.argmax(axis=1) if classes > 2 else (scores[:, 0] > 0).astype(int)
+    assert_array_equal(expected, told.value)
+    assert_allclose(oracle.v, bank.mixing, rtol=1e-7)
+
+
+def test_the_best_rate_gets_the_weight():
+    """On a still stream slow rates win, under fast drift fast ones do, and the change of mind is quick."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 3))
+    w = np.where(np.arange(6000)[:, None] < 3000, 1.0, np.cumsum(rng.normal(size=(6000, 3)) / 2, axis=0))
+    y = (X * w).sum(axis=1) + rng.normal(size=6000) / 10
+    bank = build()
+    bank.learn(X[:3000], y[:3000])
+    rates = np.array(RATES)
+    assert bank.mixing[rates <= 1e-3].sum() > 0.9
+    bank.learn(X[3000:3100], y[3000:3100])
+    assert bank.mixing[rates >= 0.03].sum() > 0.9
+
+
+def test_late_classes_go_to_every_member():
+    """A class that appears is added to all, and the weights stay what they were."""
+    X, y = labelled(300, 3, (0, 1, 150))
+    bank = build("classification", classes=2)
+    bank.learn(X[:150], y[:150])
+    before = bank.mixing.copy()
+    bank.add_class()
+    assert_array_equal(before, bank.mixing)
+    assert (1, 3) == bank.learn(X[150:151], y[150:151]).probabilities.shape
+    assert [3] * len(RATES) == [member.classes for member in bank.members]
+    assert (3, 3) == bank.weights().coefficients.shape
+
+
+def test_info_shows_the_weights():
+    """Rates and weights side by side; the window is one over the mean rate."""
+    X, y = exciting(100)
+    bank = build()
+    assert bank.info()["noise_std"] is None
+    bank.learn(X, y)
+    info = bank.info()
+    assert list(RATES) == info["forgetting_rates"]
+    assert bank.mixing.tolist() == info["forgetting_weights"]
+    assert_allclose(1 / (bank.mixing @ RATES), info["effective_window"])
+    assert 100 == info["rows"]
+    assert 0.05 < info["noise_std"] < 0.3
+
+
+def test_weights_are_the_mixed_linear_model():
+    """For regression, predictions are those of the averaged weights."""
+    X, y = exciting(200)
+    bank = build()
+    bank.learn(X, y)
+    weights = bank.weights()
+    assert_allclose(X @ weights.coefficients[0] + weights.bias[0], bank.predict(X).value, rtol=1e-9)
+
+
+def test_wide_banks_leave_out_rates_whose_window_is_a_few_rows():
+    """Rates with mu D above 30 are not members: their refreshes would cost more than their rows."""
+    assert RATES == build(d=59).rates
+    assert 0.3 == max(build(d=60).rates)
+    assert 0.03 == max(build(d=999).rates)
+
+
+def test_auto_is_the_default_and_numbers_are_not_a_bank():
+    """No rate makes dfop the bank; a number is one DFOP; gdfop and rls know no such word."""
+    assert isinstance(build(), ForgettingBank)
+    assert not isinstance(build(forgetting_rate=0.01), ForgettingBank)
+    assert "auto" == DFOP.complete({})["forgetting_rate"]
+    with pytest.raises(Invalid):
+        find("gdfop").complete({"forgetting_rate": "auto"})
+    with pytest.raises(Invalid) as refused:
+        DFOP.complete({"forgetting_rate": "automatic"})
+    assert '"auto"' in str(refused.value.problems[0].allowed)
+
+
+def test_the_budget_sees_every_member():
+    """state_bytes of a bank of 1000 columns is that of its members, known before anything is built."""
+    entry = find("dfop")
+
+    def size(dimension, **params):
+        return entry.state_bytes(Spec("regression", dimension, entry.complete(params)), 0)
+
+    assert_allclose(7 * size(999, forgetting_rate=0.01), size(999), rtol=1e-3)
+    assert_allclose(10 * size(10, forgetting_rate=0.01), size(10), rtol=0.1)
+
+
+def test_members_that_disagree_are_refused():
+    """Shares that are none, a negative loss, or members of different rows raise and change nothing."""
+    X, y = exciting(50)
+    bank = build()
+    bank.learn(X, y)
+    for name, place, value in (("mixing", 0, 2.0), ("loss", 0, -1.0), ("tally", (0, 0), 49.0), ("slope", 0, 0.0)):
+        arrays, header = bank.to_arrays()
+        arrays[name][place] = value
+        with pytest.raises(ValueError):
+            bank.load_arrays(arrays, header)
+    assert 50 == bank.rows
+
+
+NUMBERS = st.one_of(st.sampled_from([0.0, 1e308, -1e308, 1e160, 5e-324, 1.0]), st.floats(-1e200, 1e200))
+
+
+@settings(max_examples=60, deadline=None)
+@given(arrays(np.float64, (12, 3), elements=NUMBERS), st.booleans())
+def test_any_finite_input_leaves_a_finite_bank(table, classes):
+    """Extremes in rows and targets: weights stay shares, answers finite, and the state loads again."""
+    X, y = np.tile(table[:, :2], (20, 1)), np.tile(table[:, 2], 20)
+    bank = build("classification" if classes else "regression", d=2, classes=2 * classes)
+    told = bank.learn(X, (y > 0).astype(np.int64) if classes else y)
+    assert np.isfinite(told.probabilities if classes else told.std).all()
+    assert np.isfinite(told.value).all()
+    assert np.isfinite(bank.mixing).all()
+    assert abs(bank.mixing.sum() - 1) < 1e-9
+    assert np.isfinite(bank.loss)
+    assert all(np.isfinite(part).all() for part in bank.weights())
+    build("classification" if classes else "regression", d=2).load_arrays(*bank.to_arrays())

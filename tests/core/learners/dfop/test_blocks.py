@@ -1,0 +1,177 @@
+"""Blocks by matrix products against the same rows one by one."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import core.learners.dfop.learner
+from core.learners.dfop.blocks import COLUMNS_MIN, ROWS_MIN, block_rows
+from core.learners.dfop.kernels import FORGOTTEN, ROWS
+from core.numerics.linalg import spd_inverse
+from tests.core.learners.dfop.test_dfop import build, exciting, labelled, learn_in_order
+
+WIDE = COLUMNS_MIN + 44
+
+
+@pytest.fixture
+def narrow(monkeypatch):
+    """Blocks of any width, from two rows on."""
+    monkeypatch.setattr(core.learners.dfop.learner, "COLUMNS_MIN", 1)
+    monkeypatch.setattr(core.learners.dfop.learner, "ROWS_MIN", 2)
+
+
+def row_by_row(learner, X, y, discounts=None):
+    """A-priori values and deviations of rows learned by the row update."""
+    told = [
+        learner.learn(X[i : i + 1], y[i : i + 1], None if discounts is None else discounts[i : i + 1])
+        for i in range(len(y))
+    ]
+    return np.concatenate([t.value for t in told]), np.concatenate([t.std for t in told])
+
+
+def collinear(n, d=3, seed=0):
+    """Rows of rank one, and targets that are exactly linear."""
+    a = np.random.default_rng(seed).normal(size=(n, 1))
+    return a * np.arange(1.0, d + 1), 3 * a[:, 0] + 1
+
+
+@pytest.mark.parametrize(
+    ("stream", "rate", "tolerance"),
+    [
+        (exciting, 0.01, 1e-12), (exciting, 0.1, 1e-11), (exciting, 0.5, 1e-9),
+        (collinear, 0.01, 3e-9), (collinear, 0.1, 2e-7), (collinear, 0.5, 2e-6),
+    ],
+)  # fmt: skip
+@pytest.mark.usefixtures("narrow")
+def test_blocks_agree_with_rows(stream, rate, tolerance):
+    """Values, deviations and weights agree to what ALGORITHMS.md measured, with room, through some leaks."""
+    X, y = stream(1500)
+    blocks, rows = build(forgetting_rate=rate), build(forgetting_rate=rate)
+    told = blocks.learn(X, y)
+    value, std = row_by_row(rows, X, y)
+    assert_allclose(value, told.value, atol=tolerance)
+    assert_allclose(std, told.std, rtol=1e-6, atol=tolerance)
+    assert_allclose(rows.W, blocks.W, atol=tolerance)
+    assert_allclose(rows.tally, blocks.tally, rtol=1e-6, atol=1e-12)
+    assert_allclose(rows.power, blocks.power, rtol=1e-12)
+
+
+@pytest.mark.usefixtures("narrow")
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), st.lists(st.integers(1, 299), max_size=5), st.floats(0.2, 1.0))
+def test_any_cut_and_any_discounts_give_the_same_numbers(seed, cuts, lowest):
+    """G-DFOP in blocks, cut anywhere, with discounts that force leaks, is G-DFOP row by row."""
+    X, y = exciting(300, seed=seed)
+    discounts = np.random.default_rng(seed).uniform(lowest, 1.0, 300)
+    blocks, rows = build("gdfop"), build("gdfop")
+    ends = sorted({*cuts, 300})
+    told = [blocks.learn(X[a:b], y[a:b], discounts[a:b]).value for a, b in zip([0, *ends[:-1]], ends, strict=True)]
+    value, _ = row_by_row(rows, X, y, discounts)
+    assert_allclose(value, np.concatenate(told), rtol=1e-6, atol=1e-6)
+    assert_allclose(rows.tally[FORGOTTEN], blocks.tally[FORGOTTEN], atol=1e-9)
+
+
+@pytest.mark.usefixtures("narrow")
+@pytest.mark.parametrize("classes", [2, 4])
+def test_classes_in_blocks(classes):
+    """Every column, that of the class not seen yet included, and late classes."""
+    X, y = labelled(700, classes, range(0, 100 * classes, 100))
+    blocks, rows = build(task="classification"), build(task="classification")
+    learn_in_order(rows, X, y)
+    begin = 0
+    for k in range(classes):
+        blocks.add_class()
+        end = 700 if k == classes - 1 else int(np.flatnonzero(y == k + 1)[0])
+        blocks.learn(X[begin:end], y[begin:end])
+        begin = end
+    assert_allclose(rows.W, blocks.W, atol=1e-10)
+    assert_allclose(rows.calibration, blocks.calibration, rtol=1e-6)
+
+
+def test_a_wide_block_agrees_with_its_rows():
+    """At the width where blocks are used: values, state, and the leak of a high rate."""
+    X, y = exciting(500, d=WIDE)
+    blocks, rows = build(d=WIDE, forgetting_rate=0.05), build(d=WIDE, forgetting_rate=0.05)
+    assert_allclose(row_by_row(rows, X, y)[0], blocks.learn(X, y).value, atol=1e-8)
+    assert_allclose(rows.W, blocks.W, atol=1e-8)
+    assert_allclose(rows.Q, blocks.Q, rtol=1e-5, atol=1e-8 * np.abs(rows.Q).max())
+    assert_array_equal(blocks.Q, blocks.Q.T)
+
+
+def test_wide_blocks_are_the_same_bits_each_time():
+    """The same calls give the same state; a save in between changes nothing."""
+    X, y = exciting(300, d=WIDE)
+    first, second, third = (build(d=WIDE) for _ in range(3))
+    for learner in (first, second):
+        learner.learn(X[:170], y[:170])
+        learner.learn(X[170:], y[170:])
+    third.learn(X[:170], y[:170])
+    restored = build(d=WIDE)
+    restored.load_arrays(*third.to_arrays())
+    restored.learn(X[170:], y[170:])
+    for name, array in first.to_arrays()[0].items():
+        assert_array_equal(array, second.to_arrays()[0][name])
+        assert_array_equal(array, restored.to_arrays()[0][name])
+
+
+def test_few_rows_are_the_same_bits_at_any_width():
+    """Calls too short for blocks are learned row by row, also where columns are many."""
+    X, y = exciting(ROWS_MIN - 1, d=WIDE)
+    together, apart = build(d=WIDE), build(d=WIDE)
+    assert_array_equal(row_by_row(apart, X, y)[0], together.learn(X, y).value)
+    assert_array_equal(apart.Q, together.Q)
+
+
+@pytest.mark.usefixtures("narrow")
+@pytest.mark.parametrize("wild", [1e9, 1e40, 1e200])
+@pytest.mark.parametrize("where", [0, 40, 63])
+def test_a_block_with_a_wild_row_is_split(wild, where):
+    """Wherever a wild row stands, the rows before it are predicted as ever, and everything as row by row."""
+    X, y = exciting(64)
+    X[where] *= wild
+    blocks, rows = build(), build()
+    told, (value, _) = blocks.learn(X, y), row_by_row(rows, X, y)
+    assert_allclose(value[:where], told.value[:where], rtol=1e-9, atol=1e-9)
+    assert_allclose(value, told.value, rtol=1e-3, atol=1e-3)
+    assert np.isfinite(blocks.Q).all()
+
+
+@pytest.mark.usefixtures("narrow")
+def test_a_spoiled_covariance_is_refreshed_before_a_block():
+    """Where Q is none, the block is not trusted with it."""
+    X, y = exciting(128, d=2)
+    learner, sound = build(d=2, bias=False), build(d=2, bias=False)
+    for each in (learner, sound):
+        each.learn(X[:64], y[:64])
+    learner.Q = np.array([[-1.0, 0.0], [0.0, -1.0]])
+    sound.Q = spd_inverse(sound.R)
+    assert_allclose(sound.learn(X[64:], y[64:]).value, learner.learn(X[64:], y[64:]).value, atol=1e-9)
+
+
+@pytest.mark.usefixtures("narrow")
+def test_blocks_end_on_the_absolute_grid(monkeypatch):
+    """From the first row of a call to the next multiple of the block, then from multiple to multiple."""
+    seen, learn_block = [], core.learners.dfop.learner.learn_block
+
+    def spy(rows, state, *rest, **options):
+        seen.append((int(state.tally[ROWS]), len(rows.X)))
+        return learn_block(rows, state, *rest, **options)
+
+    monkeypatch.setattr(core.learners.dfop.learner, "learn_block", spy)
+    X, y = exciting(300)
+    learner = build(forgetting_rate=1e-4, initial_variance=1.0)
+    learner.learn(X[:50], y[:50])
+    learner.learn(X[50:], y[50:])
+    assert [(0, 50), (50, 14), (64, 64), (128, 64), (192, 64), (256, 44)] == seen
+    assert 64 == block_rows(4)
+
+
+def test_the_inverse_inside_the_kernel_is_the_one_of_linalg():
+    """After a leak Q is R^-1 to the last bit; a stale compiled kernel would show here."""
+    X, y = exciting(65)
+    learner = build(forgetting_rate=0.1)
+    learner.learn(X, y)
+    assert 0 == learner.tally[FORGOTTEN]
+    assert_array_equal(spd_inverse(learner.R), learner.Q)

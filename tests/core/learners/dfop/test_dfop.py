@@ -1,0 +1,305 @@
+"""DFOP, G-DFOP and RLS against least squares solved from scratch."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import core.learners.dfop.learner
+from core.contract import Spec
+from core.learners.calibration import SLOPE
+from core.learners.catalogue import find
+from core.learners.dfop.kernels import FORGOTTEN, NOISE, ROWS
+from core.problems import Invalid
+
+
+@pytest.fixture(autouse=True, params=["rows", "blocks"])
+def path(request, monkeypatch):
+    """Every test runs twice: on the row update alone, and on blocks of any width from two rows on."""
+    if request.param == "blocks":
+        monkeypatch.setattr(core.learners.dfop.learner, "COLUMNS_MIN", 1)
+        monkeypatch.setattr(core.learners.dfop.learner, "ROWS_MIN", 2)
+
+
+def build(algorithm="dfop", task="regression", d=3, classes=0, **params):
+    entry = find(algorithm)
+    given = params if algorithm == "rls" else {"forgetting_rate": 0.01, **params}
+    learner = entry.build(Spec(task, d, entry.complete(given)))
+    for _ in range(classes):
+        learner.add_class()
+    return learner
+
+
+def exciting(n, d=3, seed=0):
+    """Rows that excite every direction, and noisy linear targets that drift slowly."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    w = np.cumsum(rng.normal(size=(n, d)) / 50, axis=0) + rng.normal(size=d)
+    return X, (X * w).sum(axis=1) + 0.7 + rng.normal(size=n) / 10
+
+
+def with_bias(X):
+    return np.hstack([X, np.ones((len(X), 1))])
+
+
+def batch_solution(X, y, discounts, q0):
+    """The weights that minimise sum c_i (y_i - w'x_i)^2 + c_0 |w|^2 / q0, solved as one system.
+
+    Row i is scaled by the root of c_i, its weight at the end; the prior is d rows of its own.
+    """
+    c = np.append(np.cumprod(discounts[::-1])[::-1], 1.0)  # c_0, c_1, ... c_t
+    rows = np.vstack([X * np.sqrt(c[1:, None]), np.eye(X.shape[1]) * math.sqrt(c[0] / q0)])
+    targets = np.concatenate([y * np.sqrt(c[1:]), np.zeros(X.shape[1])])
+    return np.linalg.lstsq(rows, targets, rcond=None)[0]
+
+
+class Literal:
+    """The equations of the learner in information form, R w = h, solved for every row; leaks included."""
+
+    def __init__(self, d, rate, q0):
+        self.rate, self.q0 = rate, q0
+        self.R, self.h, self.w = np.eye(d) / q0, np.zeros(d), np.zeros(d)
+        self.squares, self.rows = np.zeros(d), 0
+        self.interval = max(1, math.floor(6.9 / -math.log1p(-rate)))
+
+    def learn(self, x, y):
+        told = self.w @ x
+        lam = 1 - self.rate
+        self.R, self.h = lam * self.R + np.outer(x, x), lam * self.h + y * x
+        self.rows, self.squares = self.rows + 1, self.squares + x**2
+        if self.rows % self.interval == 0:
+            s, c = self.squares / self.rows, lam**self.interval
+            put_back = (1 - c) * np.where(s > 0, 1e-6 / self.rate * s, 1 / self.q0)
+            self.R, self.h = self.R + np.diag(put_back), self.h + put_back * np.linalg.solve(self.R, self.h)
+        self.w = np.linalg.solve(self.R, self.h)
+        return told
+
+
+def flat(learner):
+    """The weights of a regression learner with its bias, (D,)."""
+    weights = learner.weights()
+    return np.append(weights.coefficients[0], weights.bias[0])
+
+
+@pytest.mark.parametrize("p0", [1e-2, 1e3, 1e6])
+@pytest.mark.parametrize(("algorithm", "rate"), [("dfop", 0.01), ("dfop", 1e-4), ("rls", None)])
+def test_weights_are_the_batch_solution(algorithm, rate, p0):
+    """After any number of rows before the first leak, w minimises the discounted objective, prior included."""
+    X, y = exciting(300)
+    params = {"initial_variance": p0} | ({} if rate is None else {"forgetting_rate": rate})
+    learner = build(algorithm, **params)
+    for begin, end in ((0, 1), (1, 5), (5, 300)):
+        learner.learn(X[begin:end], y[begin:end])
+        discounts = np.full(end, 1.0 - (rate or 0.0))
+        expected = batch_solution(with_bias(X[:end]), y[:end], discounts, p0 * (rate or 1.0))
+        assert_allclose(expected, flat(learner), rtol=1e-7, atol=1e-9)
+
+
+def test_weights_without_a_bias_are_the_batch_solution():
+    """Without the bias column the objective has none."""
+    X, y = exciting(200)
+    learner = build("dfop", bias=False)
+    learner.learn(X, y)
+    assert_allclose(batch_solution(X, y, np.full(200, 0.99), 10.0), learner.weights().coefficients[0], rtol=1e-8)
+    assert_array_equal([0.0], learner.weights().bias)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6), st.floats(0.9, 1.0))
+def test_every_row_may_bring_its_own_discount(seed, lowest):
+    """G-DFOP minimises the objective whose weights are the products of the rows' discounts."""
+    X, y = exciting(60, seed=seed)
+    discounts = np.random.default_rng(seed).uniform(lowest, 1.0, 60)
+    learner = build("gdfop")
+    learner.learn(X, y, discounts)
+    assert_allclose(batch_solution(with_bias(X), y, discounts, 10.0), flat(learner), rtol=1e-6, atol=1e-8)
+
+
+def test_gdfop_without_discounts_is_dfop():
+    """The default discount is 1 - forgetting_rate, to the last bit and through leaks."""
+    X, y = exciting(3000)
+    plain, general = build("dfop"), build("gdfop")
+    assert_array_equal(plain.learn(X, y).value, general.learn(X, y).value)
+    assert_array_equal(plain.learn(X, y).value, general.learn(X, y, np.full(3000, 0.99)).value)
+
+
+def test_discount_one_with_the_start_of_rls_is_rls():
+    """RLS is G-DFOP with discount 1 and Q_0 = p0 I."""
+    X, y = exciting(5000)
+    rls, general = build("rls", initial_variance=10.0), build("gdfop", initial_variance=1e3)
+    assert_array_equal(rls.learn(X, y).value, general.learn(X, y, np.ones(5000)).value)
+
+
+@pytest.mark.parametrize(("rate", "tolerance"), [(0.5, 1e-7), (0.1, 1e-9), (0.01, 1e-9), (0.001, 1e-9)])
+def test_predictions_are_those_of_the_literal_equations(rate, tolerance):
+    """Predictions and weights agree with the information form solved row by row, leaks on the absolute grid."""
+    X, y = exciting(2500, d=4)
+    learner, oracle = build("dfop", d=4, forgetting_rate=rate), Literal(5, rate, 1e3 * rate)
+    expected = [oracle.learn(x, target) for x, target in zip(with_bias(X), y, strict=True)]
+    assert_allclose(expected, learner.learn(X, y).value, rtol=tolerance, atol=tolerance * 10)
+    assert_allclose(oracle.w, flat(learner), rtol=tolerance * 10, atol=tolerance)
+
+
+@pytest.mark.parametrize(("rate", "interval"), [(0.5, 9), (0.3, 19), (0.1, 65), (0.01, 686), (0.001, 6896)])
+def test_leaks_lie_on_the_absolute_grid(rate, interval):
+    """What was forgotten since the last leak is zero exactly at the row numbers divisible by floor(6.9/-ln(1-mu))."""
+    n = 3 * interval
+    X, y = exciting(n)
+    learner = build("dfop", forgetting_rate=rate)
+    for t in range(n):
+        learner.learn(X[t : t + 1], y[t : t + 1])
+        assert ((t + 1) % interval == 0) == (learner.tally[FORGOTTEN] == 0)
+
+
+@pytest.mark.parametrize("rate", [0.3, 0.1, 0.01])
+def test_the_leak_does_not_change_what_is_learned_from_exciting_rows(rate, monkeypatch):
+    """Predictions with and without the leak agree to four digits."""
+    X, y = exciting(3000)
+    leaking = build("dfop", forgetting_rate=rate).learn(X, y).value
+    monkeypatch.setattr(core.learners.dfop.learner, "LEAK_SIZE", 0.0)
+    assert_allclose(build("dfop", forgetting_rate=rate).learn(X, y).value, leaking, atol=1e-4 * y.std())
+
+
+# Classes ----------------------------------------------------------------------------------------------------------
+
+
+def labelled(n, classes, first, seed=0):
+    """Rows around one centre per class; class k appears at row first[k]."""
+    rng = np.random.default_rng(seed)
+    known = (np.arange(n)[:, None] >= np.asarray(first)).sum(axis=1)
+    y = rng.integers(0, known)
+    for k in range(classes):
+        y[first[k]] = k
+    return rng.normal(size=(classes, 3))[y] * 2 + rng.normal(size=(n, 3)), y
+
+
+def learn_in_order(learner, X, y):
+    """Learn row by row, adding classes as they come; the predictions."""
+    told = []
+    for i in range(len(y)):
+        while learner.classes <= y[i]:
+            learner.add_class()
+        told.append(learner.learn(X[i : i + 1], y[i : i + 1]))
+    return told
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(("algorithm", "params"), [("dfop", {"forgetting_rate": 0.05}), ("rls", {}), ("gdfop", {})])
+def test_columns_are_one_versus_rest(algorithm, params, bias):
+    """Each class's weights, however late it came, are those of a regression on +1 for its rows, -1 for all others."""
+    X, y = labelled(900, 5, (0, 3, 150, 400, 700))
+    learner = build(algorithm, "classification", bias=bias, **params)
+    learn_in_order(learner, X, y)
+    for k, coefficients in enumerate(learner.weights().coefficients):
+        alone = build(algorithm, bias=bias, **params)
+        alone.learn(X, np.where(y == k, 1.0, -1.0))
+        assert_allclose(alone.weights().coefficients[0], coefficients, rtol=1e-12, atol=1e-11)
+        assert_allclose(alone.weights().bias[0], learner.weights().bias[k], rtol=1e-12, atol=1e-11)
+
+
+def test_the_column_of_an_unseen_class_has_a_closed_form():
+    """With a bias and before the first leak, u = -(b - c_0 Q b / q0), b the unit vector of the bias."""
+    X, y = labelled(300, 2, (0, 3))
+    learner = build("dfop", "classification", classes=2)
+    learner.learn(X, y)
+    b = np.array([0.0, 0.0, 0.0, 1.0])
+    assert_allclose(-(b - 0.99**300 / 10.0 * learner.Q @ b), learner.W[-1], atol=1e-12)
+
+
+def test_two_classes_are_one_column():
+    """Class 0 is -1 and class 1 is +1: the coefficients mirror each other, and p = 1 / (1 + exp(-2 a score))."""
+    X, y = labelled(400, 2, (0, 1))
+    learner, regression = build(task="classification", classes=2), build()
+    learner.learn(X, y)
+    regression.learn(X, np.where(y == 1, 1.0, -1.0))
+    coefficients, bias = learner.weights()
+    assert_allclose(regression.weights().coefficients[0], coefficients[1], rtol=1e-12)
+    assert_array_equal(-coefficients[1], coefficients[0])
+    assert_array_equal(-bias[1], bias[0])
+    slope = learner.calibration[SLOPE]
+    expected = 1 / (1 + np.exp(-2 * slope * regression.predict(X).value))
+    assert_allclose(expected, learner.predict(X).probabilities[:, 1], rtol=1e-9, atol=2e-6)
+
+
+def test_before_the_second_class_nothing_is_uncertain():
+    """No class: -1 and no probabilities; one class: that class with probability one."""
+    X, _ = exciting(5)
+    learner = build(task="classification")
+    assert_array_equal(np.full(5, -1), learner.predict(X).value)
+    assert (5, 0) == learner.predict(X).probabilities.shape
+    assert (0, 3) == learner.weights().coefficients.shape
+    learner.add_class()
+    told = learner.learn(X, np.zeros(5, dtype=np.int64))
+    assert_array_equal(np.zeros(5), told.value)
+    assert_array_equal(np.ones((5, 1)), told.probabilities)
+    assert (1, 3) == learner.weights().coefficients.shape
+
+
+def test_a_tie_goes_to_the_first_class():
+    """Fresh classes are equally probable, and the first one is predicted."""
+    for classes in (2, 3, 7):
+        told = build(task="classification", classes=classes).predict(np.ones((1, 3)))
+        assert_array_equal([0], told.value)
+        assert_allclose(np.full((1, classes), 1 / classes), told.probabilities)
+
+
+# Deviations -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "params"), [("dfop", {"forgetting_rate": rate}) for rate in (0.001, 0.01, 0.1)] + [("rls", {})]
+)
+def test_standardised_errors_have_spread_one(algorithm, params):
+    """On a stationary stream error / std has a root mean square between .95 and 1.1 from row 100 on."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 5)) * 3
+    y = X @ [1.0, -2.0, 0.5, 0.0, 3.0] + 10 + rng.normal(size=20_000) * 0.3
+    told = build(algorithm, d=5, **params).learn(X, y)
+    standardised = ((y - told.value) / told.std)[100:]
+    assert 0.95 < math.sqrt((standardised**2).mean()) < 1.1
+
+
+def test_noise_is_found_from_the_first_rows():
+    """40 rows in four dimensions suffice for the noise deviation, within a third; v starts at one before any row."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(40, 3))
+    learner = build()
+    assert_allclose(np.sqrt(1 + 10.0 * (1 + (X**2).sum(axis=1)) / 0.99), learner.predict(X).std)
+    assert learner.info()["noise_std"] is None
+    learner.learn(X, X @ [1.0, 2.0, 3.0] + rng.normal(size=40) * 5)
+    assert 0.67 * 5 < learner.info()["noise_std"] < 1.5 * 5
+
+
+# What is shown ----------------------------------------------------------------------------------------------------
+
+
+def test_info():
+    """Rows, the window 1/mu (none for RLS) and the noise."""
+    X, y = exciting(10)
+    learner, rls = build("dfop"), build("rls", "classification", classes=1)
+    learner.learn(X, y)
+    assert {"rows": 10, "effective_window": 100.0, "noise_std": math.sqrt(learner.tally[NOISE])} == learner.info()
+    assert {"rows": 0, "effective_window": None} == rls.info()
+    assert 10 == learner.tally[ROWS]
+
+
+def test_a_rate_above_one_half_is_refused_with_the_other_convention():
+    """Who gives lambda = 0.99 is told what to give."""
+    with pytest.raises(Invalid) as refused:
+        find("dfop").complete({"forgetting_rate": 0.99})
+    assert "lambda such as 0.99 is forgetting_rate 0.01" in refused.value.problems[0].problem
+
+
+@pytest.mark.parametrize("change", [{"rows": 2.5}, {"votes": -1.0}, {"diagonal": -1.0}])
+def test_impossible_quantities_are_refused(change):
+    """Half a row, negative votes and a negative precision cannot be."""
+    learner = build()
+    arrays, header = learner.to_arrays()
+    arrays["tally"][ROWS] = change.get("rows", 0.0)
+    arrays["tally"][3] = change.get("votes", 0.0)
+    arrays["precision"][0] = change.get("diagonal", 1.0)
+    with pytest.raises(ValueError):
+        learner.load_arrays(arrays, header)

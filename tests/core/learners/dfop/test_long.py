@@ -1,0 +1,45 @@
+"""A million rows with every column that winds forgetting up; ten million are in tests/benchmarks/stability.py."""
+
+import numpy as np
+import pytest
+
+import core.learners.dfop.learner
+from tests.core.learners.dfop.long_streams import fresh_plain, plain, rows, starved
+from tests.core.learners.dfop.test_dfop import build
+from tests.core.learners.dfop.test_safety import finite
+
+ROWS = 1_000_000
+RATES = pytest.mark.parametrize("rate", [0.01, 0.1, 0.5])
+
+
+@pytest.mark.parametrize(("rate", "share"), [(0.01, 1.0), (0.1, 1.0), (0.5, 0.998)])
+def test_a_million_exciting_rows_equal_the_plain_recursion(rate, share):
+    """Constant, zero, collinear and one-hot columns beside exciting ones, scales 1e6 and 1e-6: four digits agree.
+
+    At the rate .5 an indicator that happens to be absent for ten rows is not excited, hence a share of .998 there.
+    """
+    X, y = rows(ROWS)
+    learner, told = build(d=10, forgetting_rate=rate), np.empty(ROWS)
+    plain(X, y, rate, 1e3 * rate, *fresh_plain(rate, 1e3 * rate), told)
+    value = learner.learn(X, y).value
+    settled = slice(int(100 / rate), None)
+    assert np.quantile(np.abs(value - told)[settled], share) <= 1e-4 * told[settled].std()
+    assert finite(learner)
+
+
+@RATES
+@pytest.mark.parametrize("path", ["rows", "blocks"])
+def test_a_million_starved_rows_stay_finite(rate, path, monkeypatch):
+    """With silence and repetition as well, everything is finite, and what is told stays within the targets' size."""
+    if path == "blocks":
+        monkeypatch.setattr(core.learners.dfop.learner, "COLUMNS_MIN", 1)
+    n = ROWS if path == "rows" else ROWS // 5
+    X, y = starved(*rows(n))
+    learner = build(d=10, forgetting_rate=rate)
+    told = learner.learn(X, y)
+    assert finite(learner)
+    assert np.isfinite(told.value).all()
+    assert np.isfinite(told.std).all()
+    exciting = np.arange(n) % 20_000 < 5000
+    later = exciting & (np.arange(n) % 20_000 >= 1000)
+    assert np.sqrt(np.mean((told.value - y)[later] ** 2)) < 1.0

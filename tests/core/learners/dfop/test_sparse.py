@@ -1,0 +1,337 @@
+"""Sparse-DFOP: rows read and projected, learned as DFOP learns them, and the way back to the names' weights."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from core.config import Config
+from core.contract import Spec
+from core.entry import Entry, Reset, Rows
+from core.features import Schema, SparseSchema, read_lines
+from core.learners.catalogue import find
+from core.learners.dfop.sparse import names_bound, recover, recover_all, sparsity_bound
+from core.machine import Machine
+from core.problems import Invalid
+from tests.core.features.test_projection import slow_column
+
+D, d = 60, 24
+NAMES = [f"w{i}" for i in range(D)]
+FIXED = {"forgetting_rate": 0.02, "compressed_dim": d}
+
+
+def machine(task="regression", params=None, **more):
+    return Machine(Config.parse({"algorithm": "sparse_dfop", "task": task, "params": params or FIXED, **more}))
+
+
+def sparse_rows(n, seed=0):
+    """Rows as lists of names and values, and the same as a dense table."""
+    rng = np.random.default_rng(seed)
+    names, values, dense = [], [], np.zeros((n, D))
+    for i in range(n):
+        at = rng.choice(D, rng.integers(0, 9), replace=False)
+        own = rng.normal(size=len(at))
+        dense[i, at] = own
+        names.append([NAMES[j] for j in at])
+        values.append(own.tolist())
+    return names, values, dense
+
+
+def learn(model, psi, y, version=1):
+    (outcome,) = model.apply(Entry(version, 0, (Rows(model.schema.id, None, psi, y),)))
+    return outcome
+
+
+def fields(refused):
+    return [problem.field for problem in refused.value.problems]
+
+
+# ---------------------------------------------------------------- learning
+
+
+@pytest.mark.parametrize("projection", ["sign", "gaussian"])
+def test_it_is_the_plain_recursion_on_a_matrix_built_by_hand(projection):
+    """Algorithm 2 written down with a stored M: the same predictions and the same v."""
+    names, values, dense = sparse_rows(300)
+    y = dense @ np.random.default_rng(1).normal(size=D)
+    model = machine(params={**FIXED, "projection": projection, "bias": False}, seed=5)
+    M = np.stack([slow_column(5, name, d, projection) for name in NAMES], axis=1)
+    mu, told = FIXED["forgetting_rate"], []
+    v, P = np.zeros(d), 1e3 * np.eye(d)
+    for x, target in zip(dense, y, strict=True):
+        psi = M @ x
+        told.append(psi @ v)
+        P = (P - mu * np.outer(P @ psi, P @ psi) / (1 - mu + mu * psi @ P @ psi)) / (1 - mu)
+        v += mu * P @ psi * (target - psi @ v)
+    outcome = learn(model, model.schema.lists(names, values), y)
+    assert_allclose(told, outcome.predictions, rtol=1e-4, atol=1e-5)
+    assert_allclose(v, model.weights().coefficients[0], rtol=1e-4, atol=1e-5)
+
+
+def test_state_and_cost_depend_on_the_compressed_dimension_alone():
+    """Ten thousand new names leave the state as large as it was; it is what was announced."""
+    model = machine()
+    before = model.nbytes
+    learn(model, model.schema.lists([[f"new {i}" for i in range(10_000)]], [[1.0] * 10_000]), np.ones(1))
+    assert before == model.nbytes
+    config = Config.parse({"algorithm": "sparse_dfop", "task": "regression", "params": FIXED})
+    assert 1.0 >= model.pipeline.learner.nbytes / config.state_bytes(d) >= 0.5
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+@pytest.mark.parametrize("rate", ["auto", 0.02])
+def test_a_machine_saved_and_loaded_goes_on(task, rate):
+    """State to bytes and back gives the same space and the same bits, now, later, and after a reset."""
+    model = machine(task, {**FIXED, "forgetting_rate": rate}, seed=3)
+    names, values, dense = sparse_rows(80)
+    y = dense.sum(axis=1)
+    psi = model.schema.lists(names, values)
+    labels = y if task == "regression" else (y > 0).tolist()
+    learn(model, psi[:50], labels[:50])
+    loaded, _ = Machine.from_bytes(model.to_bytes())
+    assert model.schema == loaded.schema
+    assert learn(model, psi[50:], labels[50:], 2).predictions == learn(loaded, psi[50:], labels[50:], 2).predictions
+    assert model.to_bytes() == loaded.to_bytes()
+    model.apply(Entry(3, 0, (Reset(),)))
+    assert loaded.schema == model.schema
+    assert 0 == model.rows
+
+
+def test_a_state_too_large_is_refused_before_it_is_built():
+    """Whoever loads a state is asked with its configuration and its space."""
+    asked = []
+    Machine.from_bytes(machine().to_bytes(), lambda config, space: asked.append((config.algorithm, space.width)))
+    assert [("sparse_dfop", d)] == asked
+
+
+def test_rows_of_another_projection_are_refused():
+    """Another seed, dimension or kind is another space."""
+    spaces = [SparseSchema(*args) for args in ((0, d, "sign"), (1, d, "sign"), (0, d + 1, "sign"), (0, d, "gaussian"))]
+    assert 4 == len({*spaces})
+    assert SparseSchema(0, d, "sign") == spaces[0] != Schema
+    model = machine()
+    rows = Rows(spaces[1].id, None, np.zeros((1, d)), np.zeros(1))
+    assert "no longer those" in model.apply(Entry(1, 0, (rows,)))[0].detail
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"features": ["a"]}, "features"),
+        ({"missing": "zero"}, "missing"),
+        ({"missing": "mean"}, "missing"),
+        ({"params": {"compressed_dim": 0}}, "params.compressed_dim"),
+        ({"params": {"compressed_dim": 10.0}}, "params.compressed_dim"),
+        ({"params": {"compressed_dim": 10_001}}, "params.compressed_dim"),
+        ({"params": {"projection": "dense"}}, "params.projection"),
+        ({"params": {"sparsity": 0}}, "params.sparsity"),
+        ({"params": {"forgetting_rate": 0.99}}, "params.forgetting_rate"),
+    ],
+)
+def test_configurations_that_cannot_be(change, field):
+    """What goes with declared features does not go with sparse rows; each refusal names its field."""
+    with pytest.raises(Invalid) as refused:
+        Config.parse({"algorithm": "sparse_dfop", "task": "regression", **change})
+    assert [field] == fields(refused)
+
+
+def test_the_configuration_goes_round():
+    """As JSON and back it is the same, defaults filled in."""
+    config = Config.parse({"algorithm": "sparse_dfop", "task": "regression"})
+    assert config == Config.parse(config.to_json())
+    expected = {"forgetting_rate": "auto", "compressed_dim": 100, "projection": "sign", "sparsity": 10}
+    assert expected == {name: config.params[name] for name in expected}
+    assert find("sparse_dfop").state_bytes(Spec("regression", 100, config.params), 0) < 2**21
+
+
+# ---------------------------------------------------------------- reading rows
+
+
+def test_all_forms_of_a_row_agree():
+    """By name, as lists and as SVMlight: the same bits; a name left out is 0, a row without names the zero row."""
+    schema = SparseSchema(0, d, "sign")
+    names, values, _ = sparse_rows(40)
+    expected = schema.lists(names, values)
+    single = [schema.row(dict(zip(*row, strict=True))) for row in zip(names, values, strict=True)]
+    assert_array_equal(expected, np.concatenate(single))
+    text = [" ".join(f"{n}:{x!r}" for n, x in zip(*row, strict=True)) for row in zip(names, values, strict=True)]
+    assert_array_equal(
+        expected, schema.lines(read_lines("\r\n".join(f"+1 {line}  # {at}" for at, line in enumerate(text))))
+    )
+    assert_array_equal(np.zeros((2, d)), schema.lists([[], ["a"]], [[], [0]]))
+    assert_array_equal(np.zeros((1, d)), schema.row({}))
+    assert (0, d) == schema.lists([], []).shape
+
+
+def test_names_are_texts():
+    """Numbers are names by their text, letters of any script and colons are all right, order does not matter."""
+    schema = SparseSchema(0, d, "sign")
+    assert not np.array_equal(schema.row({"1": 1}), schema.row({"01": 1}))
+    assert_array_equal(schema.row({"größe": 2, "a:b": 1}), schema.lines(read_lines("größe:2 a:b:1")))
+    assert_allclose(schema.row({"a": 1, "b": 2.5, "c": 3}), schema.row({"c": 3, "b": 2.5, "a": 1}), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("values", "field"),
+    [
+        ({"": 1}, "features."),
+        ({"a\nb": 1}, "features.a\nb"),
+        ({"\ud800": 1}, "features.\ud800"),
+        ({"x" * 201: 1}, f"features.{'x' * 201}"),
+        ({"a": None}, "features.a"),
+        ({"a": True}, "features.a"),
+        ({"a": "1"}, "features.a"),
+        ({"a": math.nan}, "features.a"),
+        ({"a": math.inf}, "features.a"),
+        ({"a": 10**400}, "features.a"),
+        ([1], "features"),
+    ],
+)
+def test_a_row_that_cannot_be(values, field):
+    """Names and values that are none, by name."""
+    with pytest.raises(Invalid) as refused:
+        SparseSchema(0, d, "sign").row(values)
+    assert [field] == fields(refused)
+
+
+@pytest.mark.parametrize(
+    ("names", "values", "named"),
+    [
+        ([["a"], ["b", "c", "b"]], [[1], [1, 2, 3]], ["rows[1].names[2]"]),
+        ([["a", ""]], [[1, 2]], ["rows[0].names[1]"]),
+        ([["a"], ["a", "b"]], [[1], [1]], ["rows[1].values"]),
+        ([["a", "b"]], [["1", math.nan]], ["rows[0].values[0]", "rows[0].values[1]"]),
+        ([["x"]] * 30, [[None]] * 30, [f"rows[{i}].values[0]" for i in range(20)]),
+        ([["x"] * 100_001], [[1] * 100_001], ["rows"]),
+    ],
+)
+def test_lists_that_cannot_be(names, values, named):
+    """Duplicates, empty names, lists of different lengths, no numbers, too many: by their place, the first 20."""
+    with pytest.raises(Invalid) as refused:
+        SparseSchema(0, d, "sign").lists(names, values)
+    assert named == fields(refused)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("1 a:1\n\n# nothing\n1 a:1 b:2 a:3", "line 4, column 11"),
+        ("1 :5", "line 1, column 3"),
+        ("  1   word", "line 1, column 7"),
+        ("1 a:", "line 1, column 3"),
+        ("1 a:nan", "line 1, column 3"),
+        ("1 a:1_0", "line 1, column 3"),
+        ("1 a:1e999", "line 1, column 3"),
+        ("a:1 b:x", "line 1, column 5"),
+        ("3 qid:1 a:1", "line 1, column 3"),
+    ],
+)
+def test_svmlight_that_cannot_be(text, place):
+    """Each is named by line and column, from 1, blank lines and comments counted."""
+    with pytest.raises(Invalid) as refused:
+        SparseSchema(0, d, "sign").lines(read_lines(text))
+    assert [place] == fields(refused)
+
+
+def test_svmlight_lines():
+    """Labels are the first cells without a value; blank lines and comments are passed over."""
+    lines = read_lines("+1 a:1 # x:9\n\n#\n-1\nb:2\n")
+    assert [(1, "+1", ["a:1"]), (4, "-1", []), (5, None, ["b:2"])] == [(x.number, x.label, x.cells) for x in lines]
+    assert ["line 1, column 1", "line 5, column 1"] == [lines[0].place(-1), lines[2].place(0)]
+
+
+def test_a_request_that_would_take_seconds_is_refused():
+    """Names times compressed_dim are bounded, for the Gaussian projection sooner."""
+    names = [["a"]] * 20_000
+    with pytest.raises(Invalid) as refused:
+        SparseSchema(0, 10_000, "gaussian").lists(names, [[1]] * 20_000)
+    assert ("rows", "<= 10000 in one request") == (refused.value.problems[0].field, refused.value.problems[0].allowed)
+
+
+def test_contributions_add_up():
+    """What the names of a row add is the score of the row; the largest values stay finite."""
+    schema = SparseSchema(0, d, "sign")
+    w = np.random.default_rng(0).normal(size=d)
+    row = {name: 1.0 + at for at, name in enumerate(NAMES)}
+    parts = schema.contributions(row, w)
+    assert NAMES == [*parts]
+    assert_allclose(schema.row(row)[0] @ w, sum(parts.values()), rtol=1e-9)
+    assert {} == schema.contributions({}, w)
+    assert all(map(math.isfinite, schema.contributions({"a": 1.7e308}, w * 1e200).values()))
+
+
+# ---------------------------------------------------------------- RECOVER
+
+
+def sparse_weights(names, s, seed=0):
+    rng = np.random.default_rng(seed)
+    w = np.zeros(names)
+    w[rng.choice(names, s, replace=False)] = rng.normal(size=s) + 0.1
+    return w
+
+
+def matrix(names, columns=100, seed=0):
+    return SparseSchema(seed, columns, "sign").projection.columns([f"n{i}" for i in range(names)])
+
+
+def test_ten_of_a_thousand_are_recovered_exactly():
+    """Section 6.2's s = 10, d = 100, D = 1000."""
+    for seed in range(2):
+        M, w = matrix(1000, seed=seed), sparse_weights(1000, 10, seed)
+        found = recover(M, M @ w, 10)
+        assert_allclose(w, found.weights, atol=1e-6)
+        assert found.residual < 1e-6
+
+
+def test_recovery_does_not_depend_on_the_scale():
+    """Weights of 1e-30 or 1e30 are found like those of 1."""
+    M, w = matrix(300), sparse_weights(300, 5)
+    for scale in (1e-30, 1e30, 1e250):
+        assert_allclose(w, recover(M, M @ w * scale, 5).weights / scale, atol=1e-6)
+
+
+def test_few_names_are_solved_by_least_squares():
+    """With at most d names there is only one solution, of any sparsity."""
+    M, w = matrix(80), np.random.default_rng(0).normal(size=80)
+    assert_allclose(w, recover(M, M @ w, 80).weights, atol=1e-9)
+    assert_allclose(w[:1], recover(M[:, :1], M[:, :1] @ w[:1], 1).weights)
+
+
+def test_nothing_learned_is_nothing_recovered():
+    """Weights of zero are zero for every name."""
+    found = recover(matrix(200), np.zeros(100), 5)
+    assert (200, 0.0) == (int((found.weights == 0).sum()), found.residual)
+
+
+def test_two_classes_are_one_problem():
+    """The second class has the negative of the first one's weights; of more, each has its own."""
+    M, w = matrix(200), sparse_weights(200, 5)
+    first, second = recover_all(M, np.stack([M @ -w, M @ w]), 5)
+    assert_array_equal(-second.weights, first.weights)
+    assert 3 == len(recover_all(M, np.stack([M @ w, M @ -w, M @ w * 0]), 5))
+    assert [] == recover_all(M, np.empty((0, 100)), 5)
+
+
+def test_a_sparsity_that_cannot_be_recovered_says_so():
+    """With s = 30 at d = 100 of 1000 names l1 minimisation fails; the bound is told."""
+    M, w = matrix(1000), sparse_weights(1000, 30)
+    with pytest.raises(Invalid) as refused:
+        recover(M, M @ w, 30)
+    assert ("sparsity", "<= 14 for compressed_dim 100 and 1000 names") == refused.value.problems[0][::2]
+
+
+def test_names_that_do_not_explain_the_model_say_so():
+    """Too few of them, the wrong ones, or weights that are not sparse: what is left unexplained is told."""
+    M, w = matrix(1000), sparse_weights(1000, 10)
+    cases = [(M, w, 1), (M[:, w == 0][:, :50], None, 10), (M, np.random.default_rng(0).normal(size=1000), 10)]
+    for columns, weights, s in cases:
+        with pytest.raises(Invalid, match="does not explain the model"):
+            recover(columns, M @ (w if weights is None else weights), s)
+
+
+def test_bounds():
+    """The largest s grows with d and shrinks with the names; up to d names there is no bound but their number."""
+    assert [100, 14, 10] == [sparsity_bound(100, names) for names in (100, 1000, 4000)]
+    assert [1, 1] == [sparsity_bound(1, 2), sparsity_bound(1, 1)]
+    assert [10_000, 2000, 200] == [names_bound(columns) for columns in (100, 1000, 10_000)]

@@ -1,0 +1,221 @@
+"""ODM and dynamic ODM: against the literal oracle, and what they promise beside it."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize
+
+from core.contract import Spec
+from core.learners.catalogue import find
+from core.state.arrays import pack
+from tests.core.learners.odm.odm_oracle import Anytime, Candidate, MeanSquare, Paper, loss
+
+
+def built(algorithm="dynamic_odm", d=4, classes=2, seed=0, **params):
+    entry = find(algorithm)
+    learner = entry.build(Spec("classification", d, entry.complete(params), seed))
+    for _ in range(classes):
+        learner.add_class()
+    return learner
+
+
+def stream(rows=300, d=4, seed=0, flip=None):
+    """Normal rows and noisy linear labels, turned around from row ``flip`` on."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, d))
+    y = X @ np.arange(1.0, d + 1) + rng.normal(size=rows) > 0
+    if flip is not None:
+        y[flip:] = ~y[flip:]
+    return X, y.astype(np.int64)
+
+
+def follow(learner, oracle, X, y, bias=True):
+    """The linear models of both before every row."""
+    found, expected = [], []
+    for i in range(len(y)):
+        weights = learner.weights()
+        found.append([*weights.coefficients[1], weights.bias[1]] if bias else weights.coefficients[1])
+        expected.append(oracle.mixture())
+        x = np.append(X[i], 1.0) if bias else X[i]
+        told = learner.learn(X[i : i + 1], y[i : i + 1])
+        assert int(expected[-1] @ x > 1e-9) == told.value[0]
+        oracle.learn(x, 2.0 * y[i] - 1.0)
+    return np.array(expected), np.array(found)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(("lam", "mu", "theta"), [(10.0, 0.1, 0.1), (0.3, 2.0, 0.4), (200.0, 0.5, 0.0)])
+def test_anytime_equals_the_oracle(lam, mu, theta, bias):
+    """Mixture weights before every row are those of the slow form, through every split."""
+    X, y = stream(300, flip=150)
+    learner = built(loss_weight=lam, deviation_tradeoff=mu, tolerance=theta, bias=bias)
+    oracle = Anytime(4 + bias, lam, mu, theta)
+    assert_allclose(*follow(learner, oracle, X, y, bias), atol=1e-10)
+    assert_allclose(np.exp(oracle.logs), learner.info()["epoch_weights"], atol=1e-10)
+
+
+@pytest.mark.parametrize(("T", "C", "V"), [(300, 40.0, 1.0), (300, 0.5, 30.0), (1000, 1e-3, 1e-6)])
+def test_the_papers_variant_equals_the_oracle(T, C, V):
+    """Mixture weights before every row are those of Algorithms 1 and 2."""
+    X, y = stream(300, flip=150)
+    oracle = Paper(5, T, C, V)
+    learner = built(variant="paper", horizon=T, bound=C, variation=V)
+    assert_allclose(*follow(learner, oracle, X, y), atol=1e-10)
+    assert [candidate.epoch for candidate in oracle.candidates] == learner.info()["epochs"]
+
+
+@pytest.mark.parametrize("params", [{}, {"variant": "paper"}, {"learning_rate": 0.05}, {"step": "explicit"}])
+def test_odm_is_one_candidate(params):
+    """The learner ``odm`` takes a candidate's steps, whatever kind of step is asked for."""
+    X, y = stream(200)
+    learner = built("odm", **params)
+    explicit = "learning_rate" not in params and bool(params)
+    oracle = Candidate(5, None, 10.0, 0.1, 0.1, explicit, params.get("learning_rate"))
+    squares = MeanSquare()
+    for i in range(len(y)):
+        x = np.append(X[i], 1.0)
+        q, x = squares.absorb(x), squares.near(x)
+        oracle.step(x, 2.0 * y[i] - 1.0, 20.0 * (max(q, x @ x) if explicit else q) / 0.81)
+        learner.learn(X[i : i + 1], y[i : i + 1])
+        weights = learner.weights()
+        assert_allclose(oracle.w, [*weights.coefficients[1], weights.bias[1]], atol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_an_implicit_step_is_the_minimiser(seed):
+    """The closed form is the argmin of eta f(v) + |v - w|^2 / 2, found numerically."""
+    rng = np.random.default_rng(seed)
+    candidate = Candidate(3, None, 10.0, 0.5, 0.2, False)
+    candidate.w, x, y, eta = rng.normal(size=3), rng.normal(size=3) * 2, rng.choice([-1.0, 1.0]), 0.3
+
+    def objective(v):
+        f = v @ v / 2 + 10.0 * loss(y * (v @ x), 0.5, 0.2)
+        return eta * f + (v - candidate.w) @ (v - candidate.w) / 2
+
+    expected = minimize(objective, candidate.w, method="BFGS", options={"gtol": 1e-10}).x
+    assert_allclose(expected, candidate.implicit(x, y, eta), atol=1e-6)
+
+
+@pytest.mark.parametrize(("rows", "epochs"), [(0, 1), (7, 1), (8, 2), (15, 2), (16, 3), (1000, 8), (1024, 9)])
+def test_candidates_grow_with_the_rows(rows, epochs):
+    """After 8, 16, 32 ... rows there is one more; their weights are shares of one."""
+    learner = built()
+    learner.learn(*stream(rows))
+    assert [8 * 2**i for i in range(epochs)] == learner.info()["epochs"]
+    assert_allclose(1.0, sum(learner.info()["epoch_weights"]), rtol=1e-12)
+
+
+def test_a_fixed_number_of_candidates_stays():
+    """With a number given, all are there from the start and the last one starts again, too."""
+    X, y = stream(64)
+    learner = built(candidates=3)
+    assert [8, 16, 32] == learner.info()["epochs"]
+    learner.learn(X, y)
+    assert [8, 16, 32] == learner.info()["epochs"]
+    assert not learner.weights().coefficients.any()  # 64 rows end every epoch
+
+
+def test_splitting_leaves_the_tail_most_of_its_weight():
+    """At the end of its last epoch only the tail has learned anything, and it keeps K/(K + 1) of its weight."""
+    X, y = stream(16)
+    learner = built()
+    learner.learn(X, y)
+    assert not learner.W[0, :2].any()
+    assert learner.W[0, 2].any()
+    assert_allclose(2.0, learner.shares[0, 2] / learner.shares[0, 1], rtol=1e-12)
+
+
+def test_classes_known_beforehand_are_one_against_the_rest():
+    """Each column is the binary learner of its class, bit for bit."""
+    X, _ = stream(400)
+    y = np.argmax(X[:, :3], axis=1)
+    together = built(classes=3)
+    together.learn(X, y)
+    for c in range(3):
+        alone = built()
+        alone.learn(X, (y == c).astype(np.int64))
+        assert_array_equal(alone.W[0], together.W[c])
+        assert_array_equal(alone.shares[0], together.shares[c])
+
+
+def test_a_late_class_is_learned():
+    """A third class that appears after 2000 rows is predicted rarely before its rows, and well after some hundred."""
+    X, _ = stream(4000)
+    y = np.argmax(X[:, :3], axis=1)
+    early = y[:2000] < 2
+    learner = built()
+    learner.learn(np.ascontiguousarray(X[:2000][early]), y[:2000][early])
+    learner.add_class()
+    assert (learner.predict(X[:500]).value == 2).mean() < 0.05
+    told = learner.learn(X[2000:], y[2000:]).value
+    assert (told == y[2000:])[1000:].mean() > 0.85
+
+
+def test_restarts_follow_a_change():
+    """After all labels turn around, the bank is right again at once, where the single learner is not."""
+    X, y = stream(40_000, flip=39_000)
+    late = slice(39_020, 39_200)
+    bank, single = (built(name).learn(X, y).value for name in ("dynamic_odm", "odm"))
+    assert (bank == y)[late].mean() > 0.8
+    assert (single == y)[late].mean() < 0.5
+
+
+def test_forgetting_starts_the_steps_again():
+    """After ``forget`` a candidate goes on from its weights with the steps of a new epoch."""
+    X, y = stream(120)
+    learner, oracle, squares = built("odm"), Candidate(5, None, 10.0, 0.1, 0.1, False), MeanSquare()
+    for i in range(len(y)):
+        if i == 80:
+            learner.forget()
+            oracle.rows = 0
+        x = np.append(X[i], 1.0)
+        kappa = 20.0 * squares.absorb(x) / 0.81
+        oracle.step(squares.near(x), 2.0 * y[i] - 1.0, kappa)
+        learner.learn(X[i : i + 1], y[i : i + 1])
+    weights = learner.weights()
+    assert_allclose(oracle.w, [*weights.coefficients[1], weights.bias[1]], atol=1e-10)
+
+
+def test_a_majority_vote_counts_signs():
+    """With one candidate the vote tells the label of its score; there is no linear model to show."""
+    X, y = stream(400)
+    majority, weighted = built(vote="majority"), built()
+    assert_array_equal(majority.learn(X[:8], y[:8]).value, weighted.learn(X[:8], y[:8]).value)
+    assert majority.weights() is None
+    assert (majority.learn(X[8:], y[8:]).value == y[8:]).mean() > 0.8
+
+
+def test_probabilities_are_calibrated():
+    """On a stationary stream, rows told .8 to .9 for their class are right about as often."""
+    X, y = stream(20_000)
+    told = built().learn(X, y)
+    sure = told.probabilities.max(axis=1)[5000:]
+    right = (told.value == y)[5000:]
+    for low in (0.6, 0.7, 0.8, 0.9):
+        among = (sure > low) & (sure <= low + 0.1)
+        assert abs(sure[among].mean() - right[among].mean()) < 0.05
+
+
+def test_the_margin_is_shown():
+    """Info tells mean and deviation of the margins told lately."""
+    X, y = stream(900)
+    learner = built("odm")
+    margins = []
+    for i in range(len(y)):
+        weights = learner.weights()
+        margins.append((weights.coefficients[1] @ X[i] + weights.bias[1]) * (2.0 * y[i] - 1.0))
+        learner.learn(X[i : i + 1], y[i : i + 1])
+    info = learner.info()
+    assert_allclose([np.mean(margins), np.std(margins)], [info["margin_mean"], info["margin_std"]], rtol=1e-9)
+
+
+def test_random_features_find_what_is_not_linear():
+    """A ring around the origin is learned with random features only, the same with the same seed."""
+    X, _ = stream(4000, d=2)
+    y = ((X**2).sum(axis=1) > 1.4).astype(np.int64)
+    plain, rich, again = built(d=2), built(d=2, random_features=60), built(d=2, random_features=60)
+    assert (plain.learn(X, y).value == y)[2000:].mean() < 0.7
+    assert (rich.learn(X, y).value == y)[2000:].mean() > 0.9
+    again.learn(X, y)
+    assert pack(*rich.to_arrays()) == pack(*again.to_arrays())
+    assert rich.weights() is None

@@ -1,0 +1,154 @@
+"""Dynamic ODM under inputs that break naive forms, on long streams, and its state."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from core.learners.odm.random_features import RandomFeatures
+from core.state.arrays import pack
+from tests.core.learners.odm.test_odm import built, stream
+
+STEPS = (
+    {},
+    {"step": "explicit"},
+    {"learning_rate": 1.0},
+    {"step": "explicit", "learning_rate": 1.0},
+    {"variant": "paper"},
+)
+
+
+@pytest.mark.parametrize("params", STEPS, ids=str)
+@pytest.mark.parametrize("size", [1e-308, 1e-160, 1e-8, 1e8, 1e160, 1e308])
+@pytest.mark.filterwarnings("error")
+def test_units_leave_everything_finite(params, size):
+    """Rows of any size, without scaling and with any step, leave a finite state within its ball."""
+    X, y = stream(300)
+    learner = built(**params)
+    told = learner.learn(X * size if size < 1e300 else np.clip(X, -1, 1) * size, y)
+    assert np.isfinite(told.probabilities).all()
+    assert (np.square(learner.W).sum(axis=2) <= 20.0 * (1 + 1e-9)).all()
+    assert all(np.isfinite(array).all() for array in learner.to_arrays()[0].values())
+
+
+@pytest.mark.parametrize("params", STEPS[:2], ids=str)
+def test_collinear_and_constant_columns_do_no_harm(params):
+    """Copies, sums and constants beside the columns leave the predictions about as good."""
+    X, y = stream(3000)
+    more = np.hstack([X, X, X.sum(axis=1, keepdims=True), np.zeros((3000, 1)), np.full((3000, 1), 3.0)])
+    right = [(built(d=Z.shape[1], **params).learn(Z, y).value == y).mean() for Z in (X, np.ascontiguousarray(more))]
+    assert right[1] > right[0] - 0.02
+
+
+def test_one_huge_row_costs_nothing_even_unscaled():
+    """A row times 1e8 moves the implicit step by next to nothing, and the step sizes after it neither."""
+    X, y = stream(3000)
+    spoiled = X.copy()
+    spoiled[1000] *= 1e8
+    plain, wild = (built().learn(Z, y).value for Z in (X, spoiled))
+    assert (wild == y)[1001:].mean() > (plain == y)[1001:].mean() - 0.01
+
+
+def test_weights_never_underflow():
+    """However long one candidate is the better one, none of the others falls below its share."""
+    X, y = stream(150_000)
+    learner = built()
+    learner.learn(X, y)
+    K = len(learner.info()["epochs"])
+    assert K == 1 + np.log2(2**17 / 8) + 1
+    assert learner.shares[0, :K].min() >= 1e-3 * np.exp(-3) / (K + 1)
+    assert_allclose(1.0, learner.shares[0, :K].sum(), rtol=1e-12)
+
+
+def test_the_papers_weights_come_back_from_underflow():
+    """A candidate whose share is zero in floating point has its sum of losses, and can be the best one again."""
+    X, y = stream(20_000)
+    learner = built(variant="paper", horizon=10.0, bound=10.0)
+    learner.learn(X, y)
+    assert 0.0 == learner.shares[0].min()
+    behind = int(learner.shares[0].argmin())
+    losses = learner.losses.copy()
+    losses[0, behind] = losses.min() - 1.0
+    arrays, header = learner.to_arrays()
+    learner.load_arrays({**arrays, "losses": losses}, header)
+    learner.learn(X[:1], y[:1])
+    assert behind == learner.shares[0].argmax()
+
+
+@pytest.mark.parametrize("params", [{}, {"candidates": 5}, {"variant": "paper"}, {"random_features": 7}], ids=str)
+@pytest.mark.parametrize("rows", [0, 8, 31, 32, 33, 500])
+def test_a_state_goes_on_from_anywhere(params, rows):
+    """Saved right before, at or after a restart, the rest of the stream gives the same bits."""
+    X, y = stream(600)
+    learner, restored = built(**params), built(**params)
+    learner.learn(X[:rows], y[:rows])
+    restored.load_arrays(*learner.to_arrays())
+    told = [each.learn(X[rows:], y[rows:]).probabilities for each in (learner, restored)]
+    assert_array_equal(*told)
+    assert pack(*learner.to_arrays()) == pack(*restored.to_arrays())
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("weights", lambda W: W + 100.0),
+        ("shares", lambda b: b * 2.0),
+        ("shares", lambda b: -b),
+        ("losses", lambda losses: losses - 1e6),
+        ("losses", lambda losses: losses + 1e6),
+        ("tally", lambda tally: tally + np.array([1e6, 0, 0, 0, 0, 0])),
+        ("tally", lambda tally: tally + np.array([0.5, 0, 0, 0, 0, 0])),
+        ("tally", lambda tally: tally + np.array([0, 1, 0, 0, 0, 0])),
+        ("tally", lambda tally: tally - np.array([0, 0, 1e6, 0, 0, 0])),
+        ("tally", lambda tally: tally + np.array([0, 0, 0, 20, 0, 0])),
+        ("tally", lambda tally: tally - np.array([0, 0, 0, 0, 1e3, 0])),
+        ("tally", lambda tally: tally + np.array([0, 0, 0, 0, 0, 101])),
+        ("tally", lambda tally: tally + np.array([0, 0, 0, 0, 0, 0.5])),
+        ("calibration", lambda calibration: calibration * -1.0),
+    ],
+)
+def test_values_that_cannot_be_are_refused(name, change):
+    """What no run can lead to is refused, and nothing has changed."""
+    learner = built()
+    learner.learn(*stream(100))
+    arrays, header = learner.to_arrays()
+    before = pack(arrays, header)
+    with pytest.raises(ValueError):
+        learner.load_arrays({**arrays, name: change(arrays[name])}, header)
+    assert before == pack(*learner.to_arrays())
+
+
+def test_random_features_estimate_the_kernel():
+    """Inner products of many features are near exp(-|z - z'|^2 / d), and rows keep their own columns."""
+    Z = np.random.default_rng(0).normal(size=(30, 3))
+    features = RandomFeatures(5, 3, 20_000)
+    phi = features.expand(Z)
+    assert_array_equal(Z, phi[:, :3])
+    expected = np.exp(-((Z[:, None] - Z[None]) ** 2).sum(axis=2) / 3)
+    assert_allclose(expected, phi[:, 3:] @ phi[:, 3:].T / 20_000, atol=0.05)
+
+
+def test_random_features_are_drawn_as_they_are_written_down():
+    """The first draws of a seed, by integers and the formulas alone; another seed gives others."""
+    mask, gamma = 2**64 - 1, 0x9E3779B97F4A7C15
+
+    def mix(z):
+        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & mask
+        z = (z ^ z >> 27) * 0x94D049BB133111EB & mask
+        return z ^ z >> 31
+
+    def uniform(seed, k):
+        start = mix(seed + gamma & mask) ^ 0x52616E646F6D4678
+        return ((mix(start + k * gamma & mask) >> 11) + 0.5) * 2.0**-53
+
+    features = RandomFeatures(7, 2, 3)
+    assert_allclose([2 * np.pi * uniform(7, k) for k in (1, 2, 3)], features.phases, rtol=1e-15)
+    radius, angle = np.sqrt(-2 * np.log(uniform(7, 4))), 2 * np.pi * uniform(7, 5)
+    assert_allclose([radius * np.cos(angle), radius * np.sin(angle)], features.directions[0], rtol=1e-14)
+    assert (RandomFeatures(8, 2, 3).directions != features.directions).all()
+
+
+@pytest.mark.parametrize("value", [0.0, 5e-324, 1e308, -1.7e308])
+def test_random_features_of_wild_rows_are_finite(value):
+    """Every feature stays within sqrt 2."""
+    features = RandomFeatures(0, 4, 9).expand(np.full((1, 4), value))[:, 4:]
+    assert np.abs(features).max() <= np.sqrt(2.0)

@@ -1,0 +1,382 @@
+"""Every learner of the catalogue keeps every sentence of the contract in core.contract."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from core.contract import Forgetful, Spec
+from core.learners.catalogue import ALGORITHMS, find
+from core.problems import Invalid
+from core.state.arrays import pack, unpack
+
+D = 4
+ROWS = 260
+WIDE, WIDE_ROWS = 300, 140
+CASES = [
+    pytest.param(entry, task, classes, id=f"{entry.id}-{task}{classes or ''}")
+    for entry in ALGORITHMS.values()
+    for task in entry.tasks
+    for classes in ((1, 2, 5) if task == "classification" else (0,))
+    if classes <= entry.class_bound
+]
+every_case = pytest.mark.parametrize(("entry", "task", "classes"), CASES)
+every_entry = pytest.mark.parametrize("entry", ALGORITHMS.values(), ids=lambda entry: entry.id)
+
+
+class Stream(NamedTuple):
+    """Rows to learn, in order; class indices in order of first appearance."""
+
+    X: np.ndarray
+    y: np.ndarray
+    discounts: np.ndarray | None
+
+
+def stream(entry, task, classes, rows=ROWS, seed=0, drift=True):
+    """A (drifting) stream whose classes appear late, with discounts where the algorithm takes them."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, D))
+    before = np.arange(rows)[:, None] < (rows // 2 if drift else rows)
+    w = np.where(before, [1.0, -2.0, 0.0, 0.5], [-1.0, 0.0, 2.0, 1.0])
+    score = (X * w).sum(axis=1) + rng.normal(size=rows) / 4
+    discounts = rng.uniform(0.9, 1.0, rows) if entry.row_discounts else None
+    if task == "regression":
+        return Stream(X, score, discounts)
+    seen_by_now = np.minimum(1 + np.arange(rows) * classes // (rows // 2), classes)
+    place = np.clip(np.floor((score + 2) / 4 * seen_by_now), 0, seen_by_now - 1)
+    _, first, index = np.unique(place, return_index=True, return_inverse=True)
+    return Stream(X, np.argsort(np.argsort(first))[index].astype(np.int64), discounts)
+
+
+def build(entry, task, **params):
+    return entry.build(Spec(task, D, entry.complete(params), seed=7))
+
+
+def feed(learner, rows, cuts=()):
+    """Learn in blocks that end at ``cuts`` and before every new class; the predictions, joined."""
+    ends = {*cuts, len(rows.y)}
+    classes = rows.y.dtype == np.int64
+    newest = np.maximum.accumulate(rows.y) if classes else np.zeros(len(rows.y))
+    ends |= set(1 + np.flatnonzero(np.diff(newest)))
+    begin, told, known = 0, [], 0
+    for end in sorted(ends):
+        while classes and known <= newest[begin]:
+            learner.add_class()
+            known += 1
+        discounts = None if rows.discounts is None else rows.discounts[begin:end]
+        told.append(learner.learn(rows.X[begin:end], rows.y[begin:end], discounts))
+        begin = end
+    return told
+
+
+def state(learner):
+    """The whole state as bytes."""
+    return pack(*learner.to_arrays())
+
+
+def joined(told, part):
+    """One part of the predictions of several blocks, padded to the final number of classes."""
+    parts = [getattr(prediction, part) for prediction in told]
+    if parts[0] is None:
+        return None
+    if parts[0].ndim == 1:
+        return np.concatenate(parts)
+    width = max(p.shape[1] for p in parts)
+    return np.concatenate([np.pad(p, ((0, 0), (0, width - p.shape[1])), constant_values=-1) for p in parts])
+
+
+def assert_same(expected, actual):
+    """The same predictions, bit for bit."""
+    for part in ("value", "probabilities", "std"):
+        assert_array_equal(joined(expected, part), joined(actual, part), strict=True)
+
+
+@every_case
+def test_the_same_rows_give_the_same_bits(entry, task, classes):
+    """Two learners of one spec end in the same state and said the same on the way."""
+    rows = stream(entry, task, classes)
+    first, second = build(entry, task), build(entry, task)
+    assert_same(feed(first, rows), feed(second, rows))
+    assert state(first) == state(second)
+
+
+@every_case
+def test_inputs_are_not_mutated(entry, task, classes):
+    """Rows, labels and discounts are read only, and may be read-only arrays."""
+    rows = stream(entry, task, classes)
+    for array in rows:
+        if array is not None:
+            array.flags.writeable = False
+    learner = build(entry, task)
+    feed(learner, rows)
+    learner.predict(rows.X)
+
+
+@every_case
+def test_a_block_equals_its_rows(entry, task, classes):
+    """However a stream of few columns is cut, predictions and state are the same bits."""
+    rows = stream(entry, task, classes)
+    whole, cut, single = build(entry, task), build(entry, task), build(entry, task)
+    expected = feed(whole, rows)
+    assert_same(expected, feed(cut, rows, (1, 63, 64, 65, 200)))
+    assert_same(expected, feed(single, rows, range(1, ROWS)))
+    assert state(whole) == state(cut) == state(single)
+
+
+@every_case
+def test_a_wide_block_equals_its_rows_to_round_off(entry, task, classes):
+    """With many columns (matrix products) another cut gives the same numbers, and the same cut the same bits."""
+    rng = np.random.default_rng(3)
+    rows = stream(entry, task, classes, WIDE_ROWS)
+    wide = rows._replace(X=np.hstack([rows.X, rng.normal(size=(WIDE_ROWS, WIDE - D)) / 10]))
+    whole, again, cut, single = (entry.build(Spec(task, WIDE, entry.complete({}), seed=7)) for _ in range(4))
+    expected = feed(whole, wide)
+    assert_same(expected, feed(again, wide))
+    assert state(whole) == state(again)
+    for learner, cuts in ((cut, (1, 63, 64, 65, 100)), (single, range(1, WIDE_ROWS))):
+        told = feed(learner, wide, cuts)
+        for part in ("probabilities", "std") if task == "classification" else ("value", "std"):
+            if joined(expected, part) is not None:
+                assert_allclose(joined(expected, part), joined(told, part), rtol=1e-6, atol=1e-8)
+
+
+@every_case
+def test_targets_may_be_a_view(entry, task, classes):
+    """A strided column of a table is learned like a copy of it."""
+    rows = stream(entry, task, classes)
+    table = np.stack([rows.y, rows.y], axis=1)
+    whole, view = build(entry, task), build(entry, task)
+    assert_same(feed(whole, rows), feed(view, rows._replace(y=table[:, 0])))
+    assert state(whole) == state(view)
+
+
+@every_case
+def test_learn_tells_what_predict_would_have(entry, task, classes):
+    """A row's a-priori prediction is what predict says just before it is learned."""
+    rows = stream(entry, task, classes)
+    learner = build(entry, task)
+    feed(learner, Stream(rows.X[:200], rows.y[:200], None))
+    for i in range(200, ROWS):
+        expected = learner.predict(rows.X[i : i + 1])
+        discounts = None if rows.discounts is None else rows.discounts[i : i + 1]
+        assert_same([expected], [learner.learn(rows.X[i : i + 1], rows.y[i : i + 1], discounts)])
+
+
+@every_case
+def test_predict_changes_nothing(entry, task, classes):
+    """Predictions, of any number of rows, leave the state as it is, and a row's does not depend on its neighbours."""
+    rows = stream(entry, task, classes)
+    learner = build(entry, task)
+    feed(learner, rows)
+    before = state(learner)
+    together = learner.predict(rows.X)
+    assert_same([together], [learner.predict(rows.X[i : i + 1]) for i in range(ROWS)])
+    assert before == state(learner)
+
+
+@every_case
+def test_a_saved_state_goes_on_as_if_never_saved(entry, task, classes):
+    """At every stage, state to bytes and back gives the same bits, now and after the rest of the stream."""
+    rows = stream(entry, task, classes)
+    for cut in (0, 1, 40, 150):
+        learner = build(entry, task)
+        if cut:
+            feed(learner, Stream(*(part if part is None else part[:cut] for part in rows)))
+        restored = build(entry, task)
+        restored.load_arrays(*unpack(state(learner)))
+        assert state(learner) == state(restored)
+        rest = Stream(*(part if part is None else part[cut:] for part in rows))
+        known = int(rows.y[:cut].max()) + 1 if task == "classification" and cut else 0
+        assert_same(go_on(learner, rest, known), go_on(restored, rest, known))
+        assert state(learner) == state(restored)
+
+
+def go_on(learner, rest, known):
+    """Learn the rest of a stream, row by row, after ``known`` classes."""
+    told = []
+    for i in range(len(rest.y)):
+        if rest.y.dtype == np.int64 and rest.y[i] >= known:
+            learner.add_class()
+            known += 1
+        told.append(learner.learn(rest.X[i : i + 1], rest.y[i : i + 1]))
+    return told
+
+
+@every_case
+def test_a_saved_state_is_its_own(entry, task, classes):
+    """Arrays given away are not changed by later rows, and changing loaded arrays does not change the learner."""
+    rows = stream(entry, task, classes)
+    learner = build(entry, task)
+    feed(learner, rows)
+    arrays, header = unpack(state(learner))
+    given, _ = learner.to_arrays()
+    before = pack(given, header)
+    other = build(entry, task)
+    other.load_arrays(arrays, header)
+    for array in arrays.values():
+        array.fill(0)
+    learner.learn(rows.X[:5], rows.y[:5])
+    assert before == pack(given, header)
+    assert before == state(other)
+
+
+@every_case
+def test_predictions_have_the_contract_s_form(entry, task, classes):
+    """Types, shapes, rows that sum to one; the value is the most probable class, of equals the first, or mostly is."""
+    rows = stream(entry, task, classes)
+    learner = build(entry, task)
+    for told in (learner.predict(rows.X), *feed(learner, rows), learner.predict(rows.X)):
+        n = len(told.value)
+        if task == "regression":
+            assert np.float64 == told.value.dtype
+            assert told.probabilities is None
+            assert told.std is None or (told.std.shape == (n,) and (told.std >= 0).all())
+            continue
+        assert np.int64 == told.value.dtype
+        if told.probabilities is not None:
+            assert n == len(told.probabilities)
+            if told.probabilities.shape[1]:
+                np.testing.assert_allclose(np.ones(n), told.probabilities.sum(axis=1), rtol=1e-12)
+                likeliest = told.probabilities.argmax(axis=1) == told.value
+                assert likeliest.all() if entry.likeliest else likeliest.mean() > 0.8
+                assert ((told.value >= 0) & (told.value < told.probabilities.shape[1])).all()
+            else:
+                assert_array_equal(np.full(n, -1), told.value)
+
+
+@every_case
+def test_it_learns(entry, task, classes):
+    """On a stationary stream the second half is predicted better than by the best constant."""
+    rows = stream(entry, task, max(classes, 2) if classes else 0, rows=1000, drift=False)
+    half = slice(500, 1000)
+    learner = build(entry, task)
+    value = joined(feed(learner, rows), "value")[half]
+    if task == "regression":
+        assert ((value - rows.y[half]) ** 2).mean() < 0.5 * rows.y[half].var()
+    else:
+        assert (value == rows.y[half]).mean() > np.bincount(rows.y[half]).max() / 500
+
+
+WILD = np.array([0.0, -0.0, 1.0, -1.0, 1e308, -1e308, 1.7976931348623157e308, 1e75, 1e155, 1e-75, 1e-308, 5e-324])
+
+
+@every_case
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.filterwarnings("error")
+def test_no_finite_input_makes_a_state_non_finite(entry, task, classes, seed):
+    """Rows drawn from the extremes of float64, mixed with ordinary ones, leave state and predictions finite."""
+    rng = np.random.default_rng(seed)
+    rows = stream(entry, task, classes)
+    wild = rng.random(rows.X.shape) < rng.choice([0.01, 0.3, 1.0])
+    X = np.where(wild, rng.choice(WILD, rows.X.shape), rows.X)
+    y = rows.y
+    if task == "regression":
+        y = np.where(rng.random(ROWS) < 0.3, rng.choice(WILD, ROWS), y)
+    learner = build(entry, task)
+    told = [*feed(learner, Stream(X, y, rows.discounts), range(1, ROWS, 7)), learner.predict(X)]
+    for prediction in told:
+        assert all(part is None or np.isfinite(part).all() for part in prediction)
+    for name, array in learner.to_arrays()[0].items():
+        assert np.isfinite(array).all(), name
+    weights = learner.weights()
+    assert weights is None or all(np.isfinite(part).all() for part in weights)
+
+
+@every_case
+def test_a_state_that_cannot_be_is_refused(entry, task, classes):
+    """Other names, shapes, types, NaN, or another header raise ValueError and leave the state as it was."""
+    learner = build(entry, task)
+    feed(learner, stream(entry, task, classes))
+    arrays, header = learner.to_arrays()
+    broken = [({}, header), ({**arrays, "other": np.zeros(1)}, header), (arrays, {}), (arrays, {**header, "other": 1})]
+    for name, array in arrays.items():
+        broken.append(({k: v for k, v in arrays.items() if k != name}, header))
+        changes = [array[None], np.concatenate([array.ravel(), array.ravel()[:1]]), array.astype(np.float32)]
+        if array.dtype.kind == "f" and array.size:
+            changes += [np.full_like(array, bad) for bad in (np.nan, np.inf, -np.inf)]
+        broken += [({**arrays, name: changed}, header) for changed in changes]
+    before = state(learner)
+    for wrong in broken:
+        with pytest.raises(ValueError):
+            learner.load_arrays(*wrong)
+    assert before == state(learner)
+
+
+@every_case
+def test_costs_are_told_in_advance(entry, task, classes):
+    """state_bytes is what the state takes, within a tenth; a budget can be checked without building anything."""
+    params = entry.complete({})
+    learner = build(entry, task)
+    rows = stream(entry, task, classes)
+    feed(learner, rows)
+    expected = learner.nbytes
+    assert abs(entry.state_bytes(Spec(task, D, params), classes) - expected) <= expected / 10
+    assert entry.row_cost(Spec(task, D, params), classes) > 0
+    assert entry.state_bytes(Spec(task, 10**6, params), 2) > 10**6
+
+
+@every_case
+def test_weights_have_one_row_per_output(entry, task, classes):
+    """A linear model shows one row per class seen, or one for regression."""
+    learner = build(entry, task)
+    feed(learner, stream(entry, task, classes))
+    weights = learner.weights()
+    if weights is not None:
+        assert (classes or 1, D) == weights.coefficients.shape
+        assert (classes or 1,) == weights.bias.shape
+
+
+@every_case
+def test_info_is_json(entry, task, classes):
+    """Info fits into a header, before and after rows."""
+    learner = build(entry, task)
+    pack({}, learner.info())
+    feed(learner, stream(entry, task, classes))
+    pack({}, learner.info())
+
+
+@every_case
+def test_a_learner_that_forgets_learns_anew(entry, task, classes):
+    """After ``forget`` the classes are kept, the state is one that loads, and what has changed is learned sooner."""
+    learner = build(entry, task)
+    assert entry.forgets == isinstance(learner, Forgetful)
+    if not entry.forgets or classes == 1:
+        return
+    rows, params = stream(entry, task, classes, rows=2000, drift=False), {param.name: param for param in entry.params}
+    kept, mistakes = build(entry, task), []
+    for fed in (learner, kept):
+        feed(fed, rows)
+    learner.forget()
+    restored = build(entry, task)
+    restored.load_arrays(*unpack(state(learner)))
+    batch = params.get("batch_size")  # what is learned batch by batch is not learned sooner
+    soon = 100 if batch is None else 4 * batch.default
+    later = Stream(-rows.X[:soon], rows.y[:soon], None)
+    for fed in (learner, kept, restored):
+        told = fed.learn(later.X, later.y).value
+        mistakes.append(float(((told - later.y) ** 2).mean() if task == "regression" else (told != later.y).mean()))
+    assert mistakes[0] < mistakes[1]
+    assert mistakes[0] == mistakes[2]
+    assert state(learner) == state(restored)
+
+
+@every_entry
+def test_entries_describe_themselves(entry):
+    """Ids match their key; each parameter has a sentence, and its default passes its own check."""
+    assert entry is find(entry.id)
+    assert entry.tasks
+    assert entry.summary.endswith(".")
+    for param in entry.params:
+        assert param.meaning.endswith(".")
+        assert param.default == param.check(param.default)
+    described = entry.describe()
+    assert [param.name for param in entry.params] == list(described["params"]["properties"])
+    pack({}, described)
+
+
+def test_an_unknown_algorithm_is_refused_with_the_known_ones():
+    """The refusal lists every id."""
+    with pytest.raises(Invalid) as refused:
+        find("nonsense")
+    assert ("algorithm", "is not known", list(ALGORITHMS)) == refused.value.problems[0]

@@ -1,0 +1,199 @@
+"""VIGO, VIGOd and VIGOw against the oracles, and their alarms."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from core.contract import Explaining, Forgetful, Spec, Watchful
+from core.learners.catalogue import find
+from core.learners.vigo.kernels import ROWS, STAGE
+from core.problems import Invalid
+from tests.core.learners.vigo.vigo_oracle import Paper, Repaired
+
+KINDS = ("vigo", "vigod", "vigow")
+
+
+def built(kind, D, classes=0, ranges=(), **params):
+    entry = find(kind)
+    learner = entry.build(Spec("classification", D, entry.complete(params), 0, ranges))
+    for _ in range(classes):
+        learner.add_class()
+    return learner
+
+
+def feed(learner, X, y, known=0):
+    """Learn row by row, classes as they come; the a-priori classes, probabilities and alarms by stream row."""
+    values, shares, alarms = [], [], []
+    for i in range(len(y)):
+        while known <= y[i]:
+            learner.add_class()
+            known += 1
+        told = learner.learn(X[i : i + 1], y[i : i + 1])
+        values.append(int(told.value[0]))
+        shares.append(told.probabilities[0])
+        alarms += [(i, alarm) for alarm in learner.take_alarms()]
+    return np.array(values), shares, alarms
+
+
+def drifting(rows=900, D=3, classes=3, seed=0, rare=0.15):
+    """Gaussian classes of unlike scales and shapes, one of them rare and late; at half the centres move."""
+    rng = np.random.default_rng(seed)
+    y = rng.choice(classes, rows, p=[(1 - rare) / (classes - 1)] * (classes - 1) + [rare])
+    y[: rows // 10] %= 2
+    centres = rng.normal(size=(2, classes, D)) * 1.5
+    shapes = rng.normal(size=(classes, D, D))
+    X = centres[(np.arange(rows) >= rows // 2).astype(int), y]
+    X = X + np.einsum("nij,nj->ni", shapes[y], rng.normal(size=(rows, D))) / 2
+    _, first, index = np.unique(y, return_index=True, return_inverse=True)
+    return np.ascontiguousarray(X * [1.0, 100.0, 0.01][:D]), np.argsort(np.argsort(first))[index].astype(np.int64)
+
+
+def whole(X):
+    """The ranges of all rows, as a client may declare them."""
+    return tuple(zip(X.min(axis=0).tolist(), X.max(axis=0).tolist(), strict=True))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_default_is_the_repaired_form(kind, seed):
+    """Classes, probabilities and alarms are the slow oracle's, through a late class, resets and windows."""
+    X, y = drifting(seed=seed)
+    oracle = Repaired(kind, 3, 40)
+    expected, p = oracle.learn(X, y)
+    values, shares, alarms = feed(built(kind, 3, batch_size=40), X, y)
+    assert_array_equal(expected, values)
+    for one, other in zip(p, shares, strict=True):
+        assert_allclose(one, other, rtol=1e-6, atol=1e-9)
+    assert [(what, row, k) for what, row, k, *_ in oracle.alarms] == [(a.kind, row, a.cls) for row, a in alarms]
+    assert (kind == "vigod") == bool(alarms)
+
+
+@pytest.mark.parametrize("reset", ["full", "mean"])
+@pytest.mark.parametrize("reset_on", ["class_mean", "both"])
+def test_vigod_resets_as_asked(reset, reset_on):
+    """Each kind of reset and of alarm follows the oracle, with the numbers that an alarm tells."""
+    X, y = drifting(seed=5)
+    X[:, 0] += np.where((np.arange(len(y)) > 600) & (y == 0), 2.0, 0.0)
+    options = {"reset": reset, "reset_on": reset_on, "delta": 0.1}
+    oracle = Repaired("vigod", 3, 25, **options)
+    expected, _ = oracle.learn(X, y)
+    values, _, alarms = feed(built("vigod", 3, batch_size=25, **options), X, y)
+    assert_array_equal(expected, values)
+    assert len(oracle.alarms) == len(alarms) > 0
+    for (what, row, k, before, after, epsilon), (at, alarm) in zip(oracle.alarms, alarms, strict=True):
+        assert (what, row, k) == (alarm.kind, at, alarm.cls)
+        columns = list(alarm.columns) if what == "class_mean" else 0
+        assert_allclose(np.atleast_1d(before)[columns], np.squeeze(alarm.before), rtol=1e-9)
+        assert_allclose(np.atleast_1d(after)[columns], np.squeeze(alarm.after), rtol=1e-9)
+        assert_allclose(epsilon, alarm.epsilon, rtol=1e-12)
+        assert alarm.n_after == 25
+    assert ({"class_mean", "error_rate"} if reset_on == "both" else {"class_mean"}) == {a.kind for _, a in alarms}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_paper_s_variant_is_the_pseudo_code(kind, seed):
+    """With iterations, the global building step and scaled inputs, Algorithms 2 to 4 predict the same classes."""
+    X, y = drifting(rows=500, seed=seed, rare=0.3)
+    X = X - X.min(axis=0)
+    oracle = Paper(kind, 3, 30, low=X.min(axis=0), high=X.max(axis=0))
+    expected = oracle.learn(X, y)
+    values, _, alarms = feed(built(kind, 3, batch_size=30, variant="paper", ranges=whole(X)), X, y)
+    assert_array_equal(expected, values)
+    assert [(row, k) for row, k, _ in oracle.alarms] == [(row, a.cls) for row, a in alarms]
+    assert (kind == "vigod") == bool(alarms)
+
+
+def test_the_paper_s_building_step_ends_for_all_at_once():
+    """By default a class is done after |B| rows of its own; in the paper one rare class keeps all of them building."""
+    rng = np.random.default_rng(0)
+    y = (np.arange(300) % 100 == 0).astype(np.int64)
+    X = rng.normal(size=(300, 2)) + y[:, None]
+    learner = built("vigod", 2, 2, batch_size=10, variant="paper")
+    learner.learn(X, y)
+    assert 0.0 == learner.state.tally[STAGE]
+    assert 3.0 == learner.state.stats[1, ROWS]
+
+
+@pytest.mark.parametrize("cuts", [(1,), (100, 399, 400, 401), tuple(range(1, 1200, 7))])
+def test_alarms_do_not_depend_on_how_a_stream_is_cut(cuts):
+    """The same rows alarm, with the same numbers, whatever blocks they come in; rows count within their block."""
+    X, y = drifting(rows=1200, classes=2, rare=0.5, seed=2)
+    once, cut = (built("vigod", 3, 2, batch_size=50, reset_on="both") for _ in range(2))
+    once.learn(X, y)
+    expected = once.take_alarms()
+    found, begin = [], 0
+    for end in (*cuts, len(y)):
+        cut.learn(X[begin:end], y[begin:end])
+        found += [alarm._replace(row=alarm.row + begin) for alarm in cut.take_alarms()]
+        begin = end
+    assert expected == found
+    assert expected
+
+
+def test_alarms_are_given_once():
+    """Taking clears them, and so does the next block: they are no part of the state."""
+    X, y = drifting(rows=1200, classes=2, rare=0.5, seed=2)
+    learner = built("vigod", 3, 2, batch_size=50)
+    learner.learn(X, y)
+    assert learner.take_alarms()
+    assert [] == learner.take_alarms()
+    learner.learn(X, y)
+    learner.learn(X[:1], y[:1])
+    assert [] == learner.take_alarms()
+
+
+def test_an_alarm_names_at_most_ten_columns_the_widest_first():
+    """Of twelve columns that move, the ten that move most in their ranges are told, in that order."""
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(200, 12)), np.zeros(200, dtype=np.int64)
+    X[100:] += np.arange(12, 0, -1) * 5.0
+    learner = built("vigod", 12, 1, batch_size=50)
+    learner.learn(X, y)
+    (alarm, *_) = learner.take_alarms()
+    assert 10 == len(alarm.columns) == len(alarm.before) == len(alarm.after)
+    spans = np.ptp(X[:132], axis=0)
+    apart = np.abs(np.subtract(alarm.after, alarm.before)) / spans[list(alarm.columns)]
+    assert (np.diff(apart) <= 0).all()
+    assert (131, 0, 82, 50) == (alarm.row, alarm.cls, alarm.n_before, alarm.n_after)  # 32 rows were learned by doubling
+
+
+def test_own_tests_follow_from_the_parameters():
+    """VIGOd has its test of class means always, that of the error rate where it resets; the others have none."""
+    assert () == find("vigo").own_tests(find("vigo").complete({}))
+    assert () == find("dfop").own_tests({})
+    entry = find("vigod")
+    assert ("class_mean",) == entry.own_tests(entry.complete({}))
+    assert ("class_mean", "error_rate") == entry.own_tests(entry.complete({"reset_on": "both"}))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_it_offers_beside_the_contract(kind):
+    """The learners test, explain and forget; another one does not claim to test and explain."""
+    learner = built(kind, 2)
+    assert isinstance(learner, Watchful)
+    assert isinstance(learner, Explaining)
+    assert isinstance(learner, Forgetful)
+    other = find("rls")
+    plain = other.build(Spec("classification", 2, other.complete({})))
+    assert not isinstance(plain, Watchful | Explaining)
+
+
+@pytest.mark.parametrize(
+    ("params", "allowed"),
+    [
+        ({"delta": 0.0}, "> 0 and < 1"),
+        ({"delta": 1.0}, "> 0 and < 1"),
+        ({"batch_size": 1}, ">= 2 and <= 1e+06"),
+        ({"reset": "some"}, ["full", "mean"]),
+        ({"reset_on": "error_rate"}, ["class_mean", "both"]),
+        ({"variant": "ours"}, ["default", "paper"]),
+    ],
+)
+def test_parameters_out_of_range_are_refused(params, allowed):
+    """The refusal names the parameter and what is allowed."""
+    with pytest.raises(Invalid) as refused:
+        find("vigod").complete(params)
+    (problem,) = refused.value.problems
+    assert (f"params.{next(iter(params))}", allowed) == (problem.field, problem.allowed)
+    assert {"exclusiveMaximum": 1.0}.items() <= find("vigod").describe()["params"]["properties"]["delta"].items()

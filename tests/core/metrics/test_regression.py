@@ -1,0 +1,139 @@
+"""Prequential metrics of a regression, and states saved and loaded, against a recomputation from all rows."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.metrics import ClassificationMetrics, RegressionMetrics, regression_batch
+from tests.core.metrics.prequential_oracle import (
+    assert_close,
+    bits,
+    fading,
+    fed,
+    random_classes,
+    random_numbers,
+    reg_scores,
+)
+
+BIG = 1.7976931348623157e308
+WILD = st.sampled_from([0.0, -0.0, 1.0, BIG, -BIG, 1e150, -1e200, 5e-324, 1e-160])
+FINITE = st.floats(allow_nan=False, allow_infinity=False) | WILD
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 17, 1000, 1001, 2300])
+def test_regression_is_what_the_full_list_gives(n):
+    """All three spans and the baseline agree with a recomputation from all rows."""
+    predicted, truth = random_numbers(n)
+    rows = [
+        (p - t, t, None if i == 0 else truth[i - 1] - t) for i, (p, t) in enumerate(zip(predicted, truth, strict=True))
+    ]
+    metrics = fed(RegressionMetrics(), (predicted, truth), [7, 1, 300])
+    report = metrics.report()
+    report["overall"]["baselines"] = report["baselines"]
+    spans = {"overall": (rows, [1] * n), "window": (rows[-1000:], [1] * min(n, 1000)), "fading": (rows, fading(n))}
+    for name, (span, weights) in spans.items():
+        last = report[name]["baselines"]["last_value"]
+        assert_close(reg_scores(span, weights), {**report[name], "last_mse": last["mse"], "last_mae": last["mae"]})
+    assert (n, report["overall"]["mse"]) == (report["rows"], metrics.headline())
+
+
+def test_r2_needs_a_variance():
+    """A constant truth has no r2; a perfect prediction of a varying one has 1."""
+    constant = fed(RegressionMetrics(), (np.zeros(20), np.full(20, 0.1)), [])
+    assert [None] * 3 == [constant.report()[span]["r2"] for span in ("overall", "window", "fading")]
+    perfect = fed(RegressionMetrics(), (np.arange(20.0), np.arange(20.0)), [])
+    assert [1.0] * 3 == [perfect.report()[span]["r2"] for span in ("overall", "window", "fading")]
+
+
+def test_squared_errors_stop_at_a_limit():
+    """An error beyond 1e150 counts as 1e150."""
+    report = fed(RegressionMetrics(), (np.array([BIG]), np.array([-BIG])), []).report()
+    assert (1e150**2, 1e150, None) == tuple(report["overall"].values())
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(FINITE, FINITE), min_size=1, max_size=60))
+def test_no_finite_number_makes_a_metric_overflow(rows):
+    """Whatever finite numbers come, every number of state and report is finite or None, and the state loads."""
+    predicted, truth = (np.array(column) for column in zip(*rows, strict=True))
+    metrics = fed(RegressionMetrics(), (predicted, truth), [1, 10])
+    restored = RegressionMetrics()
+    restored.load_arrays(*metrics.to_arrays())
+    for found in (metrics.report(), restored.report(), regression_batch(predicted, truth)):
+        json.dumps(found, allow_nan=False)
+    assert bits(metrics) == bits(restored)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_what_is_not_finite_changes_nothing(value):
+    """NaN and infinities are refused with all the rows beside them."""
+    metrics = fed(RegressionMetrics(), random_numbers(20), [])
+    before = bits(metrics)
+    for predicted, truth in ((value, 0.0), (0.0, value)):
+        with pytest.raises(ValueError, match="finite"):
+            metrics.absorb(np.array([1.0] * 30 + [predicted]), np.array([1.0] * 30 + [truth]))
+    with pytest.raises(ValueError, match="together"):
+        metrics.absorb(np.zeros(2), np.zeros(1))
+    assert before == bits(metrics)
+
+
+# -- state
+
+
+@pytest.mark.parametrize("n", [0, 5, 1300, 6000])
+def test_a_state_goes_on_with_the_same_bits(n):
+    """Saved, loaded and continued is the same as never interrupted; an idle model's state is small."""
+    for make, arrays, more in (
+        (ClassificationMetrics, random_classes(n), (3,)),
+        (RegressionMetrics, random_numbers(n), ()),
+    ):
+        metrics, restored = fed(make(), arrays, [], *more), make()
+        saved, header = metrics.to_arrays()
+        restored.load_arrays(saved, json.loads(json.dumps(header)))
+        assert bits(metrics) == bits(restored)
+        later = random_classes(50, seed=9) if more else random_numbers(50, seed=9)
+        assert bits(fed(metrics, later, [], *more)) == bits(fed(restored, later, [3], *more))
+        assert sum(array.nbytes for array in metrics.to_arrays()[0].values()) == metrics.nbytes
+        assert saved["scalars"].flags.writeable
+    assert 2500 > ClassificationMetrics().nbytes
+
+
+@pytest.mark.parametrize("make", [ClassificationMetrics, RegressionMetrics])
+def test_a_broken_state_is_refused(make):
+    """Any array gone, reshaped, retyped or with an impossible number is a ValueError and changes nothing."""
+    arrays = random_classes(1500) if make is ClassificationMetrics else random_numbers(1500)
+    metrics = fed(make(), arrays, [], *((3,) if make is ClassificationMetrics else ()))
+    good, header = metrics.to_arrays()
+    broken = [{**good, name: array[:-1]} for name, array in good.items()]
+    broken += [{**good, name: array.astype(np.float32)} for name, array in good.items()]
+    broken += [{k: v for k, v in good.items() if k != name} for name in good]
+    for name, array in good.items():
+        for wild in (math.inf, -1e200):
+            spoilt = array.copy()
+            spoilt.flat[0] = wild
+            broken += [{**good, name: spoilt}] if name != "history" or wild == math.inf else []
+    empty = bits(make())
+    fresh = make()
+    for state in broken:
+        with pytest.raises(ValueError, match="scalars|counts|ring|history"):
+            fresh.load_arrays(state, header)
+    for marks in (None, [1], [{}], [{"row": 1, "kind": "a"}] * 101):
+        with pytest.raises(ValueError, match="marks"):
+            fresh.load_arrays(good, {"marks": marks})
+    assert empty == bits(fresh)
+
+
+@pytest.mark.parametrize(
+    "place", [("ring", (3, 0), 5.0), ("ring", (3, 1), -1.0), ("ring", (3, 1), 0.5), ("ring", (3, 3), 4.0)]
+)
+def test_an_index_out_of_range_never_reaches_the_kernel(place):
+    """A stored prediction, label or flag that cannot be is refused: compiled code would trust it."""
+    name, at, value = place
+    good, header = fed(ClassificationMetrics(), random_classes(50), [], 3).to_arrays()
+    good[name][at] = value
+    with pytest.raises(ValueError, match=name):
+        ClassificationMetrics().load_arrays(good, header)

@@ -1,0 +1,77 @@
+"""The one numerical policy."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.linalg import inv
+from numpy.testing import assert_allclose, assert_array_equal
+from threadpoolctl import threadpool_info
+
+from core.numerics.linalg import INFLATION_MAX, single_threaded, spd_inverse
+
+WILD = st.one_of(
+    st.floats(-1e75, 1e75, allow_subnormal=True), st.sampled_from([0.0, 1.0, -1.0, 1e75, -1e75, 1e-75, 1e-308, 5e-324])
+)
+
+
+@pytest.mark.parametrize("d", [1, 2, 11, 60])
+def test_inverse_of_a_regular_matrix(d):
+    """A well-conditioned matrix gets the inverse NumPy computes."""
+    A = np.random.default_rng(d).normal(size=(3 * d, d))
+    R = A.T @ A
+    assert_allclose(inv(R), spd_inverse((R + R.T) / 2), rtol=1e-9, atol=1e-12)
+
+
+def test_scales_do_not_matter():
+    """Features whose scales differ by 1e120 are inverted as well as their scaled selves: to relative precision."""
+    A = np.random.default_rng(0).normal(size=(20, 4))
+    scale = np.array([1e-60, 1.0, 1e20, 1e60])
+    S = A.T @ A
+    S = (S + S.T) / 2
+    expected = inv(S) / np.outer(scale, scale)
+    assert_allclose(expected, spd_inverse(S * np.outer(scale, scale)), rtol=1e-9)
+
+
+def test_the_input_is_not_changed():
+    """The matrix handed in stays as it is, also where jitter is needed."""
+    R = np.ones((3, 3))
+    spd_inverse(R)
+    assert_array_equal(np.ones((3, 3)), R)
+
+
+def test_a_singular_matrix_is_inverted_where_it_is_regular():
+    """Two identical columns: the sum direction is inverted exactly, the difference gets a large finite variance."""
+    Q = spd_inverse(np.full((2, 2), 4.0))
+    total = np.ones(2)
+    assert_allclose(0.25, total @ Q @ total, rtol=1e-3)
+    assert Q.max() <= INFLATION_MAX
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_the_zero_matrix_has_a_finite_inverse(d):
+    """Nothing known at all still gives finite numbers."""
+    assert np.isfinite(spd_inverse(np.zeros((d, d)))).all()
+
+
+@settings(max_examples=150, deadline=None)
+@given(arrays(np.float64, st.tuples(st.integers(1, 5), st.integers(1, 5)), elements=WILD))
+def test_any_sum_of_squares_has_a_finite_symmetric_inverse(X):
+    """Whatever rows were summed up, the inverse is finite, exactly symmetric and positive on the diagonal."""
+    R = np.zeros((X.shape[1], X.shape[1]))
+    for x in X:
+        R += np.outer(x, x)
+    Q = spd_inverse(R)
+    assert np.isfinite(Q).all()
+    assert_array_equal(Q, Q.T)
+    assert (Q.diagonal() > 0).all()
+
+
+def test_single_threaded_limits_every_blas():
+    """After the call every BLAS library loaded computes with one thread; the limit can be undone."""
+    limit = single_threaded()
+    try:
+        assert {1} == {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+    finally:
+        limit.restore_original_limits()

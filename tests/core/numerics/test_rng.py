@@ -1,0 +1,40 @@
+"""Draws are a function of seed, row and purpose, the same on every platform."""
+
+import numpy as np
+from numpy.testing import assert_array_equal
+
+from core.numerics.rng import uniform
+
+
+def oracle(seed, row, word):
+    """The equation with Python's integers."""
+    mask = 2**64 - 1
+
+    def mix(z):
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+        return z ^ (z >> 31)
+
+    return (mix(mix(mix((seed + 0x9E3779B97F4A7C15) & mask) ^ row) ^ word) >> 11) * 2.0**-53
+
+
+def test_draws_are_those_of_the_equation():
+    """Seeds and rows at both ends of their ranges; the purpose's word as it stands in hexadecimal."""
+    word = 0xD366D6A2B43BAD96
+    for seed in (0, 1, 2**53 - 1):
+        for row in (0, 1, 10**15):
+            assert oracle(seed, row, word) == uniform(seed, row, 1, "test")[0]
+
+
+def test_a_block_of_draws_is_its_rows():
+    """A draw depends on the absolute row number alone."""
+    assert_array_equal(uniform(7, 100, 50, "x"), [uniform(7, 100 + i, 1, "x")[0] for i in range(50)])
+
+
+def test_draws_look_uniform_and_purposes_differ():
+    """Mean 1/2, all tenths alike, and no relation between purposes, rows or seeds."""
+    u = uniform(3, 0, 20_000, "one")
+    assert 0.49 < u.mean() < 0.51
+    assert np.histogram(u, 10, (0, 1))[0].min() > 1800
+    for other in (uniform(3, 0, 20_000, "two"), uniform(4, 0, 20_000, "one"), uniform(3, 1, 20_000, "one")):
+        assert abs(np.corrcoef(u, other)[0, 1]) < 0.03

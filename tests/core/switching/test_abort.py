@@ -1,0 +1,113 @@
+"""A second change of features, before it is complete: the experts of the first one go on, and an abort keeps them."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from core.entry import Refused, Rows
+from tests.core.switching.switch_streams import CASES, SCHEMAS, Driver
+
+every_case = pytest.mark.parametrize(("algorithm", "task", "classes"), CASES)
+every_mapping = pytest.mark.parametrize("mapping", ["linear", "kernel"])
+
+
+def switched(algorithm, task, classes, mapping):
+    driver = Driver(algorithm, task, classes)
+    driver.learn(100)
+    driver.live(1, mapping, after=20)
+    return driver
+
+
+def same(one, other):
+    """Whether two phases hold the same arrays."""
+    left, right = one.to_arrays(), other.to_arrays()
+    return left[1] == right[1] and all(np.array_equal(left[0][name], right[0][name]) for name in left[0])
+
+
+@every_case
+@every_mapping
+def test_an_abort_goes_back_to_the_experts(algorithm, task, classes, mapping):
+    """They answer and learn in the overlap as those of a twin that never heard of a change, and after it as well."""
+    driver, twin = (switched(algorithm, task, classes, mapping) for _ in range(2))
+    driver.begin(2, mapping)
+    assert ("overlap", SCHEMAS[1]) == (driver.machine.phase, driver.machine.schema)
+    assert twin.machine.ensemble == driver.machine.ensemble
+    assert twin.learn(15).predictions == driver.learn(15).predictions
+    driver.reborn().map(10)
+    for one in (driver, twin):
+        one.at = 200
+        assert one.learn(5, SCHEMAS[0], told=one.told(3)).learned
+        assert one.learn(5, SCHEMAS[1]).learned
+    assert_array_equal(twin.predict().value, driver.predict().value)
+    union = driver.machine.teaching
+    assert "ensemble" == driver.abort().phase
+    assert same(twin.machine.pipeline, driver.machine.pipeline)
+    assert (twin.machine.ensemble, twin.machine.mapping_error) == (
+        driver.machine.ensemble,
+        driver.machine.mapping_error,
+    )
+    assert twin.learn(5).predictions == driver.reborn().learn(5, union).predictions
+    assert same(twin.machine.pipeline, driver.machine.pipeline)
+
+
+@every_case
+@every_mapping
+def test_rows_of_the_first_space_teach_until_the_second_switch_is_complete(algorithm, task, classes, mapping):
+    """Tracked ones, and those of the first union; afterwards they are scored by what was told, and not learned."""
+    driver = Driver(algorithm, task, classes)
+    driver.learn(100)
+    driver.begin(1, mapping)
+    union = driver.machine.teaching
+    driver.learn(20)
+    told = driver.told(3)
+    driver.complete()
+    driver.begin(2, mapping)
+    driver.learn(20)
+    for schema in (SCHEMAS[0], union):
+        before = driver.machine.pipeline.old.to_arrays()[0]
+        assert driver.learn(3, schema, told=told).learned
+        after = driver.machine.pipeline.old.to_arrays()[0]
+        assert any(not np.array_equal(before[name], after[name]) for name in before)
+    driver.complete()
+    for schema in (SCHEMAS[0], union):
+        assert not driver.learn(1, schema, told=told).learned
+        assert isinstance(driver.learn(1, schema), Refused)
+
+
+@pytest.mark.parametrize("mapping", ["linear", "kernel"])
+@pytest.mark.parametrize("algorithm", ["fesl_c", "dfop", "vigo"])
+@pytest.mark.parametrize("kept", ["recovered", "new"])
+def test_the_recovery_serves_whichever_expert_is_kept(algorithm, mapping, kept):
+    """Its columns are recovered from the newest space, as if nothing else had ever been learned."""
+    driver = switched(algorithm, "classification", 2, mapping)
+    driver.begin(2, mapping)
+    driver.learn(60)
+    experts, recovery = driver.machine.pipeline.old, driver.machine.pipeline.recovery
+    experts.mixture.weights = np.array([float(name == kept) for name in experts.experts])
+    recovery.freeze()
+    X = driver.raw(SCHEMAS[2], 0, 20)
+    encoded = driver.machine.pipeline.new.encoder.encode(X)
+    everything = dict(zip(recovery.targets, recovery.recover(encoded).T, strict=True))
+    driver.complete()
+    front = driver.machine.pipeline.front
+    expected = np.array([everything[name] for name in front.targets]).T
+    assert_array_equal(expected, front.recover(encoded))
+    averaged = algorithm == "fesl_c" and mapping == "linear"
+    columns = SCHEMAS[0].columns if kept == "recovered" and not averaged else SCHEMAS[1].columns
+    assert columns == front.targets
+    driver.reborn().live(3, mapping)
+
+
+def test_a_new_class_in_the_second_overlap_is_known_to_all():
+    """Whichever space its row is of: the first one, the second one, or both."""
+    for space in (0, 1, None):
+        driver = switched("dfop", "classification", 2, "linear")
+        driver.begin(2)
+        driver.learn(10)
+        schema = driver.machine.teaching if space is None else SCHEMAS[space]
+        rows = driver.rows(1, schema)
+        driver.apply(Rows(rows.space, None, rows.X, ["new"]))
+        assert 3 == driver.predict().probabilities.shape[1]
+        driver.reborn().learn(10)
+        driver.complete()
+        assert 3 == driver.reborn().predict().probabilities.shape[1]

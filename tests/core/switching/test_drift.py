@@ -1,0 +1,187 @@
+"""The drift watch through a change of features: a switch is no drift, and what comes after it is still seen."""
+
+import numpy as np
+import pytest
+
+from core.config import Config
+from core.contract import Alarm
+from core.entry import Entry, Rows, Switch
+from core.features import Feature, Schema, parse_features
+from core.machine import Machine
+from core.machine.drift_response import Lookout
+from core.state.arrays import pack
+from tests.core.switching.switch_streams import NAMES, SCHEMAS, Driver
+
+WATCH = {"class_mean": {"batch_size": 20}, "error_rate": {"batch_size": 20}}
+
+
+def watched(algorithm="dfop", task="classification", rows=1500, **more):
+    return Driver(algorithm, task, rows=rows, watch=WATCH, **more)
+
+
+def drifts(driver):
+    return [mark["row"] for mark in driver.machine.metrics.report()["marks"] if mark["kind"] == "drift"]
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_a_switch_is_no_drift_and_a_drift_after_it_is_seen(task):
+    """The new columns stand elsewhere than the old ones; only what moves after the switch is an alarm."""
+    driver = watched(task=task)
+    driver.values[:, [NAMES.index(name) for name in ("p", "q", "r")]] += 1e3
+    driver.learn(300)
+    driver.live(1, after=300)
+    assert [] == drifts(driver)
+    driver.values[driver.at :, NAMES.index("r")] -= 500
+    driver.learn(300)
+    assert drifts(driver)
+
+
+def test_the_watch_of_a_new_space_is_a_new_watch():
+    """As one that was made for it, with the classes seen: nothing of the old windows is left in the state."""
+    driver = watched()
+    driver.learn(100)
+    driver.live(1, after=0)
+    fresh = Lookout(driver.machine.config, SCHEMAS[1])
+    for _ in driver.machine.labels.labels:
+        fresh.add_class()
+    assert pack(*fresh.to_arrays()) == pack(*driver.machine.lookout.to_arrays())
+    driver.reborn().learn(50)
+
+
+def test_the_watch_goes_on_in_the_overlap_and_after_an_abort():
+    """It is shown the old columns of every row that teaches the old model."""
+    driver, twin = watched(), watched()
+    for one in (driver, twin):
+        one.learn(100)
+    driver.begin(1)
+    driver.learn(30)
+    driver.learn(10, SCHEMAS[0])
+    driver.abort()
+    driver.learn(30)
+    twin.learn(70)
+    assert pack(*twin.machine.lookout.to_arrays()) == pack(*driver.machine.lookout.to_arrays())
+
+
+def test_late_rows_of_the_old_space_are_not_shown():
+    """They have other columns, and are of another time."""
+    driver = watched()
+    driver.learn(100)
+    driver.live(1)
+    before = pack(*driver.machine.lookout.to_arrays())
+    driver.learn(5, SCHEMAS[0])
+    assert before == pack(*driver.machine.lookout.to_arrays())
+
+
+@pytest.mark.parametrize("algorithm", ["dfop", "fesl_c", "rls"])
+@pytest.mark.parametrize("phase", ["overlap", "ensemble"])
+def test_a_reset_at_a_drift_is_the_same_however_rows_are_cut(algorithm, phase):
+    """Learners begin anew at the exact row; the change of features goes on."""
+    block, single = (watched(algorithm, on_drift="reset") for _ in range(2))
+    for driver in (block, single):
+        driver.values[200:] = 20.0 - driver.values[200:]
+        driver.values[:, NAMES.index("day")] = 1.0
+        driver.learn(100)
+        driver.begin(1)
+        driver.learn(20)
+        if phase == "ensemble":
+            driver.complete()
+    block.learn(200)
+    for _ in range(200):
+        single.learn(1)
+    assert drifts(block)
+    assert phase == block.machine.phase
+    for part in ("pipeline", "lookout", "metrics"):  # the outbox names the entry of an alarm
+        assert pack(*getattr(block.machine, part).to_arrays()) == pack(*getattr(single.machine, part).to_arrays())
+    block.reborn().learn(20)
+    if phase == "overlap":
+        block.complete()
+    block.begin(2)
+    block.learn(20)
+
+
+@pytest.mark.parametrize("phase", ["steady", "overlap", "ensemble"])
+@pytest.mark.parametrize("action", ["reset", "forget"])
+def test_what_a_drift_asks_for_reaches_every_learner(phase, action):
+    """Also the one that the old and the recovered expert share."""
+    driver = watched("dfop")
+    driver.learn(100)
+    if phase != "steady":
+        driver.begin(1)
+        driver.learn(20)
+    if phase == "ensemble":
+        driver.complete()
+        driver.learn(20)
+    now = driver.machine.pipeline
+    experts = {"steady": lambda: [now.expert], "overlap": lambda: [now.old.expert],
+               "ensemble": lambda: [now.old.expert, *now.experts.values()]}[phase]()  # fmt: skip
+    before = [pack(*expert.learner.to_arrays()) for expert in experts]
+    if action == "reset":
+        now.reset_learner(2)
+        assert all(expert.learner.rows == 0 for expert in experts)
+    else:
+        now.forget()
+    assert all(one != pack(*expert.learner.to_arrays()) for one, expert in zip(before, experts, strict=True))
+    if phase == "ensemble":
+        assert experts[0].learner is experts[1].learner
+    driver.reborn().learn(20)
+
+
+class Alert:
+    """A learner that sounds an alarm of its own for every row."""
+
+    def __init__(self, learner):
+        self.learner = learner
+
+    def __getattr__(self, name):
+        return getattr(self.learner, name)
+
+    def take_alarms(self):
+        return [Alarm("class_mean", 0, 0, (1,), (0.0,), (1.0,), 0.5, 10, 10)]
+
+
+def test_alarms_of_a_learner_behind_a_front_name_no_columns():
+    """Its columns are not those of the rows that clients send."""
+    driver = watched()
+    driver.learn(100)
+    driver.live(1)
+    now = driver.machine.pipeline
+    for expert in now.experts.values():
+        expert.learner = Alert(expert.learner)
+    now.mixture.weights = np.array([0.9, 0.1])
+    assert () == now.take_alarms()[0].columns
+    now.mixture.weights = np.array([0.1, 0.9])
+    assert (1,) == now.take_alarms()[0].columns
+
+
+def test_a_state_with_a_watch_of_another_space_is_refused():
+    """The watch must be of the space in force."""
+    driver = watched()
+    driver.learn(100)
+    driver.live(1)
+    driver.machine.lookout.move(Schema([Feature("alone")]))
+    with pytest.raises(ValueError):
+        Machine.from_bytes(driver.machine.to_bytes())
+
+
+def test_vigod_lives_through_a_switch_and_a_drift():
+    """Behind recovered features its own alarm of means names no columns: an event without features, not an error."""
+    rng = np.random.default_rng(0)
+    machine = Machine(Config.parse({"algorithm": "vigod", "task": "classification", "features": ["a"]}))
+
+    def learn(version, shift=0.0):
+        truth = rng.integers(0, 2, 1000)
+        a = rng.normal(size=1000) + 2 * truth
+        columns = {"a": a, "b": 2 * a + 1 + shift}
+        space = machine.teaching
+        X = np.column_stack([columns[name] for name in space.names])
+        machine.apply(Entry(version, 0, (Rows(space.id, None, X, ["no" if y == 0 else "yes" for y in truth]),)))
+
+    learn(1)
+    machine.apply(Entry(2, 0, (Switch("begin", parse_features(["b"]), None),)))
+    learn(3)
+    machine.apply(Entry(4, 0, (Switch("complete"),)))
+    learn(5, shift=5.0)
+    means = [drift for drift in machine.outbox.after((0, 0)) if drift.kind == "class_mean"]
+    assert [((), None, None)] * 2 == [(drift.features, drift.before, drift.after) for drift in means]
+    machine, _ = Machine.from_bytes(machine.to_bytes())
+    learn(6)

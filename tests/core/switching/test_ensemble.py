@@ -1,0 +1,253 @@
+"""What a switch leaves: who the experts are, what they start from, what becomes of them at the next switch."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from core.config import Config
+from core.entry import Entry, Rows, Switch
+from core.features import parse_features
+from core.machine import Machine
+from core.numerics.rng import uniform
+from core.state.envelope import seal, unseal
+from tests.core.switching.switch_streams import SCHEMAS, Driver
+
+ALGORITHMS = ["fesl_c", "dfop", "gdfop", "rls"]
+
+
+def ensemble(algorithm="fesl_c", space=1, after=30, mapping=None, **more):
+    driver = Driver(algorithm, **more)
+    driver.learn(100)
+    driver.live(space, mapping, after=after)
+    return driver
+
+
+def predictions(driver, name, rows=40):
+    phase = driver.machine.pipeline
+    return phase.experts[name].predict(phase.encoder.encode(driver.raw(SCHEMAS[1], 0, rows)))
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize("scaling", ["none", "standard", "robust"])
+def test_linear_experts_collapse_to_the_sum_of_their_weights(task, scaling):
+    """The model that a next switch goes on with is sum a_k v_k, on the columns as clients know them."""
+    driver = ensemble(task=task, params={"scaling": scaling})
+    assert ["recovered", "new", "carried"] == [expert["expert"] for expert in driver.machine.ensemble]
+    shares = driver.machine.pipeline.mixture.weights
+    parts = [expert.weights() for expert in driver.machine.pipeline.experts.values()]
+    expected = sum(share * part.coefficients for share, part in zip(shares, parts, strict=True))
+    bias = sum(share * part.bias for share, part in zip(shares, parts, strict=True))
+    # two classes have one column: a constant added to both scores is lost
+    found = driver.machine.pipeline.collapse().weights()
+    if task == "classification":
+        expected, bias = expected[1] - expected[0], bias[1] - bias[0]
+        assert_allclose(expected, found.coefficients[1] - found.coefficients[0], rtol=1e-9)
+        assert_allclose(bias, found.bias[1] - found.bias[0], rtol=1e-9)
+    else:
+        assert_allclose(expected, found.coefficients, rtol=1e-9)
+        assert_allclose(bias, found.bias, rtol=1e-9)
+
+
+@pytest.mark.parametrize("algorithm", ["dfop", "gdfop", "rls"])
+@pytest.mark.parametrize("better", ["recovered", "new"])
+def test_of_others_the_likeliest_is_kept(algorithm, better):
+    """Whichever it is, its own predictions go on bit for bit, from the front it had."""
+    driver = ensemble(algorithm)
+    names = [expert["expert"] for expert in driver.machine.ensemble]
+    assert ["recovered", "new"] == names
+    experts = driver.machine.pipeline
+    experts.mixture.weights = np.array([0.8, 0.2] if better == "recovered" else [0.2, 0.8])
+    expected = predictions(driver, better)
+    assert_array_equal(expected.probabilities, experts.collapse().predict(driver.raw(SCHEMAS[1], 0, 40)).probabilities)
+    driver.begin(2)
+    driver.learn(20)
+    experts.mixture.weights = np.array([0.8, 0.2] if better == "recovered" else [0.2, 0.8])
+    driver.complete()
+    assert (better == "recovered") == (driver.machine.pipeline.old.expert.front is not None)
+    columns = SCHEMAS[0].columns if better == "recovered" else SCHEMAS[1].columns
+    assert columns == driver.machine.pipeline.experts["recovered"].columns
+
+
+def test_a_kernel_leaves_two_experts_and_keeps_the_likeliest():
+    """What it recovers is not linear, so nothing can be carried or averaged."""
+    driver = ensemble(mapping="kernel")
+    assert ["recovered", "new"] == [expert["expert"] for expert in driver.machine.ensemble]
+    assert driver.machine.weights() is None
+    likeliest = max(driver.machine.ensemble, key=lambda expert: expert["weight"])["expert"]
+    expected = predictions(driver, likeliest)
+    found = driver.machine.pipeline.collapse().predict(driver.raw(SCHEMAS[1], 0, 40))
+    assert_array_equal(expected.probabilities, found.probabilities)
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_the_carried_expert_starts_where_the_recovered_one_stands(task):
+    """Both say the same at first; then each learns in its own space."""
+    driver = ensemble(after=0, task=task, params={"scaling": "none"})
+    one, other = predictions(driver, "recovered"), predictions(driver, "carried")
+    part = "probabilities" if task == "classification" else "value"
+    assert_allclose(getattr(one, part), getattr(other, part), rtol=1e-9)
+    driver.learn(20)
+    assert not np.allclose(predictions(driver, "recovered")[0], predictions(driver, "carried")[0]) or part != "value"
+
+
+def test_steps_are_as_long_as_at_the_start():
+    """AdaGrad's sums begin anew for every expert when the switch is complete."""
+    driver = ensemble(after=0)
+    sums = [expert.learner.tally for expert in driver.machine.pipeline.experts.values()]
+    assert_array_equal(np.zeros((3, 3)), sums)
+
+
+def test_the_paper_s_variant_has_its_two_experts_and_an_untrained_new_model():
+    """No carried expert, nothing learned in the overlap, least squares for the mapping, margins averaged."""
+    driver = ensemble(after=0, params={"variant": "paper", "learning_rate": 0.5, "horizon": 100})
+    phase = driver.machine.pipeline
+    assert ["recovered", "new"] == list(phase.experts)
+    assert not phase.experts["new"].learner.W.any()
+    assert phase.front.paper
+    odds = [np.log(p[:, 1] / p[:, 0]) for p in (predictions(driver, n).probabilities for n in ("recovered", "new"))]
+    mixed = driver.predict(40).probabilities
+    assert_allclose(np.mean(odds, axis=0), np.log(mixed[:, 1] / mixed[:, 0]), rtol=1e-9, atol=1e-12)
+    driver.learn(20)
+    driver.reborn().live(2)
+
+
+def test_another_algorithm_s_paper_variant_is_not_the_switch_s():
+    """Dynamic ODM has a variant and a horizon too, which say nothing of features."""
+    driver = ensemble("dynamic_odm", after=0, params={"variant": "paper"})
+    assert not driver.machine.pipeline.front.paper
+    assert driver.machine.pipeline.mixture.horizon is None
+
+
+def test_the_parameter_names_the_mapping_where_the_switch_does_not():
+    """And the switch has the last word."""
+    for asked, expected in ((None, "kernel"), ("linear", "linear")):
+        driver = ensemble(mapping=asked, params={"mapping": "kernel"})
+        assert expected == driver.machine.pipeline.front.kind
+
+
+def test_only_the_drawn_expert_speaks_under_selection():
+    """Drawn by (seed, absolute row) while learning; predict shows the likeliest."""
+    driver = ensemble("fesl_s", after=0, seed=4)
+    rows, draws = driver.machine.rows, uniform(4, driver.machine.rows, 30, "expert of a row")
+    for i in range(30):
+        phase, at = driver.machine.pipeline, driver.at
+        X = phase.encoder.encode(driver.raw(SCHEMAS[1], at, at + 1))
+        drawn = int(np.searchsorted(np.cumsum(phase.mixture.weights)[:-1], draws[i], side="right"))
+        said = [expert.predict(X).value[0] for expert in phase.experts.values()]
+        shown = driver.machine.predict(driver.raw(SCHEMAS[1], at, at + 1)).value[0]
+        assert said[int(phase.mixture.weights.argmax())] == shown
+        assert driver.machine.named(np.array([said[drawn]])) == driver.learn(1).predictions
+    assert rows + 30 == driver.machine.rows
+
+
+def test_discounts_reach_every_expert():
+    """A row that forgets nearly everything does so in all of them."""
+    one, other = ensemble("gdfop"), ensemble("gdfop")
+    other.discounts = np.full_like(other.discounts, 0.5)
+    one.learn(20)
+    other.learn(20)
+    before, after = (driver.machine.pipeline.to_arrays()[0] for driver in (one, other))
+    for part in ("old", "new"):
+        assert not np.array_equal(before[f"{part}.learner.precision"], after[f"{part}.learner.precision"])
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("features", [["a", "b"], ["a", "b", "c", "d"], ["c", "a"], ["d", "b"]])
+def test_features_may_only_vanish_or_only_come(algorithm, features):
+    """The union is then one of the two spaces; rows of it are learned in every phase."""
+    rng = np.random.default_rng(0)
+    machine = Machine(Config.parse({"algorithm": algorithm, "task": "classification", "features": ["a", "b", "c"]}))
+    version = 0
+
+    def apply(segment):
+        nonlocal version
+        version += 1
+        return machine.apply(Entry(version, 0, (segment,)))[0]
+
+    def learn(count, schema=None):
+        schema = schema or machine.teaching
+        X = rng.normal(size=(count, len(schema.names)))
+        return apply(Rows(schema.id, None, X, ["x" if row[0] > 0 else "y" for row in X]))
+
+    old = machine.schema
+    learn(30)
+    apply(Switch("begin", parse_features(features)))
+    union = machine.teaching
+    learn(20)
+    learn(3, old)
+    apply(Switch("complete"))
+    assert set(features) == set(machine.schema.names)
+    learn(20)
+    for schema in (old, union):
+        assert learn(3, schema).learned
+    machine, _ = Machine.from_bytes(machine.to_bytes())
+    assert np.isfinite(machine.predict(rng.normal(size=(5, len(features)))).probabilities).all()
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_switch_is_better_than_a_new_start(algorithm):
+    """The first rows after it are predicted better than by a model that has seen nothing."""
+    lost = {"switch": 0.0, "scratch": 0.0}
+    for seed in range(5):
+        driver = Driver(algorithm, stream=seed)
+        driver.learn(150)
+        driver.live(1, after=0)
+        start = driver.at
+        lost["switch"] += driver.learn(30).losses.sum()
+        fresh = Driver(algorithm, stream=seed)
+        features = [feature.to_json() for feature in SCHEMAS[1].features]
+        fresh.machine = Machine(Config.parse({**fresh.machine.config.to_json(), "features": features}))
+        fresh.at = start
+        lost["scratch"] += fresh.learn(30).losses.sum()
+    assert lost["switch"] < lost["scratch"]
+
+
+@pytest.mark.parametrize("mapping", ["linear", "kernel"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_the_memory_a_change_takes_is_told_in_advance(algorithm, mapping):
+    """At least what it takes, and not ten times as much."""
+    driver = Driver(algorithm)
+    driver.learn(100)
+    before = driver.machine.pipeline.nbytes
+    told = driver.machine.bytes_to_begin(SCHEMAS[1].features, mapping)
+    driver.begin(1, mapping)
+    driver.learn(200)
+    assert told >= driver.machine.pipeline.nbytes - before >= told / 10
+    driver.complete()
+    assert told >= driver.machine.pipeline.nbytes - before
+
+
+FORGERIES = [
+    lambda state: state.update(phase="steady"),
+    lambda state: state.update(phase="overlap", mapping="linear"),
+    lambda state: state.update(phase="nowhere"),
+    lambda state: state.update(switches=-1),
+    lambda state: state.update(retired=[1]),
+    lambda state: state.update(experts=["new", "recovered"]),
+    lambda state: state.update(experts=["recovered", "new"]),
+    lambda state: state.update(next=["a", "b"]),
+    lambda state: state["front"].update(kind="cubic"),
+    lambda state: state["front"].update(targets=["a"]),
+    lambda state: state["model"].update(front=state["front"]),
+    lambda state: state["model"].update(features=["a"]),
+    lambda state: state.pop("next"),
+]
+
+
+@pytest.mark.parametrize("forge", FORGERIES)
+def test_a_state_of_phases_that_cannot_be_is_refused(forge):
+    """However well it is sealed, before anything is taken over."""
+    driver = ensemble()
+    arrays, header = unseal(driver.machine.to_bytes())
+    forge(header["state"]["switching"])
+    header.pop("format")
+    with pytest.raises(ValueError):
+        Machine.from_bytes(seal(arrays, header))
+
+
+def test_memory_is_asked_for_both_spaces_before_a_state_is_built():
+    """Who loads a state can refuse it by the size of either."""
+    driver = ensemble()
+    asked = []
+    Machine.from_bytes(driver.machine.to_bytes(), lambda _config, space: asked.append(space))
+    assert [SCHEMAS[0], SCHEMAS[1]] == asked

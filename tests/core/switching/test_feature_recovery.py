@@ -1,0 +1,92 @@
+"""Columns of another space: kept ones are copied, vanished ones recovered, and so are weights."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from core.contract import Weights
+from core.state.arrays import pack, unpack
+from core.switching.feature_recovery import Recovery
+from core.switching.linear_mapping import LinearMapping
+
+OLD, NEW = ("a", "b", "c"), ("x", "c", "y", "a", "z")
+
+
+def rows(count=40):
+    rng = np.random.default_rng(0)
+    old = rng.normal(size=(count, 3))
+    fresh = old @ rng.normal(size=(3, 3)) + rng.normal(size=(count, 3)) / 10
+    return np.column_stack([fresh[:, 0], old[:, 2], fresh[:, 1], old[:, 0], fresh[:, 2]]), old
+
+
+def learned(kind="linear", paper=False):
+    recovery = Recovery(NEW, OLD, kind, paper)
+    recovery.learn(*rows())
+    recovery.freeze()
+    return recovery
+
+
+@pytest.mark.parametrize("kind", ["linear", "kernel"])
+@pytest.mark.parametrize("paper", [False, True])
+def test_kept_columns_are_copied_and_vanished_ones_recovered(kind, paper):
+    """By name, in whatever order the new space has them."""
+    X, old = rows()
+    recovered = learned(kind, paper).recover(X)
+    assert_array_equal(old[:, [0, 2]], recovered[:, [0, 2]])
+    assert not np.array_equal(old[:, 1], recovered[:, 1])
+    if not paper:
+        assert ((old[:, 1] - recovered[:, 1]) ** 2).mean() < 0.2 * old[:, 1].var()
+
+
+def test_the_mapping_learns_vanished_columns_alone():
+    """Of all the new columns; its error is of what it recovers."""
+    X, old = rows()
+    alone = LinearMapping(5, 1)
+    alone.learn(X, old[:, 1:2])
+    alone.solve()
+    recovery = learned()
+    assert_array_equal(alone.recover(X)[:, 0], recovery.recover(X)[:, 1])
+    assert alone.error == recovery.error
+
+
+def test_carried_weights_predict_what_the_old_ones_predict_of_recovered_rows():
+    """Weights of kept columns stay with them, beside what the mapping adds."""
+    X, _ = rows()
+    recovery, weights = learned(), Weights(np.array([[1.0, -2.0, 3.0], [0.0, 1.0, 0.0]]), np.array([0.5, -1.0]))
+    carried = recovery.carry(weights)
+    expected = recovery.recover(X) @ weights.coefficients.T + weights.bias
+    assert_allclose(expected, X @ carried.coefficients.T + carried.bias, rtol=1e-9)
+
+
+def test_a_kernel_carries_no_weights():
+    """What it recovers is not linear in the new columns."""
+    assert learned("kernel").carry(Weights(np.ones((1, 3)), np.zeros(1))) is None
+
+
+@pytest.mark.parametrize("kind", ["linear", "kernel"])
+@pytest.mark.parametrize("targets", [("x", "z"), ("a", "c", "x", "y", "z")])
+def test_where_nothing_vanished_all_is_copied(targets, kind):
+    """No mapping is needed, none learns, and there is no error to tell; rows are counted, and take no memory."""
+    X, _ = rows()
+    recovery = Recovery(NEW, targets, kind, False)
+    assert_array_equal(X[:, [NEW.index(name) for name in targets]], recovery.recover(X))
+    before = recovery.nbytes
+    recovery.learn(X, recovery.recover(X))
+    assert (40, before) == (recovery.rows, recovery.nbytes)
+    restored = Recovery(NEW, targets, kind, False)
+    restored.load_arrays(*unpack(pack(*recovery.to_arrays())))
+    recovery.freeze()
+    assert_array_equal(X[:, [NEW.index(name) for name in targets]], recovery.recover(X))
+    assert recovery.error is None
+
+
+@pytest.mark.parametrize("kind", ["linear", "kernel"])
+def test_it_is_built_again_from_what_it_says_of_itself(kind):
+    """Description and arrays give the same recovery, bit for bit."""
+    X, _ = rows()
+    one = learned(kind)
+    described = one.describe()
+    other = Recovery(NEW, described["targets"], described["kind"], described["paper"])
+    other.load_arrays(*unpack(pack(*one.to_arrays())))
+    assert_array_equal(one.recover(X), other.recover(X))
+    assert one.nbytes == other.nbytes

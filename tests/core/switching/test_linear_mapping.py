@@ -1,0 +1,232 @@
+"""The mappings between feature spaces: their equations, their memory, and what wild rows leave of them."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from core.contract import Weights
+from core.state.arrays import pack, unpack
+from core.switching.kernel_mapping import STORED_MAX, KernelMapping
+from core.switching.linear_mapping import ERROR_MAX, RIDGE, LinearMapping
+
+KINDS = [LinearMapping, KernelMapping]
+every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
+every_form = pytest.mark.parametrize("paper", [False, True], ids=["ours", "paper"])
+D2, D1 = 6, 4
+
+
+def rows(count, seed=0, d2=D2, d1=D1):
+    rng = np.random.default_rng(seed)
+    X1 = rng.normal(size=(count, d1)) * rng.uniform(0.1, 10, d1) + rng.normal(size=d1)
+    X2 = X1 @ rng.normal(size=(d1, d2)) + rng.normal(size=(count, d2)) / 5 + 3
+    return X2, X1
+
+
+def state(mapping):
+    return pack(*mapping.to_arrays())
+
+
+@pytest.mark.parametrize("count", [2, 3, 6, 7, 40])
+def test_the_linear_mapping_solves_the_normal_equations(count):
+    """Dual (up to d2 rows) and primal alike: the ridge solution on standardised columns, by brute force."""
+    X2, X1 = rows(count)
+    mapping = LinearMapping(D2, D1)
+    mapping.learn(X2, X1)
+    mapping.solve()
+    Z = (X2 - X2.mean(axis=0)) / X2.std(axis=0)
+    N = np.linalg.solve(Z.T @ Z + RIDGE * D2 * np.eye(D2), Z.T @ (X1 - X1.mean(axis=0)))
+    new = np.random.default_rng(9).normal(size=(5, D2))
+    expected = X1.mean(axis=0) + (new - X2.mean(axis=0)) / X2.std(axis=0) @ N
+    assert_allclose(expected, mapping.recover(new), rtol=1e-9)
+
+
+@pytest.mark.parametrize("count", [3, 40])
+def test_the_paper_s_linear_mapping_is_least_squares_through_the_origin(count):
+    """(2), of least norm where there are fewer rows than columns."""
+    X2, X1 = rows(count)
+    mapping = LinearMapping(D2, D1, paper=True)
+    mapping.learn(X2, X1)
+    mapping.solve()
+    assert_allclose(np.linalg.lstsq(X2, X1, rcond=None)[0], mapping.M, rtol=1e-4, atol=1e-6)
+    assert_allclose(X2 @ mapping.M, mapping.recover(X2), rtol=1e-9, atol=1e-9)
+
+
+def test_rows_are_stored_no_longer_than_the_dual_form_needs_them():
+    """From d2 + 1 rows on there are sums of products, and the state no longer grows."""
+    X2, X1 = rows(50)
+    mapping = LinearMapping(D2, D1)
+    mapping.learn(X2[:D2], X1[:D2])
+    assert D2 == len(mapping.to_arrays()[0]["stored"])
+    mapping.learn(X2[D2:10], X1[D2:10])
+    assert "stored" not in mapping.to_arrays()[0]
+    before = mapping.nbytes
+    mapping.learn(X2[10:], X1[10:])
+    assert before == mapping.nbytes
+
+
+def test_the_kernel_mapping_solves_its_equations():
+    """Kernel ridge with the median distance as bandwidth, by brute force."""
+    X2, X1 = rows(30)
+    mapping = KernelMapping(D2, D1)
+    mapping.learn(X2, X1)
+    mapping.solve()
+    new = np.random.default_rng(9).normal(size=(5, D2)) + 3
+    Z, z = ((X - X2.mean(axis=0)) / X2.std(axis=0) for X in (X2, new))
+    far = np.linalg.norm(Z[:, None] - Z, axis=2)
+    h = np.median(far[np.triu_indices(30, 1)])
+    A = np.linalg.solve(np.exp(-(far**2) / (2 * h * h)) + 0.03 * np.eye(30), X1 - X1.mean(axis=0))
+    k = np.exp(-(np.linalg.norm(z[:, None] - Z, axis=2) ** 2) / (2 * h * h))
+    assert_allclose(X1.mean(axis=0) + k @ A, mapping.recover(new), rtol=1e-9)
+
+
+def test_the_paper_s_kernel_mapping_is_its_gradient_descent():
+    """(3), literally."""
+    X2, X1 = rows(20)
+    mapping = KernelMapping(D2, D1, paper=True)
+    mapping.learn(X2, X1)
+
+    def kernel(a, b):
+        return np.exp(-((a - b) ** 2).sum() / 20)
+
+    e = []
+    for t in range(20):
+        e.append(X1[t] - sum((e[i] * kernel(X2[i], X2[t]) for i in range(t)), np.zeros(D1)))
+    expected = [sum(e[i] * kernel(X2[i], x) for i in range(20)) for x in X2[:5] + 0.1]
+    assert_allclose(expected, mapping.recover(X2[:5] + 0.1), rtol=1e-9)
+
+
+def test_the_kernel_mapping_keeps_the_newest_rows_only():
+    """Past 500 rows the oldest leave, so that the state is bounded."""
+    X2, X1 = rows(STORED_MAX + 70, d2=2, d1=1)
+    mapping = KernelMapping(2, 1)
+    mapping.learn(X2, X1)
+    mapping.solve()
+    assert_array_equal(np.hstack([X2, X1])[-STORED_MAX:], mapping.stored)
+    assert STORED_MAX == len(mapping.Z)
+
+
+@every_kind
+@every_form
+@pytest.mark.parametrize("count", [0, 1, 2, 5, 20])
+def test_a_block_is_its_rows_and_a_saved_mapping_goes_on(kind, paper, count):
+    """However rows are cut, and whether or not the state was saved in between: the same bits."""
+    X2, X1 = rows(60)
+    whole, single, restored = (kind(D2, D1, paper) for _ in range(3))
+    whole.learn(X2, X1)
+    single.learn(X2[:count], X1[:count])
+    restored.load_arrays(*unpack(state(single)))
+    for mapping in (single, restored):
+        for i in range(count, 60):
+            mapping.learn(X2[i : i + 1], X1[i : i + 1])
+    assert state(whole) == state(single) == state(restored)
+    assert_array_equal(whole.recover(X2), np.vstack([whole.recover(X2[i : i + 1]) for i in range(60)]))
+
+
+@every_kind
+@every_form
+def test_a_frozen_mapping_recovers_as_before_and_is_saved(kind, paper):
+    """Freezing takes the last rows in and drops what only learning needs."""
+    X2, X1 = rows(33)
+    mapping, restored = kind(D2, D1, paper), kind(D2, D1, paper)
+    mapping.learn(X2, X1)
+    mapping.solve()
+    expected = mapping.recover(X2)
+    mapping.freeze()
+    restored.load_arrays(*unpack(state(mapping)))
+    assert_array_equal(expected, mapping.recover(X2))
+    assert_array_equal(expected, restored.recover(X2))
+    assert state(mapping) == state(restored)
+
+
+def test_carried_weights_predict_what_the_old_ones_predict_of_recovered_rows():
+    """M w1 and w1'(m1 - M'm2) on the bias."""
+    X2, X1 = rows(40)
+    mapping = LinearMapping(D2, D1)
+    mapping.learn(X2, X1)
+    weights = Weights(np.random.default_rng(1).normal(size=(3, D1)), np.array([0.5, 0.0, -1.0]))
+    carried = mapping.carry(weights)
+    expected = mapping.recover(X2) @ weights.coefficients.T + weights.bias
+    assert_allclose(expected, X2 @ carried.coefficients.T + carried.bias, rtol=1e-9)
+
+
+@every_kind
+def test_the_error_is_small_where_columns_can_be_recovered_and_one_where_they_cannot(kind):
+    """Held out, in units of the columns' variance."""
+    rng = np.random.default_rng(0)
+    X1 = rng.normal(size=(300, 2)) * [1e-3, 1e3]
+    X2 = np.hstack([X1 / [1e-3, 1e3], rng.normal(size=(300, 4))]) @ rng.normal(size=(6, 6))
+    good, bad = kind(6, 2), kind(6, 2)
+    assert good.error is None
+    good.learn(X2, X1)
+    bad.learn(X2, rng.normal(size=(300, 2)))
+    assert good.error < 0.3
+    assert 0.8 < bad.error < 1.5
+
+
+@every_kind
+def test_a_nonlinear_map_is_the_kernel_s(kind):
+    """On a map that bends, the kernel recovers what the line cannot."""
+    X2 = np.random.default_rng(0).uniform(-2, 2, size=(200, 1))
+    mapping = kind(1, 1)
+    mapping.learn(X2, X2**2)
+    assert (mapping.error < 0.05) == (kind is KernelMapping)
+
+
+WILD = np.array([0.0, 1.0, -1.0, 1e308, -1e308, 1e155, 1e-155, 5e-324, 1e75])
+
+
+@every_kind
+@every_form
+@pytest.mark.parametrize("seed", range(4))
+def test_no_finite_row_makes_it_non_finite(kind, paper, seed):
+    """Extremes, constants and collinear columns leave state, recovered rows and error finite."""
+    rng = np.random.default_rng(seed)
+    X2, X1 = rows(40, seed)
+    X2[:, 1], X2[:, 2], X1[:, 0] = 0.1, X2[:, 0], 0.1
+    wild = rng.choice([0.01, 0.3, 1.0])
+    X2, X1 = (np.where(rng.random(X.shape) < wild, rng.choice(WILD, X.shape), X) for X in (X2, X1))
+    mapping = kind(D2, D1, paper)
+    for i in range(40):
+        mapping.learn(X2[i : i + 1], X1[i : i + 1])
+        assert np.isfinite(mapping.recover(X2)).all()
+    mapping.solve()
+    assert all(np.isfinite(array).all() for array in mapping.to_arrays()[0].values())
+    assert mapping.error is None or 0 <= mapping.error <= ERROR_MAX
+
+
+def test_weights_carried_through_wild_rows_are_finite():
+    """Huge weights through a huge mapping are held, not overflown."""
+    mapping = LinearMapping(2, 1)
+    mapping.learn(np.array([[1e-90, 1.0], [2e-90, 0.0], [0.0, 3.0]]), np.array([[1e75], [-1e75], [0.0]]))
+    carried = mapping.carry(Weights(np.array([[1e300]]), np.array([-1e300])))
+    assert all(np.isfinite(part).all() for part in carried)
+
+
+@every_kind
+def test_a_constant_column_stays_what_it_was(kind):
+    """A new column that never varied has no part in the mapping; an old one is recovered exactly."""
+    X2, X1 = rows(30)
+    X2[:, 0], X1[:, 0] = 7.0, -2.0
+    mapping = kind(D2, D1)
+    mapping.learn(X2, X1)
+    moved = X2.copy()
+    moved[:, 0] = 1e6
+    assert_array_equal(mapping.recover(X2), mapping.recover(moved))
+    assert_allclose(np.full(30, -2.0), mapping.recover(X2)[:, 0], rtol=1e-12)
+
+
+@every_kind
+def test_a_state_that_cannot_be_is_refused(kind):
+    """Other names, shapes, types, NaN or counts raise ValueError and leave the state as it was."""
+    X2, X1 = rows(30)
+    mapping = kind(D2, D1)
+    mapping.learn(X2, X1)
+    arrays, header = mapping.to_arrays()
+    broken = [({}, header), (arrays, {}), (arrays, {**header, "solved": 31}), (arrays, {**header, "count": 3.0})]
+    for name, array in arrays.items():
+        broken += [({**arrays, name: changed}, header) for changed in (array[None], array * np.nan)]
+    before = state(mapping)
+    for wrong in broken:
+        with pytest.raises(ValueError):
+            mapping.load_arrays(*wrong)
+    assert before == state(mapping)

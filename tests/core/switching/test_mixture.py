@@ -1,0 +1,200 @@
+"""Experts after a switch: the weights by a slow loop, the draws, the paper's rates, wild predictions."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from core.contract import Prediction
+from core.numerics.rng import uniform
+from core.state.arrays import pack, unpack
+from core.switching.mixture import Mixture
+
+E, K, N = 3, 4, 80
+
+
+def mixture(experts=E, selects=False, horizon=None, seed=5, first_row=100):
+    return Mixture(np.full(experts, 1 / experts), first_row, selects, horizon, seed)
+
+
+def told(rng, experts=E):
+    """Probabilities of some experts, of which the last is the best, and labels."""
+    y = rng.integers(0, K, N)
+    P = rng.dirichlet(np.ones(K), size=(experts, N))
+    P[-1] = 0.6 * np.eye(K)[y] + 0.4 * P[-1]
+    return [Prediction(p.argmax(axis=1), p) for p in P], y
+
+
+def numbers(rng, experts=E):
+    y = rng.normal(size=N)
+    F = y + rng.normal(size=(experts, N)) * np.arange(1, experts + 1)[:, None]
+    return [Prediction(f, None, np.full(N, 1.0 + k)) for k, f in enumerate(F)], y
+
+
+def state(one):
+    return pack(*one.to_arrays())
+
+
+def cut(predictions, part):
+    return [Prediction(*(None if p is None else p[part] for p in one)) for one in predictions]
+
+
+def slow(P, y, eta, share, geometric):
+    """The docstring's equations, and the mixture's probabilities."""
+    a, said = np.full(len(P), 1 / len(P)), []
+    for i, label in enumerate(y):
+        p = np.exp(a @ np.log(P[:, i])) if geometric else a @ P[:, i]
+        said.append(p / p.sum())
+        v = a * np.exp(eta * np.log(np.maximum(P[:, i, label], 1e-6)))
+        d = min(0.5, 1 / (i + 1)) if share is None else share
+        a = d * v.sum() / len(v) + (1 - d) * v
+        a /= a.sum()
+    return np.array(said), a
+
+
+def test_probabilities_are_mixed_and_weights_shared():
+    """Combination with eta = 1 and the share 1/t."""
+    predictions, y = told(np.random.default_rng(0))
+    one = mixture()
+    said = one.learn(predictions, y)
+    P = np.stack([p.probabilities for p in predictions])
+    expected, weights = slow(P, y, 1.0, None, geometric=False)
+    assert_allclose(expected, said.probabilities, rtol=1e-12)
+    assert_array_equal(expected.argmax(axis=1), said.value)
+    assert_allclose(weights, one.weights, rtol=1e-10)
+    assert_allclose(-np.log(np.take_along_axis(P, y[None, :, None], 2)).sum(axis=(1, 2)), one.losses)
+
+
+def test_the_paper_s_combination_averages_margins_at_a_rate_of_the_horizon():
+    """Theorem 1: eta = sqrt(8 ln 2 / T), no share."""
+    predictions, y = told(np.random.default_rng(1), 2)
+    one = mixture(2, horizon=50)
+    said = one.learn(predictions, y)
+    P = np.stack([p.probabilities for p in predictions])
+    expected, weights = slow(P, y, np.sqrt(8 * np.log(2) / 50), 0.0, geometric=True)
+    assert_allclose(expected, said.probabilities, rtol=1e-9)
+    assert_allclose(weights, one.weights, rtol=1e-9)
+
+
+@pytest.mark.parametrize("horizon", [None, 50])
+def test_selection_lets_the_drawn_expert_speak(horizon):
+    """Drawn by (seed, absolute row) from the weights before the row; predict shows the likeliest."""
+    predictions, y = told(np.random.default_rng(2), 2)
+    one = mixture(2, selects=True, horizon=horizon)
+    draws = uniform(5, 100, N, "expert of a row")
+    for i in range(N):
+        drawn, likeliest = int(draws[i] >= one.weights[0]), int(one.weights.argmax())
+        row = cut(predictions, slice(i, i + 1))
+        assert_array_equal(row[likeliest].probabilities, one.predict(row).probabilities)
+        assert_array_equal(row[drawn].probabilities, one.learn(row, y[i : i + 1]).probabilities)
+
+
+def test_the_paper_s_selection_has_the_rates_of_theorem_3():
+    """The share is 1/(T - 1), eta by the binary entropy of it."""
+    predictions, y = told(np.random.default_rng(3), 2)
+    one, T = mixture(2, selects=True, horizon=50), 50
+    one.learn(predictions, y)
+    d = 1 / (T - 1)
+    entropy = -d * np.log(d) - (1 - d) * np.log(1 - d)
+    eta = np.sqrt(8 / T * (2 * np.log(2) + (T - 1) * entropy))
+    P = np.stack([p.probabilities for p in predictions])
+    assert_allclose(slow(P, y, eta, d, geometric=False)[1], one.weights, rtol=1e-9)
+
+
+def test_numbers_are_mixed_by_their_squared_errors():
+    """Regression: errors in units of the mixture's own mean squared error, numbers within the labels' range."""
+    predictions, y = numbers(np.random.default_rng(4))
+    one = mixture()
+    said = one.learn(predictions, y)
+    F = np.stack([p.value for p in predictions])
+    S = np.stack([p.std for p in predictions])
+    a, D = np.full(E, 1 / E), 0.0
+    for i in range(N):
+        width = np.ptp(y[:i]) if i else 0.0
+        f = np.clip(F[:, i], y[:i].min() - width, y[:i].max() + width) if i >= 20 else F[:, i]
+        assert_allclose(a @ f, said.value[i], rtol=1e-9)
+        assert_allclose(np.sqrt(a @ (S[:, i] ** 2 + (f - a @ f) ** 2)), said.std[i], rtol=1e-9)
+        D += max(1 / (i + 1), 0.01) * ((a @ f - y[i]) ** 2 - D)
+        v = a * np.exp(-((f - y[i]) ** 2) / (2 * D))
+        d = min(0.5, 1 / (i + 1))
+        a = d * v.sum() / E + (1 - d) * v
+        a /= a.sum()
+    assert_allclose(a, one.weights, rtol=1e-9)
+
+
+@pytest.mark.parametrize("selects", [False, True])
+@pytest.mark.parametrize("horizon", [None, 50])
+@pytest.mark.parametrize("task", [told, numbers], ids=["classes", "numbers"])
+def test_a_block_is_its_rows_and_a_saved_mixture_goes_on(task, selects, horizon):
+    """Cut or saved in between: the same bits; and what predict says is what learning says, where nothing is drawn."""
+    predictions, y = task(np.random.default_rng(6), 2)
+    whole, single, restored = (mixture(2, selects, horizon) for _ in range(3))
+    expected = whole.learn(predictions, y)
+    for i in range(N):
+        if i == 30:
+            restored.load_arrays(*unpack(state(single)))
+        row, part = cut(predictions, slice(i, i + 1)), slice(i, i + 1)
+        before = single.predict(row)
+        said = single.learn(row, y[part])
+        if i >= 30:
+            restored.learn(row, y[part])
+        assert_array_equal(expected.value[part], said.value)
+        if not selects:
+            assert_array_equal(before.value, said.value)
+    assert state(whole) == state(single) == state(restored)
+
+
+def test_an_expert_alone_says_what_it_says():
+    """With one expert nothing is mixed and its weight stays one."""
+    predictions, y = told(np.random.default_rng(7), 1)
+    one = mixture(1, selects=True)
+    assert_array_equal(predictions[0].probabilities, one.learn(predictions, y).probabilities)
+    assert_array_equal([1.0], one.weights)
+
+
+def test_votes_count_where_an_expert_has_no_probabilities():
+    """A vote is worth .9, and the mixture of two disagreeing voters is a tie that the first class wins."""
+    votes = [Prediction(np.array([1]), None), Prediction(np.array([0]), None)]
+    assert_allclose([[0.5, 0.5]], mixture(2).predict(votes).probabilities)
+    one = mixture(2)
+    said = one.learn([*votes], np.array([2]))
+    assert_allclose([[0.475, 0.475, 0.05]], said.probabilities)
+
+
+def test_before_the_first_class_nothing_is_said():
+    """No class: -1, and no probabilities."""
+    empty = Prediction(np.full(3, -1), np.empty((3, 0)))
+    said = mixture(2).predict([empty, empty])
+    assert_array_equal(np.full(3, -1), said.value)
+    assert (3, 0) == said.probabilities.shape
+
+
+@pytest.mark.parametrize("selects", [False, True])
+@pytest.mark.parametrize("horizon", [None, 50])
+def test_wild_numbers_leave_the_state_finite(selects, horizon):
+    """Predictions and labels from the extremes of float64."""
+    rng = np.random.default_rng(8)
+    wild = np.array([0.0, 1.0, -1e300, 1e300, 1e155, 5e-324])
+    F, S, y = rng.choice(wild, (2, N)), np.abs(rng.choice(wild, (2, N))), rng.choice(wild * 1e8 / 1e8, N)
+    one = mixture(2, selects, horizon)
+    said = one.learn([Prediction(f, None, s) for f, s in zip(F, S, strict=True)], y)
+    assert np.isfinite(said.value).all()
+    assert np.isfinite(said.std).all()
+    assert all(np.isfinite(array).all() for array in one.to_arrays()[0].values())
+    assert_allclose(1.0, one.weights.sum())
+
+
+def test_a_state_that_cannot_be_is_refused():
+    """Other names, shapes, types, weights that are no shares, or another header."""
+    predictions, y = told(np.random.default_rng(9))
+    one = mixture()
+    one.learn(predictions, y)
+    arrays, header = one.to_arrays()
+    broken = [({}, header), (arrays, {}), (arrays, {"first_row": -1}), ({**arrays, "weights": np.ones(E)}, header)]
+    broken += [({**arrays, "tally": np.array([0.5, 0, 0, 0])}, header), ({**arrays, "losses": -np.ones(E)}, header)]
+    broken += [({**arrays, name: array * np.nan}, header) for name, array in arrays.items()]
+    broken += [({**arrays, name: array[:-1]}, header) for name, array in arrays.items()]
+    before = state(one)
+    for wrong in broken:
+        with pytest.raises(ValueError):
+            one.load_arrays(*wrong)
+    assert before == state(one)

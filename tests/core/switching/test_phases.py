@@ -1,0 +1,398 @@
+"""A change of features works on every algorithm: phases, who learns what, late rows, many switches, any crash."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from core.config import Config
+from core.entry import Learned, Mapped, Overlap, Refused, Reset, Restore, Rows, Switch, Switched
+from core.machine import Machine
+from core.problems import Conflict, Invalid
+from tests.core.switching.switch_streams import CASES, NAMES, SCHEMAS, SPACES, Driver
+
+every_case = pytest.mark.parametrize(("algorithm", "task", "classes"), CASES)
+every_mapping = pytest.mark.parametrize("mapping", ["linear", "kernel"])
+
+
+def finite(prediction):
+    return all(part is None or np.isfinite(part).all() for part in prediction)
+
+
+@every_case
+@every_mapping
+def test_a_model_lives_through_three_switches(algorithm, task, classes, mapping):
+    """Phases, answers and counts on the way; predictions are finite, and every row is scored."""
+    driver = Driver(algorithm, task, classes)
+    driver.learn(100)
+    for at, space in enumerate((1, 2, 3)):
+        phase = "steady" if at == 0 else "ensemble"
+        assert phase == driver.machine.phase
+        assert Switched("overlap", 0, driver.machine.rows) == driver.begin(space, mapping)
+        assert SCHEMAS[space - 1] == driver.machine.schema
+        assert SCHEMAS[space] == driver.machine.next_schema
+        rows = driver.machine.rows
+        assert rows + 20 == driver.learn(20).rows
+        assert Mapped(5, 25, rows + 20) == driver.map(5)
+        assert finite(driver.predict())
+        assert Switched("ensemble", 25, rows + 20) == driver.complete()
+        assert SCHEMAS[space] == driver.machine.schema == driver.machine.teaching
+        assert driver.machine.next_schema is None
+        assert len(driver.learn(20).losses) == 20
+        assert finite(driver.predict())
+        assert abs(1.0 - sum(expert["weight"] for expert in driver.machine.ensemble)) < 1e-9
+    assert driver.machine.rows == driver.machine.metrics.rows == 220
+
+
+@every_case
+@every_mapping
+def test_a_crash_in_any_phase_is_not_noticed(algorithm, task, classes, mapping):
+    """After every step the state as bytes and back goes on with the same bits."""
+    one, other = Driver(algorithm, task, classes), Driver(algorithm, task, classes)
+    steps = [lambda d: d.learn(30), lambda d: d.learn(3, SCHEMAS[0])]
+    for space in (1, 2, 3):
+        steps += [
+            lambda d, space=space: d.begin(space, mapping),
+            lambda d: d.map(1),
+            lambda d: d.learn(20),
+            lambda d, space=space: d.learn(5, SCHEMAS[space - 1]),
+            lambda d: d.map(3),
+            lambda d: d.complete(),
+            lambda d: d.learn(15),
+            lambda d, space=space: d.learn(5, SCHEMAS[space - 1]),
+            lambda d: d.learn(7),
+        ]
+    for step in steps:
+        step(one)
+        step(other.reborn())
+        assert one.machine.to_bytes() == other.machine.to_bytes()
+    assert_array_equal(one.predict().value, other.predict().value)
+
+
+@every_case
+@every_mapping
+def test_how_requests_are_cut_does_not_matter(algorithm, task, classes, mapping):
+    """Rows of both phases in one block, in several segments of one entry, or one by one: the same bits."""
+    block, parts, single = (Driver(algorithm, task, classes) for _ in range(3))
+    for driver in (block, parts, single):
+        driver.learn(60)
+        driver.begin(1, mapping)
+    for learn in ("overlap", "ensemble"):
+        block.learn(24)
+        parts.apply(*(parts.rows(count) for count in (3, 1, 13, 7)))
+        for _ in range(24):
+            single.learn(1)
+        if learn == "overlap":
+            block.map(6)
+            parts.map(2)
+            parts.map(4)
+            for _ in range(6):
+                single.map(1)
+            for driver in (block, parts, single):
+                driver.complete()
+    assert block.machine.to_bytes() == parts.machine.to_bytes() == single.machine.to_bytes()
+
+
+@every_case
+def test_the_state_does_not_grow_with_switches(algorithm, task, classes):
+    """Going to and fro between two spaces costs what one change costs, with the front of the kept expert or without."""
+    driver = Driver(algorithm, task, classes, rows=900)
+    driver.learn(60)
+    sizes = {True: set(), False: set()}
+    for at in range(8):
+        driver.live(1 - at % 2, after=20)
+        sizes[driver.machine.pipeline.old.expert.front is None].add(driver.machine.pipeline.nbytes)
+    assert 1 >= max(map(len, sizes.values()))
+
+
+@every_case
+def test_the_old_model_answers_until_the_switch_is_complete(algorithm, task, classes):
+    """In the overlap predictions and reported ones are those of a twin that never heard of a change."""
+    driver, twin = Driver(algorithm, task, classes), Driver(algorithm, task, classes)
+    for one in (driver, twin):
+        one.learn(60)
+    driver.begin(1)
+    assert_array_equal(twin.learn(40).predictions, driver.learn(40).predictions)
+    assert_array_equal(twin.predict().value, driver.predict().value)
+    driver.map(10)
+    assert Switched("steady", 0, 100) == driver.abort()
+    twin.at = driver.at
+    assert_array_equal(twin.learn(20).predictions, driver.learn(20).predictions)
+
+
+@every_case
+def test_unlabelled_rows_teach_the_mapping_only(algorithm, task, classes):
+    """The old model stays as it is; the mapping does not."""
+    driver = Driver(algorithm, task, classes)
+    driver.learn(60)
+    driver.begin(1)
+    driver.learn(10)
+    before, error = driver.machine.pipeline.old.to_arrays(), driver.machine.mapping_error
+    driver.map(20)
+    after = driver.machine.pipeline.old.to_arrays()
+    assert all(np.array_equal(before[0][name], after[0][name]) for name in before[0])
+    assert error != driver.machine.mapping_error
+    assert 30 == driver.machine.overlap_rows
+
+
+@every_case
+@pytest.mark.parametrize("phase", ["overlap", "ensemble"])
+def test_late_rows_of_the_old_space_teach_the_old_model(algorithm, task, classes, phase):
+    """A row tracked before is scored by what was told, and learned in its own space."""
+    driver = Driver(algorithm, task, classes)
+    driver.learn(120)
+    told = driver.told(200)
+    driver.begin(1)
+    driver.learn(20)
+    if phase == "ensemble":
+        driver.complete()
+        driver.learn(10)
+    old = driver.machine.pipeline.old
+    before = old.to_arrays()[0]
+    new = driver.machine.pipeline.new.to_arrays()[0]
+    driver.at = 200
+    outcome = driver.learn(1, SCHEMAS[0], told=told)
+    assert outcome.learned
+    assert [told.prediction] == outcome.predictions
+    assert any(not np.array_equal(before[name], array) for name, array in old.to_arrays()[0].items())
+    after = driver.machine.pipeline.new.to_arrays()[0]
+    assert all(np.array_equal(new[name], array) for name, array in after.items())
+
+
+@every_case
+def test_late_rows_of_a_space_two_switches_ago_are_scored_only(algorithm, task, classes):
+    """What was told counts in the metrics; no model learns; without anything told the row is refused."""
+    driver = Driver(algorithm, task, classes)
+    driver.learn(120)
+    told = driver.told(300)
+    driver.live(1)
+    driver.live(2, after=0)
+    before = driver.machine.pipeline.to_arrays()
+    scored = driver.machine.metrics.rows
+    driver.at = 300
+    outcome = driver.learn(1, SCHEMAS[0], told=told)
+    assert not outcome.learned
+    assert [told.prediction] == outcome.predictions
+    truth = driver.labels[300]
+    loss = float(truth != told.prediction) if task == "classification" else (truth - told.prediction) ** 2
+    assert [loss] == pytest.approx(outcome.losses)
+    assert scored + 1 == driver.machine.metrics.rows == driver.machine.rows
+    after = driver.machine.pipeline.to_arrays()
+    assert all(np.array_equal(before[0][name], after[0][name]) for name in before[0])
+    assert isinstance(driver.learn(1, SCHEMAS[0]), Refused)
+
+
+@every_case
+@pytest.mark.parametrize("action", ["complete", "abort"])
+def test_union_rows_in_flight_are_projected(algorithm, task, classes, action):
+    """After the end of the overlap such a row is learned as one of the space in force."""
+    driver, twin = Driver(algorithm, task, classes), Driver(algorithm, task, classes)
+    for one in (driver, twin):
+        one.learn(60)
+        one.begin(1)
+        one.learn(20)
+    union = driver.machine.teaching
+    for one in (driver, twin):
+        getattr(one, action)()
+    assert driver.learn(6, union).predictions == twin.learn(6).predictions
+    assert driver.machine.to_bytes() == twin.machine.to_bytes()
+    driver.live(2)
+    assert isinstance(driver.learn(1, union), Refused)
+
+
+@pytest.mark.parametrize("space", [0, 1])
+@pytest.mark.parametrize("phase", ["overlap", "ensemble"])
+@pytest.mark.parametrize("algorithm", ["fesl_c", "fesl_s", "dfop", "rls"])
+def test_a_class_may_appear_anywhere(algorithm, phase, space):
+    """In a row of either space, in either phase, and in one that can only be scored: all models have it."""
+    driver = Driver(algorithm)
+    driver.learn(60)
+    driver.begin(1)
+    driver.learn(10)
+    if phase == "ensemble":
+        driver.complete()
+        driver.learn(10)
+    schema = SCHEMAS[0] if space == 0 else driver.machine.teaching
+    rows = driver.rows(1, schema)
+    outcome = driver.apply(Rows(rows.space, None, rows.X, ["new"], told=None))[0]
+    assert 1.0 == outcome.losses[0]
+    assert 3 == driver.predict().probabilities.shape[1]
+    driver.reborn().learn(20)
+    if phase == "overlap":
+        driver.complete()
+    driver.live(2)
+    gone = SCHEMAS[0]
+    told = driver.machine.told(driver.machine.predict(driver.raw(SCHEMAS[2], 0, 1)), 0)
+    late = Rows(gone.id, None, driver.raw(gone, 0, 1), ["newer"], told=told)
+    assert not driver.apply(late)[0].learned
+    driver.reborn().learn(10)
+    assert 4 == driver.predict().probabilities.shape[1]
+
+
+def test_what_cannot_be_done_now_is_refused_with_what_is_under_way():
+    """And changes nothing."""
+    driver = Driver()
+    driver.learn(30)
+    overlap = Overlap(SCHEMAS[0].id, driver.raw(SCHEMAS[0], 0, 2))
+    for step in (driver.complete, driver.abort, lambda: driver.apply(overlap)[0]):
+        before = driver.machine.to_bytes()
+        assert "no change of features is under way" in step().detail
+        assert before == driver.machine.to_bytes()
+    driver.begin(1)
+    before = driver.machine.to_bytes()
+    assert "under way, to p, day, q, r" in driver.begin(2).detail
+    with pytest.raises(Conflict, match="under way, to p, day, q, r"):
+        driver.machine.parse_next(["x"])
+    assert "no longer those" in driver.apply(overlap)[0].detail
+    new_only = Rows(SCHEMAS[1].id, None, driver.raw(SCHEMAS[1], 0, 1), ["class 0"])
+    assert isinstance(driver.apply(new_only)[0], Refused)
+    assert before == driver.machine.to_bytes()
+
+
+def test_a_begin_that_another_switch_overtook_is_refused():
+    """Two clients announce changes; the second one's was checked against features that are gone."""
+    driver = Driver()
+    driver.learn(30)
+    driver.live(1)
+    assert "changed meanwhile" in driver.apply(Switch("begin", SCHEMAS[1].features))[0].detail
+
+
+def test_a_model_without_features_has_nothing_to_change():
+    """Before its first row; and one of sparse rows never has."""
+    empty = Machine(Config.parse({"algorithm": "fesl_c", "task": "classification"}))
+    with pytest.raises(Conflict, match="no features yet"):
+        empty.parse_next(["x"])
+    sparse = Machine(Config.parse({"algorithm": "sparse_dfop", "task": "classification"}))
+    with pytest.raises(Conflict, match="rows of any names at any time"):
+        sparse.parse_next(["x"])
+
+
+def test_a_bad_space_is_named_by_field():
+    """The service's check goes through the machine, which knows the features in force."""
+    driver = Driver()
+    with pytest.raises(Invalid) as refused:
+        driver.machine.parse_next(["x", "x"], "features")
+    assert "features[1]" == refused.value.problems[0].field
+    assert SCHEMAS[1].features == driver.machine.parse_next(SPACES[1])
+
+
+@pytest.mark.parametrize("rows", range(6))
+@pytest.mark.parametrize("space", [1, 3])
+def test_too_few_overlap_rows_warn_and_rely_on_the_new_model(rows, space):
+    """Below five, or where they recover poorly; with neither mapping nor kept columns the new model is alone."""
+    driver = Driver()
+    driver.learn(60)
+    if space == 3:
+        driver.live(2)
+    driver.begin(space)
+    driver.learn(rows)
+    outcome = driver.complete()
+    assert rows == driver.machine.overlap_rows
+    weights = {expert["expert"]: expert["weight"] for expert in driver.machine.ensemble}
+    assert (rows < 5 or driver.machine.mapping_error >= 0.8) == (outcome.warning is not None)
+    assert (rows < 2 and space == 3) == (list(weights) == ["new"])
+    if rows < 5:
+        assert weights["new"] >= 0.9
+    driver.learn(20)
+    driver.reborn().learn(20)
+
+
+def test_the_switch_is_marked_in_the_metrics_which_go_on():
+    """Every step, with the row it came after."""
+    driver = Driver()
+    driver.learn(60)
+    driver.begin(1)
+    driver.learn(10)
+    driver.abort()
+    driver.live(1, after=0)
+    report = driver.machine.metrics.report()
+    marks = [(mark["row"], mark["action"]) for mark in report["marks"] if mark["kind"] == "switch"]
+    assert [(60, "begin"), (70, "abort"), (70, "begin"), (100, "complete")] == marks
+    assert 100 == report["rows"]
+
+
+def test_repeated_overlap_rows_are_skipped():
+    """Rows whose id had been seen teach nothing."""
+    driver, twin = Driver(), Driver()
+    for one in (driver, twin):
+        one.learn(30)
+        one.begin(1)
+    assert Mapped(3, 3, 30) == driver.map(5, skip=(1, 3))
+    for keep in (0, 2, 4):
+        twin.at = 30 + keep
+        twin.map(1)
+    assert driver.machine.to_bytes() == twin.machine.to_bytes()
+
+
+@pytest.mark.parametrize("phase", ["overlap", "ensemble", "steady"])
+def test_a_reset_keeps_the_space_that_predictions_are_made_in(phase):
+    """Nothing learned, steady, and clients need not change what they send for predictions."""
+    driver = Driver()
+    driver.learn(30)
+    driver.begin(1)
+    driver.learn(10)
+    if phase != "overlap":
+        driver.complete()
+    if phase == "steady":
+        driver.begin(2)
+        driver.abort()
+    space = driver.machine.schema
+    driver.apply(Reset())
+    assert ("steady", space, 0) == (driver.machine.phase, driver.machine.schema, driver.machine.rows)
+    driver.reborn().learn(10)
+    assert driver.machine.ensemble is None
+
+
+@pytest.mark.parametrize("phase", ["overlap", "ensemble"])
+def test_a_restored_state_brings_its_phase(phase):
+    """A snapshot taken in the middle of a change goes on there."""
+    driver, twin = Driver(), Driver()
+    for one in (driver, twin):
+        one.learn(30)
+        one.begin(1)
+        one.learn(10)
+        if phase == "ensemble":
+            one.complete()
+    snapshot, at = driver.machine.to_bytes(), driver.at
+    driver.learn(20)
+    driver.apply(Restore(snapshot))
+    driver.at = twin.at = at
+    assert phase == driver.machine.phase
+    assert isinstance(driver.learn(10), Learned)
+    twin.learn(10)
+    assert_array_equal(twin.predict().probabilities, driver.predict().probabilities)
+
+
+@every_case
+@pytest.mark.parametrize("missing", ["zero", "mean"])
+def test_missing_values_go_through_a_switch(algorithm, task, classes, missing):
+    """In every phase, and a kept column's mean goes on where the old space left it."""
+    driver = Driver(algorithm, task, classes, missing=missing)
+    driver.learn(60)
+    driver.live(1)
+    driver.reborn().live(2)
+    assert finite(driver.predict(30))
+
+
+WILD = np.array([0.0, 1.0, -1.0, 1e308, -1e308, 1e155, 1e-155, 5e-324, 1e75])
+
+
+@every_case
+@every_mapping
+@pytest.mark.filterwarnings("error")
+def test_no_finite_row_makes_any_phase_non_finite(algorithm, task, classes, mapping):
+    """Extremes, constants and copies of columns through two switches leave predictions and state finite."""
+    driver = Driver(algorithm, task, classes)
+    rng = np.random.default_rng(1)
+    X, day = driver.values, NAMES.index("day")
+    days = X[:, day].copy()
+    wild = rng.random(X.shape) < 0.2
+    X[wild] = rng.choice(WILD, wild.sum())
+    X[:, 1], X[:, 2], X[:, day] = X[:, 0], 0.1, days
+    driver.learn(60)
+    for space in (1, 2, 3):
+        driver.live(space, mapping)
+        assert finite(driver.predict(50))
+        assert all(np.isfinite(array).all() for array in driver.machine.pipeline.to_arrays()[0].values())
+        weights = driver.machine.weights()
+        assert weights is None or all(np.isfinite(part).all() for part in weights)
+    driver.reborn()
