@@ -1,29 +1,26 @@
-"""A change of features: /models/{name}/features, /features/switch and /features/overlap.
+"""A change of features: /models/{name}/features and /features/switch.
 
-A switch is an entry of the log like any feedback, and so are rows with both sets of features; a request that is sent
-again under the same id is answered as it was the first time.
+A switch is an entry of the log like any feedback; a request that is sent again under the same id is answered as it was
+the first time.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from core.entry import Overlap
-from core.features import Schema
-from core.problems import Conflict, Invalid, Problem
-from service.api import bodies, tables
+from core.problems import Conflict, Invalid
+from service.api import bodies
 from service.api import idempotency as repeats
-from service.api.context import Context, freshness, known_queries
-from service.api.feature_schemas import FeatureSpaces, OverlapBody, SwitchBody, SwitchedSpaces, Taught
+from service.api.context import Context, freshness
+from service.api.feature_schemas import FeatureSpaces, SwitchBody, SwitchedSpaces
 from service.errors import Clash
 from service.runtime import feature_switch as change
 from service.runtime.engine import Freshness
 from service.runtime.replica import Replica, Reply
-from service.runtime.row_validation import Intake, digest_of_bytes, matrix, same_count
+from service.runtime.row_validation import digest_of_bytes
 
 
 class _Ask(SwitchBody):
@@ -33,10 +30,7 @@ class _Ask(SwitchBody):
 
 
 _switch = msgspec.json.Decoder(_Ask)
-_overlap = msgspec.json.Decoder(OverlapBody)
 _json = msgspec.json.Encoder().encode
-UNLABELLED = "overlap"
-"""What an id of an overlap row stands for: the row, which is compared by nothing else."""
 
 
 def answer(body: object) -> Response:
@@ -97,139 +91,4 @@ def _switched(ctx: Context, replica: Replica, reply: Reply) -> SwitchedSpaces:
         duplicate=reply.whole,
         durability=ctx.engine.durability,
         warning=reply.warning,
-    )
-
-
-# ------------------------------------------------------------------------------------------------ overlap rows
-
-
-class Unlabelled(NamedTuple):
-    """Overlap rows as they were read, before they are checked against a model.
-
-    Attributes:
-        names: column names; None where ``data`` is one row by names, or an array.
-        data: a row by names, JSON rows, CSV rows, or an array.
-        ids: one per row, or None.
-        size: number of rows.
-    """
-
-    names: list[str] | None
-    data: Any
-    ids: Sequence[str] | None
-    size: int
-
-
-async def overlap(ctx: Context, request: Request) -> Response:
-    """Unlabelled rows with both sets of features."""
-    engine = ctx.engine
-    kind = bodies.media_type(request, bodies.DENSE_TABLES)
-    body = await bodies.read(request, engine.bounds.body_bytes_max)
-    table = _read(kind, request, body)
-    tables.bounded(table.size, engine.bounds.batch_rows_max)
-    ids, digests = _overlap_ids(ctx, request, table, body)
-    replica = await engine.replica(request.path_params["name"])
-    try:
-        segment = await _segment(ctx, replica, table, kind, ids)
-    except (Invalid, Clash) as error:
-        seen = await repeats.known(ctx, replica, ids, error)
-        repeats.same(seen, digests)
-        reply = await repeats.first_reply(ctx, replica, ids, seen)
-    else:
-        reply = await engine.pump.submit(replica, segment, digests)
-    return answer(_taught(ctx, replica, reply, table.size))
-
-
-def _read(kind: str, request: Request, body: bytes) -> Unlabelled:
-    if kind == bodies.CSV:
-        header, rows = tables.csv_rows(body)
-        ids = tables.pop_column(header, rows, request.query_params.get("id"), "id")
-        return Unlabelled(header, rows, ids, len(rows))
-    known_queries(request)
-    if kind == bodies.NPY:
-        array = tables.npy(body)
-        return Unlabelled(None, array, None, len(array) if array.ndim else 0)
-    ask = bodies.decode(body, _overlap)
-    given = sum(part is not None for part in (ask.features, ask.columns, ask.data, ask.id, ask.ids))
-    bodies.refuse_repeated(body, given + len(ask.features or ()))
-    return _single(ask) if ask.features is not None else _columnar(ask)
-
-
-def _single(ask: OverlapBody) -> Unlabelled:
-    _exclude(ask, "features", "columns", "data", "ids")
-    return Unlabelled(None, ask.features, None if ask.id is None else [ask.id], 1)
-
-
-def _columnar(ask: OverlapBody) -> Unlabelled:
-    if ask.columns is None or ask.data is None:
-        raise Invalid.of("features", "is required", "features of one row, or columns and data of several")
-    _exclude(ask, "columns", "id")
-    if ask.ids is not None:
-        same_count(ask.ids, len(ask.data), "ids")
-    return Unlabelled(ask.columns, ask.data, ask.ids, len(ask.data))
-
-
-def _exclude(ask: OverlapBody, given: str, *others: str) -> None:
-    both = [name for name in others if getattr(ask, name) is not None]
-    if both:
-        raise Invalid(*(Problem(name, f"excludes {given}") for name in both))
-
-
-def _overlap_ids(
-    ctx: Context, request: Request, table: Unlabelled, body: bytes
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The ids of the rows, or one for all of them, and their digests."""
-    whole = request.headers.get("idempotency-key")
-    if whole is not None:
-        if table.ids is not None:
-            raise Invalid.of("ids", "exclude Idempotency-Key")
-        sent = b"overlap\n" + request.scope["query_string"] + b"\n" + body
-        return (repeats.REQUEST + repeats.printable(whole, "Idempotency-Key"),), (digest_of_bytes(sent),)
-    if table.ids is None:
-        return (), ()
-    if isinstance(table.data, dict):
-        return (repeats.OVERLAP + repeats.printable(table.ids[0], "id"),), (UNLABELLED,)
-    tables.bounded(table.size, ctx.engine.bounds.batch_ids_max)
-    return repeats.per_row(table.ids, repeats.OVERLAP), (UNLABELLED,) * table.size
-
-
-async def _segment(ctx: Context, replica: Replica, table: Unlabelled, kind: str, ids: tuple[str, ...]) -> Overlap:
-    """The rows as the model reads them; once more where the replica stood behind the log."""
-    try:
-        return _checked(Intake(ctx.engine.hub, replica), table, kind, ids)
-    except (Invalid, Clash):
-        if not await ctx.engine.caught_up(replica):
-            raise
-    return _checked(Intake(ctx.engine.hub, replica), table, kind, ids)
-
-
-def _checked(intake: Intake, table: Unlabelled, kind: str, ids: tuple[str, ...]) -> Overlap:
-    """Overlap rows against the model as it stands.
-
-    Raises:
-        Clash: no overlap is under way.
-        Invalid: naming the first fields that are wrong.
-    """
-    if isinstance(table.data, dict):
-        return intake.overlap_row(table.data, ids)
-    schema = intake.overlap_schema()
-    return Overlap(schema.id, _raw(intake, schema, table, kind), ids)
-
-
-def _raw(intake: Intake, schema: Schema, table: Unlabelled, kind: str) -> Any:
-    if table.names is None:
-        return schema.matrix(matrix(table.data, schema.raw_width), intake.missing_allowed, "body")
-    intake.all_there(table.names, "columns" if kind == bodies.JSON else "header")
-    read = schema.block if kind == bodies.JSON else schema.text_cells
-    return read(table.names, table.data, intake.missing_allowed)
-
-
-def _taught(ctx: Context, replica: Replica, reply: Reply, size: int) -> Taught:
-    return Taught(
-        overlap_rows=reply.overlap_rows,
-        version=reply.version,
-        rows=reply.rows,
-        duplicate=reply.whole,
-        duplicates=size if reply.whole else reply.duplicates,
-        durability=ctx.engine.durability,
-        incarnation=replica.incarnation,
     )

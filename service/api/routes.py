@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from core.problems import Invalid
-from service.api import drift, features, feedback, health, models, predict, weights
+from service.api import drift, features, feedback, health, models, overlap, predict, weights
 from service.api.context import NAME, Context, known_queries
 from service.api.openapi import describe
 from service.api.problems import disconnected, problem, status_of
@@ -70,7 +70,7 @@ ROUTES = (
     Route("GET", "/models/{name}/weights", weights.weights, "read"),
     Route("GET", "/models/{name}/features", features.show, "read"),
     Route("POST", "/models/{name}/features/switch", features.switch, "admin"),
-    Route("POST", "/models/{name}/features/overlap", features.overlap, "learn"),
+    Route("POST", "/models/{name}/features/overlap", overlap.teach, "learn"),
     Route("POST", "/models/{name}/snapshots", models.take_snapshot, "admin"),
     Route("GET", "/models/{name}/snapshots", models.snapshots, "read"),
     Route("POST", "/models/{name}/restore", models.restore, "admin"),
