@@ -67,7 +67,7 @@ def table_type(request: Request) -> str:
     return media_type(request, (*DENSE_TABLES, SVMLIGHT))
 
 
-def fitting(kind: str, sparse: bool) -> None:
+def check_media_type(kind: str, sparse: bool) -> None:
     """Refuse a table in a form that the model's rows do not have.
 
     Raises:
@@ -80,7 +80,7 @@ def fitting(kind: str, sparse: bool) -> None:
         raise WrongMedia(f"send one of {', '.join(allowed)}: the model {rows}", [problem])
 
 
-async def read(request: Request, limit: int) -> bytes:
+async def read_body(request: Request, limit: int) -> bytes:
     """The whole body.
 
     Raises:
@@ -109,13 +109,13 @@ def too_large(limit: int) -> TooLarge:
     return TooLarge(f"the body is larger than {limit} bytes", [Problem("body", "is too large", f"<= {limit} bytes")])
 
 
-async def nothing(request: Request, limit: int) -> None:
+async def require_empty(request: Request, limit: int) -> None:
     """Read a body that has nothing to say: none, or an empty object.
 
     Raises:
         Invalid: it says something.
     """
-    if (await read(request, limit)).strip() not in (b"", b"{}"):
+    if (await read_body(request, limit)).strip() not in (b"", b"{}"):
         raise Invalid.of("body", "has nothing to say here", "no body, or {}")
 
 
@@ -168,7 +168,7 @@ def refuse_repeated(body: bytes, names: int) -> None:
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """A JSON object with the names it repeats."""
+    """A JSON object with the names it idempotency."""
 
 
 def _wrong_shape(body: bytes, error: msgspec.ValidationError, decoder: "msgspec.json.Decoder[T]") -> Exception:

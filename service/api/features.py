@@ -12,8 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from core.problems import Conflict, Invalid
-from service.api import bodies
-from service.api import idempotency as repeats
+from service.api import bodies, idempotency
 from service.api.context import Context, freshness
 from service.api.feature_schemas import FeatureSpaces, SwitchBody, SwitchedSpaces
 from service.errors import Clash
@@ -53,7 +52,7 @@ async def switch(ctx: Context, request: Request) -> Response:
     """Begin, complete or abort a change of features."""
     engine = ctx.engine
     bodies.media_type(request, (bodies.JSON,))
-    body = await bodies.read(request, engine.bounds.body_bytes_max)
+    body = await bodies.read_body(request, engine.bounds.body_bytes_max)
     ask = bodies.decode(body, _switch)
     bodies.refuse_repeated(body, -1)
     ids, digests = _switch_id(ask, request.headers.get("idempotency-key"), body)
@@ -62,9 +61,9 @@ async def switch(ctx: Context, request: Request) -> Response:
     try:
         segment = change.step(replica.machine, engine.hub.admit_switch, ask.action, ask.features, ask.mapping)
     except (Invalid, Conflict, Clash) as error:
-        seen = await repeats.known(ctx, replica, ids, error)
-        repeats.same(seen, digests)
-        reply = await repeats.first_reply(ctx, replica, ids, seen)
+        seen = await idempotency.known(ctx, replica, ids, error)
+        idempotency.same(seen, digests)
+        reply = await idempotency.first_reply(ctx, replica, ids, seen)
     else:
         reply = await engine.pump.submit(replica, replace(segment, ids=ids), digests)
     return answer(_switched(ctx, replica, reply))
@@ -75,11 +74,13 @@ def _switch_id(ask: _Ask, key: str | None, body: bytes) -> tuple[tuple[str, ...]
     if key is not None and ask.id is not None:
         raise Invalid.of("id", "excludes Idempotency-Key")
     if key is not None:
-        return (repeats.REQUEST + repeats.printable(key, "Idempotency-Key"),), (digest_of_bytes(b"switch\n" + body),)
+        return (idempotency.REQUEST + idempotency.printable(key, "Idempotency-Key"),), (
+            digest_of_bytes(b"switch\n" + body),
+        )
     if ask.id is None:
         return (), ()
     asked = _json((ask.action, ask.features, ask.mapping))
-    return (repeats.SWITCH + repeats.printable(ask.id, "id"),), (digest_of_bytes(asked),)
+    return (idempotency.SWITCH + idempotency.printable(ask.id, "id"),), (digest_of_bytes(asked),)
 
 
 def _switched(ctx: Context, replica: Replica, reply: Reply) -> SwitchedSpaces:

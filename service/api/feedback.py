@@ -19,8 +19,7 @@ from core.features import Space
 from core.features.labels import Label
 from core.metrics import classification_batch, regression_batch
 from core.problems import Conflict, Invalid, Problem
-from service.api import bodies, tables
-from service.api import idempotency as repeats
+from service.api import bodies, idempotency, tables
 from service.api.context import Context, known_queries
 from service.api.schemas import FeedbackColumns, FeedbackRow, FeedbackSparse, Learnt, LearntBatch
 from service.errors import Clash, ModelDown, NotFound
@@ -31,8 +30,8 @@ from service.runtime.row_validation import (
     DISCOUNTS,
     LABEL,
     LABELS,
-    Intake,
-    Place,
+    FieldPath,
+    RowValidator,
     digest_of,
     digest_of_bytes,
     matrix,
@@ -59,10 +58,10 @@ class Batch(NamedTuple):
     names: list[str] | None
     data: Any
     labels: Any
-    label_place: Place
+    label_path: FieldPath
     ids: list[str] | None
     discounts: Any
-    discount_place: Place
+    discount_path: FieldPath
     size: int
 
 
@@ -70,19 +69,21 @@ async def feedback_row(ctx: Context, request: Request) -> Response:
     """One labelled row."""
     engine = ctx.engine
     bodies.media_type(request, (bodies.JSON,))
-    body = await bodies.read(request, engine.bounds.body_bytes_max)
+    body = await bodies.read_body(request, engine.bounds.body_bytes_max)
     ask = bodies.decode(body, _row)
     given = 1 + sum(part is not None for part in (ask.features, ask.prediction_id, ask.id, ask.discount))
     bodies.refuse_repeated(body, given + len(ask.features or ()))
     replica = await engine.replica(request.path_params["name"])
     identity, digest = _identity(ask, request.headers.get("idempotency-key"), body)
-    intake = Intake(engine.hub, replica)
+    validator = RowValidator(engine.hub, replica)
     if ask.prediction_id is not None:
-        reply = await _tracked(ctx, replica, intake, ask, digest)
+        reply = await _tracked(ctx, replica, validator, ask, digest)
     else:
-        size = len(body) if intake.sparse else 0
+        size = len(body) if validator.sparse else 0
         try:
-            rows = await tables.aside(size, intake.row, ask.features or {}, ask.label, ask.discount, identity)
+            rows = await tables.in_thread_if_large(
+                size, validator.row, ask.features or {}, ask.label, ask.discount, identity
+            )
         except (Invalid, Conflict, Clash) as error:
             reply = await _unfit(ctx, replica, ask, identity, digest, size, error)
         else:
@@ -107,27 +108,27 @@ def _identity(ask: FeedbackRow, idempotency_key: str | None, body: bytes) -> tup
     if ask.prediction_id is not None:
         if ask.features is not None:
             raise Invalid.of("features", "go without prediction_id: the row was kept when it was predicted")
-        return repeats.PREDICTION + repeats.printable(ask.prediction_id, "prediction_id"), ""
+        return idempotency.PREDICTION + idempotency.printable(ask.prediction_id, "prediction_id"), ""
     if ask.features is None:
         raise Invalid.of("features", "is required", "features, or prediction_id")
     if idempotency_key is not None:
-        return repeats.REQUEST + repeats.printable(idempotency_key, "Idempotency-Key"), digest_of_bytes(body)
-    return None if ask.id is None else repeats.ID + repeats.printable(ask.id, "id"), ""
+        return idempotency.REQUEST + idempotency.printable(idempotency_key, "Idempotency-Key"), digest_of_bytes(body)
+    return None if ask.id is None else idempotency.ID + idempotency.printable(ask.id, "id"), ""
 
 
-async def _tracked(ctx: Context, replica: Replica, intake: Intake, ask: FeedbackRow, digest: str) -> Reply:
+async def _tracked(ctx: Context, replica: Replica, validator: RowValidator, ask: FeedbackRow, digest: str) -> Reply:
     """The label of a tracked prediction: the row as it was kept, scored by what was told."""
-    identity = repeats.PREDICTION + str(ask.prediction_id)
+    identity = idempotency.PREDICTION + str(ask.prediction_id)
     blob, _, seen = await ctx.engine.pending.fetch(replica.name, replica.incarnation, str(ask.prediction_id), identity)
     if blob is None and seen is None:
         problem = Problem("prediction_id", "is not waiting: unknown, expired, or never tracked", "GET .../pending")
         raise NotFound("there is no such tracked prediction", [problem])
-    digest = digest_of(intake.bare_labels([ask.label], LABEL)[0])
+    digest = digest_of(validator.bare_labels([ask.label], LABEL)[0])
     if seen is not None:
-        repeats.same([seen], [digest])
-        return await repeats.first_reply(ctx, replica, [identity], [seen])
-    labels = intake.labels([ask.label], LABEL)
-    discounts = None if ask.discount is None else intake.discounts([ask.discount], DISCOUNT)
+        idempotency.same([seen], [digest])
+        return await idempotency.first_reply(ctx, replica, [identity], [seen])
+    labels = validator.labels([ask.label], LABEL)
+    discounts = None if ask.discount is None else validator.discounts([ask.discount], DISCOUNT)
     try:
         tracked = codec.decode_tracked(blob or b"")
     except ValueError as error:
@@ -144,24 +145,26 @@ async def _unfit(
     If it still does not validate and its id has been seen, the first answer.
     """
     if await ctx.engine.caught_up(replica):
-        intake = Intake(ctx.engine.hub, replica)
+        validator = RowValidator(ctx.engine.hub, replica)
         try:
-            rows = await tables.aside(size, intake.row, ask.features or {}, ask.label, ask.discount, identity)
+            rows = await tables.in_thread_if_large(
+                size, validator.row, ask.features or {}, ask.label, ask.discount, identity
+            )
         except (Invalid, Conflict, Clash) as still:
             error = still
         else:
             return await _submit(ctx, replica, rows, digest)
     ids = () if identity is None else (identity,)
-    seen = await repeats.known(ctx, replica, ids, error)
-    bare = Intake(ctx.engine.hub, replica)
-    repeats.same(seen, [digest or digest_of(_bare(bare, [ask.label], LABEL, error)[0])])
-    return await repeats.first_reply(ctx, replica, ids, seen)
+    seen = await idempotency.known(ctx, replica, ids, error)
+    bare = RowValidator(ctx.engine.hub, replica)
+    idempotency.same(seen, [digest or digest_of(_bare(bare, [ask.label], LABEL, error)[0])])
+    return await idempotency.first_reply(ctx, replica, ids, seen)
 
 
-def _bare(intake: Intake, labels: Any, place: Place, error: Exception) -> "list[Label] | Floats":
+def _bare(validator: RowValidator, labels: Any, path: FieldPath, error: Exception) -> "list[Label] | Floats":
     """The labels of rows that were refused; where these are wrong too, what the rows were refused for."""
     try:
-        return intake.bare_labels(labels, place)
+        return validator.bare_labels(labels, path)
     except Invalid:
         raise error from None
 
@@ -186,18 +189,18 @@ async def feedback_batch(ctx: Context, request: Request) -> Response:
     """Many labelled rows: JSON by column, CSV, or .npy with the label last; sparse ones: JSON or SVMlight."""
     engine = ctx.engine
     kind = bodies.table_type(request)
-    body = await bodies.read(request, engine.bounds.body_bytes_max)
+    body = await bodies.read_body(request, engine.bounds.body_bytes_max)
     replica = await engine.replica(request.path_params["name"])
-    intake = Intake(engine.hub, replica)
-    bodies.fitting(kind, intake.sparse)
-    batch = _read(kind, request, body, intake)
-    _bounded(engine.bounds, intake, batch)
+    validator = RowValidator(engine.hub, replica)
+    bodies.check_media_type(kind, validator.sparse)
+    batch = _read(kind, request, body, validator)
+    _bounded(engine.bounds, validator, batch)
     ids, digests = _batch_ids(ctx, request, batch, body)
     try:
         rows = await _batch_rows(ctx, replica, batch, kind, ids, len(body))
     except (Invalid, Conflict, Clash) as error:
-        reply = await _batch_again(ctx, replica, intake, batch, ids, digests, error)
-        labels = _bare(intake, batch.labels, batch.label_place, error)
+        reply = await _batch_again(ctx, replica, validator, batch, ids, digests, error)
+        labels = _bare(validator, batch.labels, batch.label_path, error)
     else:
         labels = rows.y
         if ids and not digests:
@@ -210,8 +213,8 @@ async def _batch_rows(ctx: Context, replica: Replica, batch: Batch, kind: str, i
     """The rows as the model reads them; once more where the replica stood behind the log."""
 
     async def read() -> Rows:
-        intake = Intake(ctx.engine.hub, replica)
-        return await tables.aside(size if intake.sparse else 0, _rows, intake, batch, kind, ids)
+        validator = RowValidator(ctx.engine.hub, replica)
+        return await tables.in_thread_if_large(size if validator.sparse else 0, _rows, validator, batch, kind, ids)
 
     try:
         return await read()
@@ -221,7 +224,7 @@ async def _batch_rows(ctx: Context, replica: Replica, batch: Batch, kind: str, i
     return await read()
 
 
-def _read(kind: str, request: Request, body: bytes, intake: Intake) -> Batch:
+def _read(kind: str, request: Request, body: bytes, validator: RowValidator) -> Batch:
     if kind == bodies.CSV:
         return _read_csv(request, body)
     known_queries(request)
@@ -232,7 +235,7 @@ def _read(kind: str, request: Request, body: bytes, intake: Intake) -> Batch:
         return Batch(None, array, array[:, -1].tolist(), LABELS, None, None, DISCOUNTS, len(array))
     if kind == bodies.SVMLIGHT:
         return _read_svmlight(body)
-    if intake.sparse:
+    if validator.sparse:
         sparse = bodies.decode(body, _sparse_rows)
         return _read_json(body, sparse, None, sparse.rows, 2 + 2 * len(sparse.rows))
     ask = bodies.decode(body, _columns)
@@ -259,14 +262,14 @@ def _read_svmlight(body: bytes) -> Batch:
     if bare:
         raise Invalid(*(Problem(place, "is no label", "label name:value ...") for place in bare[:20]))
     labels = [line.label for line in lines]
-    return Batch(None, lines, labels, Place("labels", lines=lines), None, None, DISCOUNTS, len(lines))
+    return Batch(None, lines, labels, FieldPath("labels", lines=lines), None, None, DISCOUNTS, len(lines))
 
 
-def _bounded(bounds: Bounds, intake: Intake, batch: Batch) -> None:
-    if intake.sparse:
-        tables.sparse_bounded(batch.size, intake.sparse_schema(), bounds.batch_rows_max, bounds.body_bytes_max)
+def _bounded(bounds: Bounds, validator: RowValidator, batch: Batch) -> None:
+    if validator.sparse:
+        tables.check_sparse_size(batch.size, validator.sparse_schema(), bounds.batch_rows_max, bounds.body_bytes_max)
     else:
-        tables.bounded(batch.size, bounds.batch_rows_max)
+        tables.check_size(batch.size, bounds.batch_rows_max)
 
 
 def _read_csv(request: Request, body: bytes) -> Batch:
@@ -278,8 +281,8 @@ def _read_csv(request: Request, body: bytes) -> Batch:
     labels = tables.pop_column(header, rows, label, "label")
     ids = tables.pop_column(header, rows, query.get("id"), "id")
     discounts = tables.pop_column(header, rows, query.get("discount"), "discount")
-    place, discount_place = Place("label", column=label), Place("discount", column=query.get("discount", ""))
-    return Batch(header, rows, labels, place, ids, discounts, discount_place, len(rows))
+    path, discount_path = FieldPath("label", column=label), FieldPath("discount", column=query.get("discount", ""))
+    return Batch(header, rows, labels, path, ids, discounts, discount_path, len(rows))
 
 
 def _batch_ids(ctx: Context, request: Request, batch: Batch, body: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -289,41 +292,41 @@ def _batch_ids(ctx: Context, request: Request, batch: Batch, body: bytes) -> tup
         if batch.ids is not None:
             raise Invalid.of("ids", "exclude Idempotency-Key")
         query = request.scope["query_string"]
-        return (repeats.REQUEST + repeats.printable(whole, "Idempotency-Key"),), (
+        return (idempotency.REQUEST + idempotency.printable(whole, "Idempotency-Key"),), (
             digest_of_bytes(query + b"\n" + body),
         )
     if batch.ids is None:
         return (), ()
-    tables.bounded(len(batch.ids), ctx.engine.bounds.batch_ids_max)
-    return repeats.per_row(batch.ids, repeats.ID), ()
+    tables.check_size(len(batch.ids), ctx.engine.bounds.batch_ids_max)
+    return idempotency.per_row(batch.ids, idempotency.ID), ()
 
 
-def _rows(intake: Intake, batch: Batch, kind: str, ids: tuple[str, ...]) -> Rows:
+def _rows(validator: RowValidator, batch: Batch, kind: str, ids: tuple[str, ...]) -> Rows:
     """Check a batch against the model as it stands.
 
     Raises:
         Invalid, Clash: naming the first fields that are wrong.
     """
-    space, names, raw = _raw(intake, batch, kind)
+    space, names, raw = _raw(validator, batch, kind)
     discounts: Floats | None = None
-    labels = intake.labels(batch.labels, batch.label_place)
+    labels = validator.labels(batch.labels, batch.label_path)
     if batch.discounts is not None:
-        discounts = intake.discounts(batch.discounts, batch.discount_place)
+        discounts = validator.discounts(batch.discounts, batch.discount_path)
     return Rows(space.id, names, raw, labels, discounts, None, ids)
 
 
-def _raw(intake: Intake, batch: Batch, kind: str) -> tuple[Space, tuple[str, ...] | None, Floats]:
+def _raw(validator: RowValidator, batch: Batch, kind: str) -> tuple[Space, tuple[str, ...] | None, Floats]:
     """The space a batch is of, the names it proposes where there is none yet, and its rows."""
-    if intake.sparse:
-        sparse = intake.sparse_schema()
+    if validator.sparse:
+        sparse = validator.sparse_schema()
         return sparse, None, tables.sparse(sparse, kind, batch.data)
     if batch.names is None:
-        schema = intake.teaching_schema()
+        schema = validator.teaching_schema()
         table = matrix(batch.data, schema.raw_width + 1)
-        return schema, None, schema.matrix(table[:, :-1], intake.missing_allowed, "body")
-    schema, names = intake.schema(batch.names, "columns" if kind == bodies.JSON else "header")
+        return schema, None, schema.matrix(table[:, :-1], validator.missing_allowed, "body")
+    schema, names = validator.schema(batch.names, "columns" if kind == bodies.JSON else "header")
     read = schema.block if kind == bodies.JSON else schema.text_cells
-    return schema, names, read(batch.names, batch.data, intake.missing_allowed)
+    return schema, names, read(batch.names, batch.data, validator.missing_allowed)
 
 
 def _digests(labels: "list[Label] | Floats") -> tuple[str, ...]:
@@ -333,16 +336,16 @@ def _digests(labels: "list[Label] | Floats") -> tuple[str, ...]:
 async def _batch_again(
     ctx: Context,
     replica: Replica,
-    intake: Intake,
+    validator: RowValidator,
     batch: Batch,
     ids: tuple[str, ...],
     digests: tuple[str, ...],
     error: Exception,
 ) -> Reply:
     """A batch that does not validate (any more): the first answers, if every id of it has been seen."""
-    seen = await repeats.known(ctx, replica, ids, error)
-    repeats.same(seen, digests or _digests(_bare(intake, batch.labels, batch.label_place, error)))
-    return await repeats.first_reply(ctx, replica, ids, seen)
+    seen = await idempotency.known(ctx, replica, ids, error)
+    idempotency.same(seen, digests or _digests(_bare(validator, batch.labels, batch.label_path, error)))
+    return await idempotency.first_reply(ctx, replica, ids, seen)
 
 
 def _metrics(reply: Reply, labels: "list[Label] | Floats") -> dict[str, Any]:

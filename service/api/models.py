@@ -53,7 +53,7 @@ async def algorithms(ctx: Context, request: Request) -> Response:
 async def create(ctx: Context, request: Request) -> Response:
     """PUT a model: 201 when it is new, 200 when the same one was there."""
     bodies.media_type(request, (bodies.JSON,))
-    body = await bodies.read(request, ctx.engine.bounds.body_bytes_max)
+    body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)
     raw = bodies.decode(body, _object)
     bodies.refuse_repeated(body, -1)
     replica, new = await ctx.engine.hub.create(request.path_params["name"], Config.parse(raw))
@@ -134,7 +134,7 @@ async def metrics(ctx: Context, request: Request) -> Response:
 
 async def reset(ctx: Context, request: Request) -> Response:
     """Back to the first state; the version goes on, ids stay seen."""
-    await bodies.nothing(request, ctx.engine.bounds.body_bytes_max)
+    await bodies.require_empty(request, ctx.engine.bounds.body_bytes_max)
     replica = await ctx.engine.replica(request.path_params["name"])
     return await _commit(ctx, replica, Reset())
 
@@ -160,7 +160,7 @@ def _snapshot(info: SnapshotInfo) -> SnapshotEntry:
 
 async def take_snapshot(ctx: Context, request: Request) -> Response:
     """Take a snapshot now."""
-    await bodies.nothing(request, ctx.engine.bounds.body_bytes_max)
+    await bodies.require_empty(request, ctx.engine.bounds.body_bytes_max)
     replica = await ctx.engine.replica(request.path_params["name"])
     return answer(_snapshot(await ctx.engine.snapshotter.take(replica)), 201)
 
@@ -168,7 +168,7 @@ async def take_snapshot(ctx: Context, request: Request) -> Response:
 async def restore(ctx: Context, request: Request) -> Response:
     """Back to a kept snapshot, by an entry that embeds its state; the version goes on."""
     bodies.media_type(request, (bodies.JSON,))
-    body = await bodies.read(request, ctx.engine.bounds.body_bytes_max)
+    body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)
     ask = bodies.decode(body, _restore)
     bodies.refuse_repeated(body, 1)
     replica = await ctx.engine.replica(request.path_params["name"])
@@ -208,7 +208,7 @@ async def import_state(ctx: Context, request: Request) -> Response:
     """
     bodies.media_type(request, STATE_TYPES)
     bounds = ctx.engine.bounds
-    body = await bodies.read(request, max(bounds.body_bytes_max, bounds.model_bytes_max))
+    body = await bodies.read_body(request, max(bounds.body_bytes_max, bounds.model_bytes_max))
     try:
         loaded, _ = await asyncio.to_thread(Machine.from_bytes, body, ctx.engine.hub.admission())
     except Invalid:

@@ -14,13 +14,12 @@ from starlette.responses import Response
 from core.entry import Overlap
 from core.features import Schema
 from core.problems import Invalid, Problem
-from service.api import bodies, tables
-from service.api import idempotency as repeats
+from service.api import bodies, idempotency, tables
 from service.api.context import Context, known_queries
 from service.api.feature_schemas import OverlapBody, Taught
 from service.errors import Clash
 from service.runtime.replica import Replica, Reply
-from service.runtime.row_validation import Intake, digest_of_bytes, matrix, same_count
+from service.runtime.row_validation import RowValidator, digest_of_bytes, matrix, same_count
 
 _overlap = msgspec.json.Decoder(OverlapBody)
 _encode = msgspec.json.Encoder().encode
@@ -48,17 +47,17 @@ async def teach(ctx: Context, request: Request) -> Response:
     """Unlabelled rows with both sets of features."""
     engine = ctx.engine
     kind = bodies.media_type(request, bodies.DENSE_TABLES)
-    body = await bodies.read(request, engine.bounds.body_bytes_max)
+    body = await bodies.read_body(request, engine.bounds.body_bytes_max)
     table = _read(kind, request, body)
-    tables.bounded(table.size, engine.bounds.batch_rows_max)
+    tables.check_size(table.size, engine.bounds.batch_rows_max)
     ids, digests = _overlap_ids(ctx, request, table, body)
     replica = await engine.replica(request.path_params["name"])
     try:
         segment = await _segment(ctx, replica, table, kind, ids)
     except (Invalid, Clash) as error:
-        seen = await repeats.known(ctx, replica, ids, error)
-        repeats.same(seen, digests)
-        reply = await repeats.first_reply(ctx, replica, ids, seen)
+        seen = await idempotency.known(ctx, replica, ids, error)
+        idempotency.same(seen, digests)
+        reply = await idempotency.first_reply(ctx, replica, ids, seen)
     else:
         reply = await engine.pump.submit(replica, segment, digests)
     return Response(_encode(_taught(ctx, replica, reply, table.size)), media_type=bodies.JSON)
@@ -108,26 +107,26 @@ def _overlap_ids(
         if table.ids is not None:
             raise Invalid.of("ids", "exclude Idempotency-Key")
         sent = b"overlap\n" + request.scope["query_string"] + b"\n" + body
-        return (repeats.REQUEST + repeats.printable(whole, "Idempotency-Key"),), (digest_of_bytes(sent),)
+        return (idempotency.REQUEST + idempotency.printable(whole, "Idempotency-Key"),), (digest_of_bytes(sent),)
     if table.ids is None:
         return (), ()
     if isinstance(table.data, dict):
-        return (repeats.OVERLAP + repeats.printable(table.ids[0], "id"),), (UNLABELLED,)
-    tables.bounded(table.size, ctx.engine.bounds.batch_ids_max)
-    return repeats.per_row(table.ids, repeats.OVERLAP), (UNLABELLED,) * table.size
+        return (idempotency.OVERLAP + idempotency.printable(table.ids[0], "id"),), (UNLABELLED,)
+    tables.check_size(table.size, ctx.engine.bounds.batch_ids_max)
+    return idempotency.per_row(table.ids, idempotency.OVERLAP), (UNLABELLED,) * table.size
 
 
 async def _segment(ctx: Context, replica: Replica, table: Unlabelled, kind: str, ids: tuple[str, ...]) -> Overlap:
     """The rows as the model reads them; once more where the replica stood behind the log."""
     try:
-        return _checked(Intake(ctx.engine.hub, replica), table, kind, ids)
+        return _checked(RowValidator(ctx.engine.hub, replica), table, kind, ids)
     except (Invalid, Clash):
         if not await ctx.engine.caught_up(replica):
             raise
-    return _checked(Intake(ctx.engine.hub, replica), table, kind, ids)
+    return _checked(RowValidator(ctx.engine.hub, replica), table, kind, ids)
 
 
-def _checked(intake: Intake, table: Unlabelled, kind: str, ids: tuple[str, ...]) -> Overlap:
+def _checked(validator: RowValidator, table: Unlabelled, kind: str, ids: tuple[str, ...]) -> Overlap:
     """Overlap rows against the model as it stands.
 
     Raises:
@@ -135,17 +134,17 @@ def _checked(intake: Intake, table: Unlabelled, kind: str, ids: tuple[str, ...])
         Invalid: naming the first fields that are wrong.
     """
     if isinstance(table.data, dict):
-        return intake.overlap_row(table.data, ids)
-    schema = intake.overlap_schema()
-    return Overlap(schema.id, _raw(intake, schema, table, kind), ids)
+        return validator.overlap_row(table.data, ids)
+    schema = validator.overlap_schema()
+    return Overlap(schema.id, _raw(validator, schema, table, kind), ids)
 
 
-def _raw(intake: Intake, schema: Schema, table: Unlabelled, kind: str) -> Any:
+def _raw(validator: RowValidator, schema: Schema, table: Unlabelled, kind: str) -> Any:
     if table.names is None:
-        return schema.matrix(matrix(table.data, schema.raw_width), intake.missing_allowed, "body")
-    intake.all_there(table.names, "columns" if kind == bodies.JSON else "header")
+        return schema.matrix(matrix(table.data, schema.raw_width), validator.missing_allowed, "body")
+    validator.all_there(table.names, "columns" if kind == bodies.JSON else "header")
     read = schema.block if kind == bodies.JSON else schema.text_cells
-    return read(table.names, table.data, intake.missing_allowed)
+    return read(table.names, table.data, validator.missing_allowed)
 
 
 def _taught(ctx: Context, replica: Replica, reply: Reply, size: int) -> Taught:

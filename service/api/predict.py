@@ -22,7 +22,7 @@ from service.api.weights import no_weights
 from service.errors import Clash, PendingFull, no_model
 from service.runtime.engine import Bounds
 from service.runtime.replica import THREAD_FLOPS, Replica
-from service.runtime.row_validation import Intake
+from service.runtime.row_validation import RowValidator
 from service.store import codec
 from service.store.pending import Track
 
@@ -36,7 +36,7 @@ async def predict_row(ctx: Context, request: Request) -> Response:
     """One row."""
     engine = ctx.engine
     bodies.media_type(request, (bodies.JSON,))
-    body = await bodies.read(request, engine.bounds.body_bytes_max)
+    body = await bodies.read_body(request, engine.bounds.body_bytes_max)
     ask = bodies.decode(body, _rows)
     bodies.refuse_repeated(body, len(ask.features) + 1 + ask.track + ask.explain)
     if ask.track:
@@ -44,9 +44,9 @@ async def predict_row(ctx: Context, request: Request) -> Response:
     replica = await engine.replica(request.path_params["name"], freshness(request))
     size = len(body)
 
-    async def row(intake: Intake) -> Floats:
-        return await tables.aside(
-            size if intake.sparse else 0, intake.space().row, ask.features, intake.missing_allowed
+    async def row(validator: RowValidator) -> Floats:
+        return await tables.in_thread_if_large(
+            size if validator.sparse else 0, validator.space().row, ask.features, validator.missing_allowed
         )
 
     space, raw, prediction = await _answered(ctx, replica, row)
@@ -54,7 +54,7 @@ async def predict_row(ctx: Context, request: Request) -> Response:
     if ask.explain:  # at once: the model may move on while anything is waited for
         answer.explanation = await _explain(replica.machine, ask.features, raw, prediction, size)
     if ask.track:
-        space, raw = Intake(engine.hub, replica).whole(space, raw, ask.features)
+        space, raw = RowValidator(engine.hub, replica).row_to_keep(space, raw, ask.features)
         answer.prediction_id = await _track(ctx, replica, space, raw, prediction, answer.version)
     return Response(_encode(answer), media_type=bodies.JSON)
 
@@ -63,22 +63,24 @@ async def predict_batch(ctx: Context, request: Request) -> Response:
     """Many rows: JSON by column, CSV, or .npy; sparse ones: JSON or SVMlight."""
     engine = ctx.engine
     kind = bodies.table_type(request)
-    body = await bodies.read(request, engine.bounds.body_bytes_max)
+    body = await bodies.read_body(request, engine.bounds.body_bytes_max)
     replica = await engine.replica(request.path_params["name"], freshness(request))
-    bodies.fitting(kind, replica.machine.config.entry.sparse)
+    bodies.check_media_type(kind, replica.machine.config.entry.sparse)
 
-    async def rows(intake: Intake) -> Floats:
-        return await tables.aside(len(body) if intake.sparse else 0, _table, kind, body, intake, engine.bounds)
+    async def rows(validator: RowValidator) -> Floats:
+        return await tables.in_thread_if_large(
+            len(body) if validator.sparse else 0, _table, kind, body, validator, engine.bounds
+        )
 
     _, _, prediction = await _answered(ctx, replica, rows)
     return Response(_encode(_many(replica, prediction)), media_type=bodies.JSON)
 
 
-def _table(kind: str, body: bytes, intake: Intake, bounds: Bounds) -> Floats:
-    if intake.sparse:
-        return _sparse_table(kind, body, intake.sparse_schema(), bounds)
-    raw = _dense_table(kind, body, intake)
-    tables.bounded(len(raw), bounds.batch_rows_max)
+def _table(kind: str, body: bytes, validator: RowValidator, bounds: Bounds) -> Floats:
+    if validator.sparse:
+        return _sparse_table(kind, body, validator.sparse_schema(), bounds)
+    raw = _dense_table(kind, body, validator)
+    tables.check_size(len(raw), bounds.batch_rows_max)
     return raw
 
 
@@ -89,24 +91,24 @@ def _sparse_table(kind: str, body: bytes, schema: SparseSchema, bounds: Bounds) 
     else:
         rows = bodies.decode(body, _sparse_rows).rows
         bodies.refuse_repeated(body, 1 + 2 * len(rows))
-    tables.sparse_bounded(len(rows), schema, bounds.batch_rows_max, bounds.body_bytes_max)
+    tables.check_sparse_size(len(rows), schema, bounds.batch_rows_max, bounds.body_bytes_max)
     return tables.sparse(schema, kind, rows)
 
 
-def _dense_table(kind: str, body: bytes, intake: Intake) -> Floats:
-    schema = intake.known_schema()
+def _dense_table(kind: str, body: bytes, validator: RowValidator) -> Floats:
+    schema = validator.known_schema()
     if kind == bodies.CSV:
         header, rows = tables.csv_rows(body)
-        return schema.text_cells(header, rows, intake.missing_allowed)
+        return schema.text_cells(header, rows, validator.missing_allowed)
     if kind == bodies.NPY:
-        return intake.prediction_matrix(tables.npy(body))
+        return validator.prediction_matrix(tables.npy(body))
     ask = bodies.decode(body, _columns)
     bodies.refuse_repeated(body, 2)
-    return schema.block(ask.columns, ask.data, intake.missing_allowed)
+    return schema.block(ask.columns, ask.data, validator.missing_allowed)
 
 
 async def _answered(
-    ctx: Context, replica: Replica, read: Callable[[Intake], Awaitable[Floats]]
+    ctx: Context, replica: Replica, read: Callable[[RowValidator], Awaitable[Floats]]
 ) -> tuple[Space, Floats, Prediction]:
     """Rows that are read and predicted in one and the same space: it, the rows, and what is said of them.
 
@@ -116,7 +118,7 @@ async def _answered(
     while True:
         space = replica.machine.schema
         try:
-            raw = await read(Intake(ctx.engine.hub, replica))
+            raw = await read(RowValidator(ctx.engine.hub, replica))
         except (Invalid, Clash):
             if asked or not await ctx.engine.caught_up(replica):
                 raise
@@ -214,7 +216,7 @@ async def _explain(
         explained["class"] = key(machine.labels.labels[output])
     w = weights.coefficients[output]
     if isinstance(machine.schema, SparseSchema):
-        explained["contributions"] = await tables.aside(size, machine.schema.contributions, values, w)
+        explained["contributions"] = await tables.in_thread_if_large(size, machine.schema.contributions, values, w)
     else:
         with np.errstate(over="ignore"):
             parts = np.clip(w * machine.pipeline.encoder.encode(raw)[0], -1e300, 1e300)

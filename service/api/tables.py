@@ -113,21 +113,21 @@ def sparse(schema: SparseSchema, kind: str, data: Sequence[Any]) -> Floats:
     return schema.lists([row.names for row in rows], [row.values for row in rows])
 
 
-def sparse_bounded(rows: int, schema: SparseSchema, rows_max: int, bytes_max: int) -> None:
+def check_sparse_size(rows: int, schema: SparseSchema, rows_max: int, bytes_max: int) -> None:
     """Refuse an empty batch, and one over the bounds: a sparse row is ``compressed_dim`` numbers once it is read.
 
     Raises:
-        Invalid, TooLarge: as ``bounded``.
+        Invalid, TooLarge: as ``check_size``.
     """
-    bounded(rows, min(rows_max, max(1, bytes_max // (8 * schema.width))), "rows")
+    check_size(rows, min(rows_max, max(1, bytes_max // (8 * schema.width))), "rows")
 
 
-async def aside(size: int, work: "Callable[..., T]", *args: Any) -> T:
+async def in_thread_if_large(size: int, work: "Callable[..., T]", *args: Any) -> T:
     """Do the work of reading a body at once, or in a thread where the body is large."""
     return work(*args) if size <= THREAD_BODY_BYTES else await asyncio.to_thread(work, *args)
 
 
-def bounded(rows: int, most: int, field: str = "data") -> None:
+def check_size(rows: int, most: int, field: str = "data") -> None:
     """Refuse an empty batch, and one over the bound.
 
     Raises:

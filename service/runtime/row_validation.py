@@ -33,7 +33,7 @@ LABEL_KINDS = "a string, an integer or a boolean"
 FLOAT_MAX = sys.float_info.max
 
 
-class Intake:
+class RowValidator:
     """Checks rows against one model as it stands now.
 
     Args:
@@ -131,7 +131,7 @@ class Intake:
         given = set(names)
         _refuse_absent([name for name in self.teaching_schema().names if name not in given], field)
 
-    def whole(self, space: Space, raw: Floats, values: Mapping[str, Any]) -> tuple[Space, Floats]:
+    def row_to_keep(self, space: Space, raw: Floats, values: Mapping[str, Any]) -> tuple[Space, Floats]:
         """A predicted row as it is kept until its label comes: space and raw row.
 
         In an overlap a row that holds every name of both spaces is kept in their union, so that it teaches what
@@ -198,29 +198,29 @@ class Intake:
 
     # ---------------------------------------------------------------- labels
 
-    def labels(self, values: Sequence[Any], place: "Place") -> "list[Label] | Floats":
+    def labels(self, values: Sequence[Any], path: "FieldPath") -> "list[Label] | Floats":
         """Labels as the model takes them: canonical values, or finite numbers.
 
         Raises:
             Invalid: a label of the wrong type, or not among the declared ones.
             Clash: more classes than the algorithm learns.
         """
-        found = self.bare_labels(values, place)
-        return found if isinstance(found, np.ndarray) else self._classes(found, place)
+        found = self.bare_labels(values, path)
+        return found if isinstance(found, np.ndarray) else self._classes(found, path)
 
-    def bare_labels(self, values: Sequence[Any], place: "Place") -> "list[Label] | Floats":
+    def bare_labels(self, values: Sequence[Any], path: "FieldPath") -> "list[Label] | Floats":
         """Labels by themselves, whatever classes the model has by now: what a repeated id is compared by.
 
         Raises:
             Invalid: a label that no model of this configuration takes.
         """
         if self.config.task == "regression":
-            return _numbers_of_texts(values, place) if place.texts else _numbers(values, place)
-        if place.texts:
-            return from_texts(values, self.config.labels, place)
-        return [canonical(value, place(at)) for at, value in enumerate(values)]
+            return _numbers_of_texts(values, path) if path.texts else _numbers(values, path)
+        if path.texts:
+            return from_texts(values, self.config.labels, path)
+        return [canonical(value, path(at)) for at, value in enumerate(values)]
 
-    def _classes(self, found: list[Label], place: "Place") -> list[Label]:
+    def _classes(self, found: list[Label], path: "FieldPath") -> list[Label]:
         if all(self._machine.labels.index(label) >= 0 for label in found):
             return found
         declared = self.config.labels
@@ -230,15 +230,15 @@ class Intake:
             if strange:
                 raise Invalid(
                     *(
-                        Problem(place(at), "is not one of the declared labels", list(declared))
+                        Problem(path(at), "is not one of the declared labels", list(declared))
                         for at in strange[:PROBLEMS_MAX]
                     )
                 )
             return found
-        self._join(found, place)
+        self._join(found, path)
         return found
 
-    def _join(self, found: list[Label], place: "Place") -> None:
+    def _join(self, found: list[Label], path: "FieldPath") -> None:
         """Refuse labels that could not all be classes of one model."""
         labels = self._machine.labels
         new = [at for at, label in enumerate(found) if labels.index(label) < 0]
@@ -249,7 +249,7 @@ class Intake:
             if trial.index(found[at]) >= 0:
                 continue
             if trial.clash(found[at]) is not None:
-                raise Invalid.of(place(at), "shows under the same JSON key as another label of the model", LABEL_KINDS)
+                raise Invalid.of(path(at), "shows under the same JSON key as another label of the model", LABEL_KINDS)
             trial.add(found[at])
         bound = self.config.entry.class_bound
         if len(trial) > bound:
@@ -257,19 +257,19 @@ class Intake:
 
     # ---------------------------------------------------------------- discounts
 
-    def discounts(self, values: Sequence[Any], place: "Place") -> Floats:
+    def discounts(self, values: Sequence[Any], path: "FieldPath") -> Floats:
         """Discounts up to 1, where the algorithm takes them.
 
         Raises:
             Invalid: the algorithm takes none, or a value out of range.
         """
         if not self.config.entry.row_discounts:
-            raise Invalid.of(place.list, f"{self.config.algorithm} takes no discount per row; gdfop does")
-        found = _numbers_of_texts(values, place) if place.texts else _numbers(values, place)
+            raise Invalid.of(path.list, f"{self.config.algorithm} takes no discount per row; gdfop does")
+        found = _numbers_of_texts(values, path) if path.texts else _numbers(values, path)
         wrong = np.flatnonzero(~((found >= DISCOUNT_MIN) & (found <= 1)))
         if len(wrong):
             allowed = f">= {DISCOUNT_MIN:g} and <= 1"
-            raise Invalid(*(Problem(place(int(at)), "is out of range", allowed) for at in wrong[:PROBLEMS_MAX]))
+            raise Invalid(*(Problem(path(int(at)), "is out of range", allowed) for at in wrong[:PROBLEMS_MAX]))
         return found
 
 
@@ -284,7 +284,7 @@ def _refuse_absent(names: Sequence[str], field: str) -> None:
 
 
 def digest_of(label: Label | float) -> str:
-    """What tells a label as ``Intake.bare_labels`` gives it from another one; False is not 0."""
+    """What tells a label as ``RowValidator.bare_labels`` gives it from another one; False is not 0."""
     return digest_of_bytes(json.dumps(label).encode())
 
 
@@ -304,7 +304,7 @@ def same_count(values: Sequence[Any], rows: int, field: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FieldPath:
     """How the items of a list are named in errors.
 
     Attributes:
@@ -333,23 +333,23 @@ class Place:
         return self.list if self.single else f"{self.list}[{at}]"
 
 
-LABEL, LABELS = Place("label", single=True), Place("labels")
-DISCOUNT, DISCOUNTS = Place("discount", single=True), Place("discounts")
+LABEL, LABELS = FieldPath("label", single=True), FieldPath("labels")
+DISCOUNT, DISCOUNTS = FieldPath("discount", single=True), FieldPath("discounts")
 
 
-def _numbers(values: Sequence[Any], place: Place) -> Floats:
+def _numbers(values: Sequence[Any], path: FieldPath) -> Floats:
     if not {*map(type, values)} <= {int, float}:
         wrong = [at for at, value in enumerate(values) if type(value) not in (int, float)]
-        raise Invalid(*(Problem(place(at), "is not a number", "a finite number") for at in wrong[:PROBLEMS_MAX]))
+        raise Invalid(*(Problem(path(at), "is not a number", "a finite number") for at in wrong[:PROBLEMS_MAX]))
     try:
         found = np.array(values, dtype=np.float64)
     except OverflowError:  # an integer beyond every float
         found = np.array([math.inf if abs(value) > FLOAT_MAX else value for value in values], dtype=np.float64)
-    return _finite(found, place)
+    return _finite(found, path)
 
 
-def _numbers_of_texts(cells: Sequence[str], place: Place) -> Floats:
-    return _finite(np.array([_number_of_text(cell) for cell in cells], dtype=np.float64), place)
+def _numbers_of_texts(cells: Sequence[str], path: FieldPath) -> Floats:
+    return _finite(np.array([_number_of_text(cell) for cell in cells], dtype=np.float64), path)
 
 
 def _number_of_text(cell: str) -> float:
@@ -360,11 +360,11 @@ def _number_of_text(cell: str) -> float:
         return math.nan
 
 
-def _finite(found: Floats, place: Place) -> Floats:
+def _finite(found: Floats, path: FieldPath) -> Floats:
     wrong = np.flatnonzero(~np.isfinite(found))
     if len(wrong):
         problem = "is not a finite number"
-        raise Invalid(*(Problem(place(int(at)), problem, "a finite number") for at in wrong[:PROBLEMS_MAX]))
+        raise Invalid(*(Problem(path(int(at)), problem, "a finite number") for at in wrong[:PROBLEMS_MAX]))
     return found
 
 
