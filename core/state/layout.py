@@ -1,0 +1,276 @@
+"""What the arrays of a state may be, declared once; saving, loading, checking and sizes follow from it.
+
+A holder of state (a learner, a scaler, a mixture ...) declares its arrays by their names in the state:
+
+    LAYOUT = Layout({
+        "weights": Array("m", "D", within=1e200, at="W"),
+        "covariance": Symmetric("D", within=1e200, at="Q"),
+        "tally": Array(3, within=NOT_NEGATIVE, places={ROWS: COUNT}, at="counters"),
+    })
+
+Dimensions are numbers or names; ``at`` is the holder's attribute where that is not the array's name. Then
+
+    LAYOUT.to_arrays(self)                  copies, triangles packed: what ``to_arrays`` returns
+    LAYOUT.load(self, arrays, m=2, D=5)     checks all arrays, then sets the attributes: all of them or none
+    LAYOUT.read(arrays, m=2, D=5)           the same without setting: {attribute: array}, for a holder that compares
+                                            arrays with each other before it takes them over, or keeps a NamedTuple
+    LAYOUT.held_bytes(self)                 bytes of the arrays a holder has
+    LAYOUT.bytes(m=2, D=5)                  bytes they would have, before anything is built
+
+A name that no size is given for is free: any size, but the same in all arrays (triangles need a given or earlier one).
+What exists only at times is left out by ``LAYOUT.without("stored")``. All arrays are float64 and C-contiguous. A number
+that is in no ``Range`` of its array is refused; without one, NaN and infinity are. Conditions between arrays remain
+with the holder. ``tests/core/state/hostile.py`` breaks every declared array in every declared way.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.contract import Floats, Header
+from core.state.arrays import symmetric, triangle
+
+LARGEST = float(np.finfo(np.float64).max)
+ROWS_MAX = 2**53
+"""Largest count that a float64 still counts by ones."""
+_SUM_ERROR = 1e-6
+
+
+class Range(NamedTuple):
+    """The numbers that may stand in an array or in one place of it; by default all finite ones.
+
+    Attributes:
+        low, high: least and largest, both included.
+        whole: integers only.
+        undefined: NaN is allowed, too.
+    """
+
+    low: float = -LARGEST
+    high: float = LARGEST
+    whole: bool = False
+    undefined: bool = False
+
+    def holds(self, values: Floats) -> bool:
+        """Whether all values are in it."""
+        held = (values >= self.low) & (values <= self.high)  # NaN compares false
+        if self.whole:
+            held &= values == np.floor(values)
+        if self.undefined:
+            held |= np.isnan(values)
+        return bool(held.all())
+
+
+FINITE = Range()
+NOT_NEGATIVE = Range(0.0)
+POSITIVE = Range(math.ulp(0.0))
+COUNT = Range(0.0, float(ROWS_MAX), whole=True)
+
+Selection = tuple[Any, ...]
+"""An index into an array as the state has it."""
+
+
+class Array:
+    """One array of a state.
+
+    Args:
+        shape: sizes, or names of sizes.
+        within: the range of all its numbers; a number b is short for Range(-b, b).
+        places: ranges of some places along ``axis``, on top of ``within``.
+        axis: 0 or -1, where ``places`` and ``ordered`` count.
+        ordered: pairs of places of which the first never holds more than the second.
+        at: the holder's attribute, by default the array's name in the state.
+    """
+
+    def __init__(
+        self,
+        *shape: int | str,
+        within: Range | float = FINITE,
+        places: Mapping[int, Range] | None = None,
+        axis: int = -1,
+        ordered: Sequence[tuple[int, int]] = (),
+        at: str = "",
+    ) -> None:
+        self.shape, self.at = shape, at
+        self._within = within if isinstance(within, Range) else Range(-within, within)
+        self._places, self._axis, self._ordered = dict(places or {}), axis, tuple(ordered)
+
+    def stored(self, sizes: Mapping[str, int]) -> tuple[int | str, ...]:
+        """The shape in a state; names of which ``sizes`` knows nothing remain."""
+        return tuple(sizes.get(side, side) if isinstance(side, str) else side for side in self.shape)
+
+    def pack(self, array: Floats) -> Floats:
+        """A copy, as the state has it."""
+        return array.copy()
+
+    def unpack(self, packed: Floats) -> Floats:
+        """A copy, as the holder has it."""
+        return np.array(packed, order="C")
+
+    def ranges(self, packed: Floats) -> list[tuple[Selection, Range]]:
+        """What of the array must be within what."""
+        del packed
+        return [((...,), self._within), *((self._place(place), held) for place, held in self._places.items())]
+
+    def pairs(self) -> list[tuple[Selection, Selection]]:
+        """Places of which the first holds no more than the second."""
+        return [(self._place(low), self._place(high)) for low, high in self._ordered]
+
+    def _place(self, place: int) -> Selection:
+        return (place,) if self._axis == 0 else (..., place)
+
+    def fits(self, packed: Floats) -> bool:
+        """Whether the numbers of an array of the right shape can be a state's."""
+        return all(held.holds(packed[at]) for at, held in self.ranges(packed)) and not any(
+            (packed[low] > packed[high]).any() for low, high in self.pairs()
+        )
+
+
+class Shares(Array):
+    """Not negative, and of sum 1 along the last axis."""
+
+    def __init__(self, *shape: int | str, at: str = "") -> None:
+        super().__init__(*shape, within=NOT_NEGATIVE, at=at)
+
+    def fits(self, packed: Floats) -> bool:
+        """As of any array; and the sums are 1 up to round-off."""
+        return super().fits(packed) and bool((np.abs(packed.sum(axis=-1) - 1.0) <= _SUM_ERROR).all())
+
+
+class Triangle(Array):
+    """Matrices (..., D, D) of which the upper triangle is kept, row by row; zeros below when read.
+
+    Args:
+        shape: the sizes before the last two, then D.
+        within: the range of all numbers.
+        diagonal: that of the diagonal.
+        at: the holder's attribute.
+    """
+
+    def __init__(
+        self, *shape: int | str, within: Range | float = FINITE, diagonal: Range | None = None, at: str = ""
+    ) -> None:
+        super().__init__(*shape, shape[-1], within=within, at=at)
+        self._diagonal = diagonal
+
+    def stored(self, sizes: Mapping[str, int]) -> tuple[int | str, ...]:
+        """The leading sizes, then D (D + 1) / 2."""
+        *leading, _, D = super().stored(sizes)
+        assert isinstance(D, int), "a triangle needs the size of its matrix"
+        return (*leading, D * (D + 1) // 2)
+
+    def pack(self, array: Floats) -> Floats:
+        """The triangles, as copies."""
+        return array[..., np.triu(np.ones(array.shape[-2:], dtype=bool))]
+
+    def unpack(self, packed: Floats) -> Floats:
+        """The matrices."""
+        D = _side(packed)
+        matrices = np.zeros((*packed.shape[:-1], D, D))
+        matrices[..., np.triu(np.ones((D, D), dtype=bool))] = packed
+        return matrices
+
+    def ranges(self, packed: Floats) -> list[tuple[Selection, Range]]:
+        """Those of all numbers and of the diagonal."""
+        diagonal = [((..., self._pivots(_side(packed))), self._diagonal)] if self._diagonal else []
+        return [*super().ranges(packed), *diagonal]
+
+    def _pivots(self, D: int) -> NDArray[np.int64]:
+        """Where in a packed triangle its diagonal is."""
+        return np.cumsum([0, *range(D, 1, -1)])
+
+
+class Symmetric(Triangle):
+    """A symmetric matrix (D, D) of which only the upper triangle is looked at; saved as ``triangle`` has it."""
+
+    def pack(self, array: Floats) -> Floats:
+        """The triangle, as a copy."""
+        return triangle(array.T)
+
+    def unpack(self, packed: Floats) -> Floats:
+        """The matrix."""
+        return symmetric(packed)
+
+    def _pivots(self, D: int) -> NDArray[np.int64]:
+        return np.cumsum(np.arange(1, D + 1)) - 1
+
+
+def _side(packed: Floats) -> int:
+    """D of D (D + 1) / 2 numbers."""
+    return (math.isqrt(8 * packed.shape[-1] + 1) - 1) // 2
+
+
+class Layout:
+    """The arrays of a state by name; see above."""
+
+    def __init__(self, arrays: Mapping[str, Array]) -> None:
+        self.arrays = dict(arrays)
+        self._attributes = {name: array.at or name for name, array in self.arrays.items()}
+
+    def without(self, *names: str) -> "Layout":
+        """The layout of a state that lacks some arrays."""
+        return Layout({name: array for name, array in self.arrays.items() if name not in names})
+
+    def to_arrays(self, holder: object) -> dict[str, NDArray[Any]]:
+        """Copies of a holder's arrays, as the state has them."""
+        return {name: array.pack(getattr(holder, self._attributes[name])) for name, array in self.arrays.items()}
+
+    def load(self, holder: object, arrays: Mapping[str, NDArray[Any]], **sizes: int) -> None:
+        """Check a state and set the holder's arrays.
+
+        Raises:
+            ValueError: as ``read``; the holder is unchanged.
+        """
+        for attribute, array in self.read(arrays, **sizes).items():
+            setattr(holder, attribute, array)
+
+    def read(self, arrays: Mapping[str, NDArray[Any]], **sizes: int) -> dict[str, Floats]:
+        """The arrays of a state, checked, as copies in the form the holder keeps them, by attribute.
+
+        Raises:
+            ValueError: other names, types, shapes or numbers than declared.
+        """
+        if set(arrays) != set(self.arrays):
+            raise ValueError(f"the state must hold exactly the arrays {sorted(self.arrays)}")
+        for name, declared in self.arrays.items():
+            _check_shape(name, arrays[name], declared.stored(sizes), sizes)
+            if not declared.fits(arrays[name]):
+                raise ValueError(f"{name} holds a value that no state can have")
+        return {self._attributes[name]: declared.unpack(arrays[name]) for name, declared in self.arrays.items()}
+
+    def held_bytes(self, holder: object) -> int:
+        """Bytes of the arrays that a holder has."""
+        return sum(int(getattr(holder, attribute).nbytes) for attribute in self._attributes.values())
+
+    def bytes(self, **sizes: int) -> int:
+        """Bytes of arrays of these sizes, all of which must be given."""
+        shapes = (array.shape for array in self.arrays.values())
+        return 8 * sum(math.prod(sizes[side] if isinstance(side, str) else side for side in shape) for shape in shapes)
+
+
+def _check_shape(name: str, array: NDArray[Any], shape: tuple[int | str, ...], sizes: dict[str, int]) -> None:
+    """Refuse another type or shape; a size that was free is known afterwards."""
+    wrong = array.dtype != np.float64 or array.ndim != len(shape)
+    if wrong or any(size != sizes.setdefault(side, size) if isinstance(side, str) else size != side
+                    for side, size in zip(shape, array.shape, strict=True)):  # fmt: skip
+        raise ValueError(f"{name} must be float64 of shape {shape}")
+
+
+def counts(header: Header, **most: int) -> tuple[int, ...]:
+    """The integers of a header that holds nothing else, in the order asked for.
+
+    Args:
+        header: as the state has it.
+        most: the largest value of each; the least is 0.
+
+    Raises:
+        ValueError: other names, other types, or a number out of range.
+    """
+    if set(header) != set(most):
+        raise ValueError(f"the header must hold exactly {sorted(most)}")
+    for name, bound in most.items():
+        if type(header[name]) is not int or not 0 <= header[name] <= bound:
+            raise ValueError(f"{name} must be an integer from 0 to {bound}")
+    return tuple(header[name] for name in most)
