@@ -94,8 +94,9 @@ bench-vigo: test-setup ## VIGO, VIGOd, VIGOw: the paper's tables, and rows per s
 	$(PY) -m tests.benchmarks.vigo
 	$(PY) -m tests.benchmarks.vigo_speed
 
-lock: .venv/stamp-test ## rewrite both lock files from pyproject.toml
-	$(LOCK) --group dev --output-file tests/requirements.txt
+lock: .venv/stamp-test ## rewrite the lock files from pyproject.toml: tests, this machine, image
+	$(LOCK) --extra replay --group dev --output-file tests/requirements.txt
+	$(LOCK) --extra replay --group build --constraint tests/requirements.txt --output-file service/requirements.txt
 	$(LOCK) --group build --constraint tests/requirements.txt --output-file docker/requirements.txt
 
 format: test-setup ## let ruff rewrite what it can
@@ -119,7 +120,7 @@ clean: ## remove .venv and caches (never onepass-data)
 	echo "Making .venv with $$($(PYTHON) --version)"; \
 	$(PYTHON) -m venv --clear .venv && touch $@
 
-.venv/stamp-run: docker/requirements.txt .venv/stamp-venv
+.venv/stamp-run: service/requirements.txt .venv/stamp-venv
 	@echo "Installing $<"
 	@$(INSTALL) --require-hashes -r $<
 	@touch $@

@@ -17,8 +17,8 @@ from types import FrameType
 
 from pydantic import SecretStr, ValidationError
 
+from service.replay import Failed, Interrupted
 from service.replay import options as replay_options
-from service.replay.failure import Failed, Interrupted
 from service.settings import Settings
 
 _UNFINISHED = "ASGI callable returned without completing response"
@@ -26,12 +26,25 @@ _WORKERS = (
     "ONEPASS_WORKERS: Onepass serves with one process; start one per core behind a balancer that hashes the model's "
     "name; unset ONEPASS_WORKERS"
 )
+_EXTRA = ("rich", "matplotlib")
+"""What ``onepass replay`` needs beyond the service's own packages."""
 COLUMNS_MAX = 110
 """Width of ``onepass settings``, in a terminal that is wider."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; its exit status."""
+    """Run a command; its exit status, SIGPIPE's where nobody reads on what it prints (``onepass settings | head``)."""
+    try:
+        try:
+            return _command(arguments)
+        finally:
+            sys.stdout.flush()  # here, and not when the interpreter ends
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is left in the buffer
+        return 128 + signal.SIGPIPE
+
+
+def _command(arguments: Sequence[str] | None) -> int:
     parser = argparse.ArgumentParser(prog="onepass", description="Online learning as a service.")
     parser.add_argument("--version", action="version", version=f"onepass {version('onepass')}")
     commands = parser.add_subparsers(title="commands", dest="command", required=True)
@@ -187,11 +200,14 @@ def _stop_at_eof() -> None:
 # ------------------------------------------------------------------------------------------------ replay
 
 
-def _replay(found: argparse.Namespace) -> int:
+def _replay(options: argparse.Namespace) -> int:
+    if any(importlib.util.find_spec(name) is None for name in _EXTRA):
+        print("onepass replay: needs packages that serving does not: pip install 'onepass[replay]'", file=sys.stderr)
+        return 1
     from service.replay import command  # noqa: PLC0415  brings rich and httpx, which no other command needs
 
     try:
-        command.run(replay_options.parse(found, dict(os.environ)))
+        command.run(options)
     except Failed as failed:
         print(f"onepass replay: {failed}", file=sys.stderr)
         return 1

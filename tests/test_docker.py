@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
 DOCKERFILE = ROOT / "docker/Dockerfile"
 COMPOSE = ROOT / "docker/compose.yaml"
-RUN = ROOT / "docker/requirements.txt"
+IMAGE = ROOT / "docker/requirements.txt"
+RUN = ROOT / "service/requirements.txt"
 TEST = ROOT / "tests/requirements.txt"
 
 
@@ -34,13 +36,13 @@ def _locked(path: Path) -> dict[str, str]:
     return dict(re.findall(r"^([a-z0-9][a-z0-9.-]*)==(\S+)", path.read_text(), flags=re.MULTILINE))
 
 
-def _direct(*groups: str) -> list[Requirement]:
-    """What pyproject.toml asks for: run time, the build backend, and the named groups."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    wanted = project["project"]["dependencies"] + project["build-system"]["requires"]
-    for group in groups:
-        wanted += [item for item in project["dependency-groups"][group] if isinstance(item, str)]
-    return [Requirement(item) for item in wanted]
+def _direct(*parts: str) -> dict[str, SpecifierSet]:
+    """What pyproject.toml asks for: run time, the build backend, and the named extras and groups."""
+    file = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    named = file["project"]["optional-dependencies"] | file["dependency-groups"]
+    wanted = file["project"]["dependencies"] + file["build-system"]["requires"]
+    wanted += [item for part in parts for item in named[part] if isinstance(item, str)]
+    return {canonicalize_name(item.name): item.specifier for item in map(Requirement, wanted)}
 
 
 def test_the_dockerfile_passes_its_linter() -> None:
@@ -105,7 +107,7 @@ def test_the_version_is_the_same_everywhere() -> None:
     assert f"image: onepass:{version}\n" in COMPOSE.read_text()
 
 
-@pytest.mark.parametrize("path", [RUN, TEST], ids=["run", "test"])
+@pytest.mark.parametrize("path", [IMAGE, RUN, TEST], ids=["image", "run", "test"])
 def test_locks_are_hashed_and_name_no_place(path: Path) -> None:
     """Every locked package has hashes; no address, no path, no option."""
     text = path.read_text()
@@ -116,15 +118,25 @@ def test_locks_are_hashed_and_name_no_place(path: Path) -> None:
 
 
 def test_the_locks_agree() -> None:
-    """What runs is what was tested: the run-time lock is a part of the tests' lock."""
-    assert set(_locked(RUN).items()) <= set(_locked(TEST).items())
+    """What runs is what was tested: each lock is a part of the next larger one."""
+    assert set(_locked(IMAGE).items()) < set(_locked(RUN).items()) < set(_locked(TEST).items())
 
 
-@pytest.mark.parametrize(("path", "groups"), [(RUN, ["build"]), (TEST, ["build", "dev"])], ids=["run", "test"])
-def test_the_locks_fulfil_the_project(path: Path, groups: list[str]) -> None:
+def test_the_image_holds_nothing_of_replay() -> None:
+    """What only the extra asks for is locked for this machine and left out of the image."""
+    extra = set(_direct("replay")) - set(_direct())
+    assert {"matplotlib", "rich"} == extra
+    assert set() == extra & set(_locked(IMAGE))
+
+
+@pytest.mark.parametrize(
+    ("path", "parts"),
+    [(IMAGE, ["build"]), (RUN, ["build", "replay"]), (TEST, ["build", "dev", "replay"])],
+    ids=["image", "run", "test"],
+)
+def test_the_locks_fulfil_the_project(path: Path, parts: list[str]) -> None:
     """Each direct dependency is locked, in a version that pyproject.toml allows (else: make lock)."""
-    locked = _locked(path)
-    wanted = {canonicalize_name(item.name): item.specifier for item in _direct(*groups)}
+    locked, wanted = _locked(path), _direct(*parts)
     assert set() == set(wanted) - set(locked)
     assert {} == {
         name: locked[name] for name, allowed in wanted.items() if not allowed.contains(locked[name], prereleases=True)

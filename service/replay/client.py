@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import httpx
 
-from service.replay.failure import Failed
+from service.replay import Failed
 from service.replay.source import Batch
 
 TIMEOUT_S = 60.0
@@ -23,8 +23,8 @@ PATIENCE_S = 60.0
 WAIT_S_MAX = 10.0
 """Longest wait between two tries, whatever Retry-After says."""
 PROBLEMS_SHOWN = 5
-ALLOWED_SHOWN = 60
-"""Characters of what would be allowed."""
+ALLOWED_SHOWN = 40
+"""Words of a list of what is allowed; the service lists every algorithm, and fewer of anything else."""
 _ROW = re.compile(r"row (\d+)\b")
 _MODEL_DOWN = "urn:onepass:problem:model-down"
 _AGAIN = (httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE)
@@ -35,7 +35,7 @@ class Service:
 
     Args:
         url: where it is.
-        key: API key, or None.
+        key: API key; without one (None or empty) no header is sent.
         private: whether it is our own: no proxy stands before it.
         patience_s: how long a request is repeated that the service cannot take.
     """
@@ -43,10 +43,9 @@ class Service:
     def __init__(
         self, url: str, key: str | None = None, *, private: bool = False, patience_s: float = PATIENCE_S
     ) -> None:
-        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        headers = {} if not key else {"Authorization": f"Bearer {key}"}
         self._http = httpx.Client(base_url=url, headers=headers, timeout=TIMEOUT_S, trust_env=not private)
-        self._patience_s, self._answered = patience_s, False
-        self._run = uuid4().hex
+        self._patience_s, self._answered, self._run = patience_s, False, uuid4().hex
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -84,40 +83,29 @@ class Service:
         return self._ask("GET", f"{_model(name)}/metrics", params={"min_version": version})
 
     def _ask(self, method: str, path: str, batch: Batch | None = None, **request: Any) -> dict[str, Any]:
+        """The final answer to a request that is repeated until there is one."""
         give_up_at = time.monotonic() + self._patience_s
         while True:
-            response = self._try(method, path, give_up_at, **request)
-            if response is not None:
-                return self._read(response, batch)
-
-    def _try(self, method: str, path: str, give_up_at: float, **request: Any) -> httpx.Response | None:
-        """One try: an answer that is final, or None after the wait before the next try."""
-        response: httpx.Response | None = None
-        try:
-            response = self._http.request(method, path, **request)
-        except httpx.TransportError as error:
-            said = str(error) or type(error).__name__
-            reason, wait_s = f"cannot reach the service at {self._http.base_url}: {said}", 0.5
-            if not self._answered:
-                raise Failed(reason) from None
-        else:
-            self._answered = True
-            if response.status_code not in _AGAIN or _problem(response).get("type") == _MODEL_DOWN:
-                return response
-            reason, wait_s = _reason(response, None), _retry_after_s(response)
-        if time.monotonic() + wait_s > give_up_at:
-            raise Failed(f"{reason} (gave up after {self._patience_s:.0f} s)")
-        time.sleep(wait_s)
-        return None
+            try:
+                response = self._http.request(method, path, **request)
+            except httpx.TransportError as error:
+                said = str(error) or type(error).__name__
+                reason, wait_s = f"cannot reach the service at {self._http.base_url}: {said}", 0.5
+                if not self._answered:
+                    raise Failed(reason) from None
+            else:
+                self._answered = True
+                if response.status_code not in _AGAIN or _document(response).get("type") == _MODEL_DOWN:
+                    return self._read(response, batch)
+                reason, wait_s = _reason(response, None), _retry_after_s(response)
+            if time.monotonic() + wait_s > give_up_at:
+                raise Failed(f"{reason} (gave up after {self._patience_s:.0f} s)")
+            time.sleep(wait_s)
 
     def _read(self, response: httpx.Response, batch: Batch | None) -> dict[str, Any]:
         if response.is_error:
             raise Failed(_reason(response, batch))
-        try:
-            answer = response.json()
-        except ValueError:
-            answer = None
-        if not isinstance(answer, dict):
+        if not (answer := _document(response)):
             raise Failed(f"{self._http.base_url} does not answer like Onepass (HTTP {response.status_code}, no JSON)")
         return answer
 
@@ -131,8 +119,8 @@ def _retry_after_s(response: httpx.Response) -> float:
     return min(float(text), WAIT_S_MAX) if text.isascii() and text.isdigit() else 1.0
 
 
-def _problem(response: httpx.Response) -> dict[str, Any]:
-    """The problem document, {} where the answer is none (a proxy's page, for one)."""
+def _document(response: httpx.Response) -> dict[str, Any]:
+    """The JSON object that was answered, {} where it is none (a proxy's page, for one)."""
     try:
         found = response.json()
     except ValueError:
@@ -142,28 +130,29 @@ def _problem(response: httpx.Response) -> dict[str, Any]:
 
 def _reason(response: httpx.Response, batch: Batch | None) -> str:
     """A refusal in a few lines, the first one the reason; rows of a batch as lines of the file."""
-    document = _problem(response)
+    document = _document(response)
     errors = [_one(error, batch) for error in document.get("errors") or () if isinstance(error, dict)]
     said = f"refused with HTTP {response.status_code}"
     if document.get("detail") and (not errors or response.status_code != httpx.codes.UNPROCESSABLE_ENTITY):
-        said += f": {document['detail']}"
-        errors = []
+        said, errors = f"{said}: {document['detail']}", []
     if response.status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE:
         said += "; try a smaller --batch"
     if len(errors) == 1:
         return f"{said}: {errors[0]}"
-    more = [f"and {len(errors) - PROBLEMS_SHOWN} more"] if len(errors) > PROBLEMS_SHOWN else []
-    return "\n  ".join([said, *errors[:PROBLEMS_SHOWN], *more])
+    return "\n  ".join([said, *_first(errors, PROBLEMS_SHOWN)])
 
 
 def _one(error: Mapping[str, Any], batch: Batch | None) -> str:
-    field = str(error.get("field", ""))
+    """A problem of one field, with what would be allowed."""
+    field, allowed = str(error.get("field", "")), error.get("allowed")
     if batch is not None:
         field = _ROW.sub(lambda found: _line(int(found[1]), batch), field, count=1)
-    allowed = error.get("allowed")
-    listed = ", ".join(map(str, allowed)) if isinstance(allowed, list) else "" if allowed is None else str(allowed)
-    hint = f" ({listed[:ALLOWED_SHOWN]}{'...' if len(listed) > ALLOWED_SHOWN else ''})" if listed else ""
-    return f"{field}: {error.get('problem', '')}{hint}"
+    hint = ", ".join(_first([str(one) for one in allowed], ALLOWED_SHOWN)) if isinstance(allowed, list) else allowed
+    return f"{field}: {error.get('problem', '')}" + (f" ({hint})" if hint else "")
+
+
+def _first(texts: list[str], most: int) -> list[str]:
+    return texts if len(texts) <= most else [*texts[:most], f"and {len(texts) - most} more"]
 
 
 def _line(row: int, batch: Batch) -> str:

@@ -2,61 +2,59 @@
 
 import json
 import signal
-import threading
+from argparse import Namespace
 from collections.abc import Generator
 from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
 from rich.console import Console
 
-from service.replay import private, report
+from service.replay import Failed, Interrupted, private, report
 from service.replay.client import Service
-from service.replay.failure import Failed, Interrupted
-from service.replay.options import Options
-from service.replay.progress import Tally, shown
+from service.replay.options import default_name
 from service.replay.source import Source, ahead
 
 PRIVATE_PATIENCE_S = 5.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def run(options: Options) -> None:
+def run(options: Namespace) -> None:
     """Replay.
+
+    Args:
+        options: as ``options.add`` declares them.
 
     Raises:
         Failed: with the reason.
         Interrupted: by a signal; everything that was started has ended.
     """
+    options.name, options.param = options.name or default_name(options.file), dict(options.param)
+    console = Console()
     with _interruptible(), ExitStack() as ends:
         source = Source(options.file, options.drop, options.limit)
-        source.need([options.label, *([] if options.id is None else [options.id])])
+        source.need([name for name in (options.label, options.id) if name is not None])
         features = _features(options, source)
         service = ends.enter_context(closing(_service(options, ends)))
         model = service.create(options.name, _body(options, service, features))
-        _replay(service, options, source, model, Console())
+        task, rows_before = model["config"]["task"], model["rows"]
+        if rows_before:
+            console.print(f"model {options.name} has learned {rows_before:,} rows already: going on from there")
+        totals = _feed(service, options, source, report.Totals(task), console)
+        metrics = service.metrics(options.name, totals.version)
+        report.table(console, _title(options), metrics, totals)
+        if options.plot is not None:
+            _plot(options, metrics, task, rows_before)
+            console.print(f"chart: {options.plot}", highlight=False, soft_wrap=True, markup=False)
 
 
-def _replay(service: Service, options: Options, source: Source, model: dict[str, Any], console: Console) -> None:
-    """Rows, table, chart."""
-    task, rows_before = model["config"]["task"], model["rows"]
-    if rows_before:
-        console.print(f"model {options.name} has learned {rows_before:,} rows already: going on from there")
-    tally = _feed(service, options, source, Tally("accuracy" if task == "classification" else "mse"), console)
-    metrics = service.metrics(options.name, tally.version)
-    report.show(console, titled(options), metrics, task, tally)
-    if options.plot is not None:
-        _plot(options, metrics, task, rows_before)
-        console.print(f"chart: {options.plot}", highlight=False, soft_wrap=True, markup=False)
-
-
-def titled(options: Options) -> str:
+def _title(options: Namespace) -> str:
     """File, algorithm and parameters in one line."""
     shown = {name: value if isinstance(value, str) else json.dumps(value) for name, value in options.param.items()}
     params = ", ".join(f"{name} = {value}" for name, value in shown.items())
     return f"{options.file.name}: {options.algorithm}" + (f" ({params})" if params else "")
 
 
-def _features(options: Options, source: Source) -> list[Any] | None:
+def _features(options: Namespace, source: Source) -> list[Any] | None:
     """The features to declare; None leaves it to the first row, which makes them all numeric."""
     if not options.categorical:
         return None
@@ -68,47 +66,44 @@ def _features(options: Options, source: Source) -> list[Any] | None:
     ]
 
 
-def _service(options: Options, ends: ExitStack) -> Service:
+def _service(options: Namespace, ends: ExitStack) -> Service:
     if options.url is not None:
         return Service(options.url, options.key)
     return Service(ends.enter_context(private.service()), private=True, patience_s=PRIVATE_PATIENCE_S)
 
 
-def _body(options: Options, service: Service, features: list[Any] | None) -> dict[str, Any]:
+def _body(options: Namespace, service: Service, features: list[Any] | None) -> dict[str, Any]:
+    """What creates the model."""
     body = {"algorithm": options.algorithm, "params": options.param, "missing": options.missing}
-    task = options.task
-    if task is None and len(service.tasks(options.algorithm)) > 1:
-        task = "classification"
-    given = {"task": task, "features": features}
-    return body | {name: value for name, value in given.items() if value is not None}
+    if options.task is not None or len(service.tasks(options.algorithm)) > 1:
+        body["task"] = options.task or "classification"
+    return body if features is None else body | {"features": features}
 
 
-def _feed(service: Service, options: Options, source: Source, tally: Tally, console: Console) -> Tally:
+def _feed(
+    service: Service, options: Namespace, source: Source, totals: report.Totals, console: Console
+) -> report.Totals:
     """Send every row; a batch is read while the one before it is learned."""
-    with shown(console, options.name, tally) as show, closing(ahead(source.batches(options.batch))) as batches:
+    shown = report.progress(console, options.name, totals)
+    with shown as show, closing(ahead(source.batches(options.batch))) as batches:
         for batch in batches:
             try:
                 answer = service.learn(options.name, batch, options.label, options.id)
             except Failed as refused:
-                last = batch.first + batch.rows - 1
-                raise Failed(f"rows {batch.first} to {last}: {refused}" + _kept(options, tally)) from None
-            tally.add(answer, options.id is not None)
-            show(batch.read if options.limit is None else max(batch.read, tally.rows / options.limit))
-    return tally
+                said = f"rows {batch.first} to {batch.first + batch.rows - 1}: {refused}"
+                if options.url is not None and totals.rows:
+                    said += f"\n  the {totals.rows} rows before them were learned by model {options.name}"
+                raise Failed(said) from None
+            totals.add(answer, options.id is not None)
+            show(batch.read if options.limit is None else max(batch.read, totals.rows / options.limit))
+    return totals
 
 
-def _kept(options: Options, tally: Tally) -> str:
-    if options.url is None or not tally.rows:
-        return ""
-    return f"\n  the {tally.rows} rows before them were learned by model {options.name}"
-
-
-def _plot(options: Options, metrics: dict[str, Any], task: str, rows_before: int) -> None:
+def _plot(options: Namespace, metrics: dict[str, Any], task: str, rows_before: int) -> None:
     from service.replay import chart  # noqa: PLC0415  matplotlib takes long to import; few replays draw
 
-    assert options.plot is not None
     try:
-        chart.write(options.plot, titled(options), metrics, task, rows_before)
+        chart.write(options.plot, _title(options), metrics, task, rows_before)
     except OSError as error:
         raise Failed(f"{options.plot} cannot be written: {error.strerror or error}") from error
 
@@ -116,9 +111,6 @@ def _plot(options: Options, metrics: dict[str, Any], task: str, rows_before: int
 @contextmanager
 def _interruptible() -> Generator[None]:
     """Let the first signal end the replay in good order, and a second one at once."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
 
     def interrupt(number: int, _: object) -> None:
         for each in before:

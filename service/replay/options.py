@@ -2,8 +2,10 @@
 
 import argparse
 import json
+import os
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,72 +20,27 @@ Without --url a private service on a temporary directory is started, and ended w
 STATUS = "Exit status: 0 done, 1 failed or refused (the reason on stderr), 2 usage, 128 + n ended by signal n."
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What was asked for; the fields are the options."""
-
-    file: Path
-    label: str
-    algorithm: str
-    task: str | None
-    param: dict[str, Any]
-    url: str | None
-    key: str | None
-    name: str
-    batch: int
-    limit: int | None
-    missing: str
-    categorical: tuple[str, ...]
-    drop: tuple[str, ...]
-    id: str | None
-    plot: Path | None
-
-
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.description, parser.epilog = DETAILS, STATUS
-    say = parser.add_argument
+    say, key = parser.add_argument, os.environ.get("ONEPASS_KEY") or None
+    tasks, missing = ("classification", "regression"), ("error", "zero", "mean")
     say("file", type=Path, metavar="FILE", help="CSV with a header line, UTF-8; gzip is recognised")
     say("--label", required=True, metavar="COLUMN", help="the column that holds the label")
     say("--algorithm", required=True, metavar="ID", help="as GET /algorithms lists them, e.g. dfop")
-    say(
-        "--task",
-        choices=("classification", "regression"),
-        help="default: the algorithm's only one, else classification",
-    )
-    say(
-        "--param",
-        action="append",
-        type=_pair,
-        default=[],
-        metavar="NAME=VALUE",
-        help="may be repeated; JSON, else text",
-    )
+    say("--task", choices=tasks, help="default: the algorithm's only one, else classification")
+    say("--param", action="append", type=_pair, default=[], metavar="NAME=VALUE", help="repeatable; JSON, else text")
     say("--url", type=_url, help="a running service; default: a private one")
-    say("--key", metavar="SECRET", help="API key with the scope admin; default: the environment variable ONEPASS_KEY")
+    say("--key", metavar="SECRET", default=key, help="API key with the scope admin; default: the variable ONEPASS_KEY")
     say("--name", type=_name, help="name of the model; default: from the file's name")
     say("--batch", type=_count(BATCH_MAX), default=500, metavar="ROWS", help="rows per request; default: 500")
     say("--limit", type=_count(2**53), metavar="ROWS", help="stop after so many rows")
-    say(
-        "--missing",
-        choices=("error", "zero", "mean"),
-        default="error",
-        help="what an empty cell becomes; default: error",
-    )
+    say("--missing", choices=missing, default="error", help="what an empty cell becomes; default: error")
     say("--categorical", type=_columns, default=(), metavar="A,B", help="columns of categories; the file is read twice")
     say("--drop", type=_columns, default=(), metavar="A,B", help="columns to leave out")
     say("--id", metavar="COLUMN", help="a column of ids: rows learned within a day are not learned again")
     say("--plot", type=_plot, metavar="FILE", help="write a chart there: .svg or .png")
-
-
-def parse(found: argparse.Namespace, environ: dict[str, str]) -> Options:
-    """The options, with the defaults that depend on others."""
-    given = {name: getattr(found, name) for name in Options.__slots__}
-    given["param"] = dict(found.param)
-    given["name"] = found.name or default_name(found.file)
-    given["key"] = found.key or environ.get("ONEPASS_KEY") or None
-    return Options(**given)
 
 
 def default_name(file: Path) -> str:
@@ -92,54 +49,48 @@ def default_name(file: Path) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", stem).lstrip("._-")[:64].rstrip("._-") or "replay"
 
 
+def _need(fine: object, text: str, fault: str) -> None:
+    if not fine:
+        raise argparse.ArgumentTypeError(f"{text!r} {fault}")
+
+
 def _pair(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
-    if not name or not equals:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
-    return name, _value(value)
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text, parse_constant=str)  # NaN and Infinity stay text: JSON has no such numbers
-    except ValueError:
-        return text
+    _need(name and equals, text, "is not NAME=VALUE")
+    with suppress(ValueError):
+        return name, json.loads(value, parse_constant=str)  # NaN and Infinity stay text: JSON has no such numbers
+    return name, value
 
 
 def _columns(text: str) -> tuple[str, ...]:
     return tuple(name for name in text.split(",") if name)
 
 
-def _count(most: int) -> Any:
+def _count(most: int) -> Callable[[str], int]:
     def count(text: str) -> int:
-        if not text.isascii() or not text.isdigit() or not 1 <= int(text[:20]) <= most:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a number of rows from 1 to {most}")
+        fine = text.isascii() and text.isdigit() and 1 <= int(text[:20]) <= most
+        _need(fine, text, f"is not a number of rows from 1 to {most}")
         return int(text)
 
     return count
 
 
 def _name(text: str) -> str:
-    if NAME.fullmatch(text) is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a model name: {NAME.pattern}")
+    _need(NAME.fullmatch(text), text, f"is not a model name: {NAME.pattern}")
     return text
 
 
 def _url(text: str) -> str:
-    try:
+    fine: object = False
+    with suppress(ValueError):
         parts = urlsplit(text)
-        fine = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
-    except ValueError:
-        fine = False
-    if not fine:
-        raise argparse.ArgumentTypeError(f"{text!r} is not http://HOST[:PORT]")
+        fine = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    _need(fine, text, "is not http://HOST[:PORT]")
     return text.rstrip("/")
 
 
 def _plot(text: str) -> Path:
     path = Path(text)
-    if path.suffix.lower() not in PLOTS:
-        raise argparse.ArgumentTypeError(f"{text!r} does not end in {' or '.join(PLOTS)}")
-    if not path.absolute().parent.is_dir():  # found out now, not after the replay
-        raise argparse.ArgumentTypeError(f"{text!r}: there is no such directory")
+    _need(path.suffix.lower() in PLOTS, text, f"does not end in {' or '.join(PLOTS)}")
+    _need(path.absolute().parent.is_dir(), text, "is in no directory that exists")  # said before the replay
     return path

@@ -17,13 +17,13 @@ from pathlib import Path
 
 import httpx
 
-from service.replay.failure import Failed
+from service.replay import Failed
 
 START_TIMEOUT_S = 120.0
 """The first start after an installation compiles the kernels."""
 STOP_TIMEOUT_S = 15.0
 _POLL_S = 0.05
-_NOT_OURS = ("REDIS_URL", "API_KEYS", "RATE_PER_S", "HOST", "PORT", "FAILPOINT")
+_NOT_OURS = {f"ONEPASS_{name}" for name in ("REDIS_URL", "API_KEYS", "RATE_PER_S", "HOST", "PORT", "FAILPOINT")}
 """Settings of the operator's own service that a private one must not share."""
 
 
@@ -37,38 +37,32 @@ def service() -> Generator[str]:
     with tempfile.TemporaryDirectory(prefix="onepass-replay-") as place, socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(128)
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        said = Path(place) / "service.log"
-        child = _start(listener, Path(place) / "data", said)
+        url, log = f"http://127.0.0.1:{listener.getsockname()[1]}", Path(place) / "service.log"
+        child = _start(listener, Path(place) / "data", log)
         try:
             listener.close()  # the child has its own: what waits in it ends when the child does
-            _wait(url, child, said)
+            _wait(url, child, log)
             yield url
         finally:
             _stop(child)
 
 
-def _start(listener: socket.socket, data: Path, said: Path) -> "subprocess.Popen[bytes]":
-    settings = {name: value for name, value in os.environ.items() if name not in _private_names()}
+def _start(listener: socket.socket, data: Path, log: Path) -> "subprocess.Popen[bytes]":
+    settings = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}
     settings |= {"ONEPASS_DATA_DIR": str(data), "ONEPASS_LOG_LEVEL": "warning", "ONEPASS_GRACE_S": "5"}
-    command = [sys.executable, "-P", "-m", "service.cli", "serve", "--fd", str(listener.fileno()), "--until-eof"]
-    with said.open("wb") as log:
+    with log.open("wb") as said:
         return subprocess.Popen(  # noqa: S603  our own interpreter and package
-            command,
+            [sys.executable, "-P", "-m", "service.cli", "serve", "--fd", str(listener.fileno()), "--until-eof"],
             stdin=subprocess.PIPE,
-            stdout=log,
-            stderr=log,
+            stdout=said,
+            stderr=said,
             env=settings,
             pass_fds=(listener.fileno(),),
             start_new_session=True,  # Ctrl-C in the terminal ends the replay, which ends the service
         )
 
 
-def _private_names() -> set[str]:
-    return {f"ONEPASS_{name}" for name in _NOT_OURS}
-
-
-def _wait(url: str, child: "subprocess.Popen[bytes]", said: Path) -> None:
+def _wait(url: str, child: "subprocess.Popen[bytes]", log: Path) -> None:
     """Until it is ready."""
     give_up_at = time.monotonic() + START_TIMEOUT_S
     while child.poll() is None and time.monotonic() < give_up_at:
@@ -76,7 +70,7 @@ def _wait(url: str, child: "subprocess.Popen[bytes]", said: Path) -> None:
             if httpx.get(f"{url}/readyz", timeout=START_TIMEOUT_S, trust_env=False).is_success:
                 return
         time.sleep(_POLL_S)
-    lines = said.read_text(errors="replace").strip().splitlines()
+    lines = log.read_text(errors="replace").strip().splitlines()
     raise Failed("the private service did not start: " + (lines[-1] if lines else "it said nothing"))
 
 

@@ -1,57 +1,117 @@
-"""The table at the end: what the model scored on every row it has ever learned, beside what asks for no model."""
+"""What is seen: a bar in a terminal, else a line every two seconds; at the end a table beside the baselines."""
 
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 from rich import box
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from service.replay.progress import Tally
-
+LINE_EVERY_S = 2.0
 MEASURES = {
-    "classification": ("accuracy", "kappa", "kappa_temporal", "log_loss"),
-    "regression": ("mse", "mae", "r2"),
+    "classification": {"accuracy": "{:.2%}", "kappa": "{:.4f}", "kappa_temporal": "{:.4f}", "log_loss": "{:.4f}"},
+    "regression": {"mse": "{:.6g}", "mae": "{:.6g}", "r2": "{:.4f}"},
 }
 
 
-def show(console: Console, title: str, metrics: dict[str, Any], task: str, tally: Tally) -> None:
-    """Print it.
+@dataclass(slots=True)
+class Totals:
+    """What has been learned so far in this replay.
+
+    Attributes:
+        task: "classification" or "regression".
+        rows: rows sent and acknowledged.
+        known: rows of these that the service had learned before, by their ids.
+        version: the model's version after them.
+        seconds: from the first batch to the last answer.
+    """
+
+    task: str
+    rows: int = 0
+    known: int = 0
+    version: int = 0
+    seconds: float = 0.0
+    _scored: int = 0
+    _loss: float = 0.0
+    _started: float = field(default_factory=time.perf_counter)
+
+    def add(self, answer: dict[str, Any], by_id: bool) -> None:
+        """Count an acknowledged batch."""
+        losses = [loss for loss in answer["losses"] if loss is not None]
+        self.rows += len(answer["losses"])
+        self.known += answer["duplicates"] if by_id else 0
+        self.version = answer["version"]
+        self._scored += len(losses)
+        self._loss += sum(losses)
+        self.seconds = time.perf_counter() - self._started
+
+    @property
+    def rows_per_s(self) -> float:
+        """Throughput so far."""
+        return self.rows / self.seconds if self.seconds > 0 else 0.0
+
+    def __str__(self) -> str:
+        mean = self._loss / self._scored if self._scored else 0.0
+        score = f"mse {mean:.6g}" if self.task == "regression" else f"accuracy {1 - mean:.4f}"
+        return f"{self.rows:,} rows  {self.rows_per_s:,.0f} rows/s  {score}"
+
+
+@contextmanager
+def progress(console: Console, title: str, totals: Totals) -> Generator[Callable[[float], None]]:
+    """What shows the totals when it is told which part of the work is done, 0 to 1."""
+    if not console.is_terminal:
+        yield _lines(console, totals)
+        return
+    columns = (TextColumn("[bold]{task.description}"), BarColumn(), TaskProgressColumn())
+    rest = (TextColumn("{task.fields[totals]}"), TimeRemainingColumn(compact=True))
+    with Progress(*columns, *rest, console=console) as bar:
+        task = bar.add_task(escape(title), total=1.0, totals="")
+        yield lambda done: bar.update(task, completed=done, totals=str(totals))
+
+
+def _lines(console: Console, totals: Totals) -> Callable[[float], None]:
+    due = time.monotonic() + LINE_EVERY_S
+
+    def show(done: float) -> None:
+        nonlocal due
+        if time.monotonic() >= due:
+            due = time.monotonic() + LINE_EVERY_S
+            console.print(f"{done:4.0%}  {totals}", highlight=False, soft_wrap=True)
+            console.file.flush()
+
+    return show
+
+
+def table(console: Console, title: str, metrics: dict[str, Any], totals: Totals) -> None:
+    """Print the scores over every row that the model has ever learned.
 
     Args:
         console: where to.
         title: file, algorithm, parameters.
         metrics: as GET /models/{name}/metrics answers.
-        task: "classification" or "regression".
-        tally: of this replay.
+        totals: of this replay.
     """
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("over all rows")
     columns = {"model": metrics["overall"], **metrics["baselines"]}
+    shown = Table("over all rows", box=box.SIMPLE_HEAD)
     for name in columns:
-        table.add_column(name.replace("_", " "), justify="right")
-    for measure in MEASURES[task]:
-        table.add_row(
-            measure.replace("_", " "), *(_text(measure, scores.get(measure, "")) for scores in columns.values())
-        )
+        shown.add_column(name.replace("_", " "), justify="right")
+    for measure, form in MEASURES[totals.task].items():
+        cells = [_text(form, scores[measure]) if measure in scores else "" for scores in columns.values()]
+        shown.add_row(measure.replace("_", " "), *cells)
     console.print(f"[bold]{escape(title)}", highlight=False, soft_wrap=True)
-    console.print(table)
-    for line in _lines(metrics["rows"], tally):
-        console.print(line, highlight=False, soft_wrap=True)
+    console.print(shown)
+    lines = [f"{totals.rows:,} rows in {totals.seconds:.2f} s: {totals.rows_per_s:,.0f} rows/s"]
+    if totals.known:
+        lines.append(f"{totals.known:,} of them had been learned before, by their ids; they were not learned again")
+    if metrics["rows"] != totals.rows - totals.known:
+        lines.append(f"the figures are of all {metrics['rows']:,} rows that the model has learned, not of these alone")
+    console.print("\n".join(lines), highlight=False, soft_wrap=True)
 
 
-def _lines(rows: int, tally: Tally) -> list[str]:
-    lines = [f"{tally.rows:,} rows in {tally.seconds:.2f} s: {tally.rows_per_s:,.0f} rows/s"]
-    if tally.known:
-        lines.append(f"{tally.known:,} of them had been learned before, by their ids; they were not learned again")
-    if rows != tally.rows - tally.known:
-        lines.append(f"the figures are of all {rows:,} rows that the model has learned, not of these alone")
-    return lines
-
-
-def _text(measure: str, value: float | str | None) -> str:
-    if value is None or isinstance(value, str):
-        return value or ("undefined" if value is None else "")
-    if measure == "accuracy":
-        return f"{value:.2%}"
-    return f"{value:.6g}" if measure in ("mse", "mae") else f"{value:.4f}"
+def _text(form: str, value: float | None) -> str:
+    return "undefined" if value is None else form.format(value)

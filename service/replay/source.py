@@ -1,4 +1,4 @@
-"""The file: opened as text, cut into batches, one of them made while the last one is learned.
+"""The file: CSV with a header line, plain or gzip, read in batches that keep its text as it is.
 
 Only the cells' places are looked at here: what a cell means is for the service to say.
 """
@@ -9,36 +9,34 @@ import io
 import os
 import re
 import zlib
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from contextlib import closing
 from itertools import islice
-from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from service.replay.failure import Failed
+from service.replay import Failed
 
 GZIP = b"\x1f\x8b"
 CATEGORIES_MAX = 10_000
 """Categories of one column, as many as the service takes."""
-_WHOLE = re.compile("0|-?[1-9][0-9]{0,17}").fullmatch
+COLUMNS_SHOWN = 20
+_INTEGER = re.compile("0|-?[1-9][0-9]{0,17}").fullmatch
 _UNREADABLE = (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error)
 
 T = TypeVar("T")
 
 
-class _Open(NamedTuple):
-    """A file that is being read: its rows, the line they have come to, the part of the file that is (0 to 1)."""
+class _Row(NamedTuple):
+    """Cells, the line of the file on which they end, and the part of the file that has been read, 0 to 1."""
 
-    rows: Iterator[list[str]]
-    line: Callable[[], int]
-    read: Callable[[], float]
+    cells: list[str]
+    line: int
+    read: float
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(NamedTuple):
     """Some rows as a CSV body.
 
     Attributes:
@@ -75,25 +73,25 @@ class Source:
         self._path, self._limit = path, limit
         if path.exists() and not path.is_file():
             raise Failed(f"{path} is not a regular file; it is opened more than once")
-        with self._opened() as file:
-            first = list(islice(file.rows, 2))
+        with closing(self._read()) as rows:
+            first = list(islice(rows, 2))
         if len(first) < 2:  # said now, before a model is made for it
             raise Failed(f"{path.name} has no rows: a header line and at least one row are needed")
-        self._header = first[0]
+        self.columns, self._width = first[0].cells, len(first[0].cells)
         self.need(drop)
-        self._kept = [at for at, name in enumerate(self._header) if name not in drop]
-        self.columns = [self._header[at] for at in self._kept]
+        self._kept = [at for at, name in enumerate(self.columns) if name not in drop]
+        self.columns = [self.columns[at] for at in self._kept]
 
     def need(self, names: Sequence[str]) -> None:
-        """Make sure that there are such columns.
+        """Make sure that there are such columns, and that they are not dropped.
 
         Raises:
             Failed: naming the one that is not there (or there twice), and some that are.
         """
         for name in names:
-            if self._header.count(name) != 1:
-                shown = ", ".join(self._header[:20]) + (", ..." if len(self._header) > 20 else "")
-                times = "no column" if name not in self._header else "several columns"
+            if self.columns.count(name) != 1:
+                shown = ", ".join(self.columns[:COLUMNS_SHOWN]) + (", ..." if len(self.columns) > COLUMNS_SHOWN else "")
+                times = "several columns" if name in self.columns else "no column"
                 raise Failed(f"{self._path.name} has {times} {name!r}; its columns are {shown}")
 
     def batches(self, size: int) -> Generator[Batch]:
@@ -102,14 +100,12 @@ class Source:
         Raises:
             Failed: a row of another length, or the file turns out to be damaged.
         """
-        with self._opened() as file:
-            rows, first = self._rows(file), 1
+        first = 1
+        with closing(self._rows()) as rows:
             while some := list(islice(rows, size)):
                 body = io.StringIO(newline="")
-                writer = csv.writer(body)
-                writer.writerow(self.columns)
-                writer.writerows(row for _, row in some)
-                yield Batch(body.getvalue().encode(), [line for line, _ in some], first, file.read())
+                csv.writer(body).writerows([self.columns, *(row.cells for row in some)])
+                yield Batch(body.getvalue().encode(), [row.line for row in some], first, some[-1].read)
                 first += len(some)
 
     def categories(self, names: Sequence[str]) -> dict[str, list[str | int]]:
@@ -120,39 +116,35 @@ class Source:
         """
         self.need(names)
         found: dict[str, set[str]] = {name: set() for name in names}
-        with self._opened() as file:
-            places = [(self.columns.index(name), found[name]) for name in names]
-            for _, row in self._rows(file):
-                for at, cells in places:
-                    cells.add(row[at])
-                    if len(cells) > CATEGORIES_MAX:
-                        raise Failed(f"column {self.columns[at]!r} has more than {CATEGORIES_MAX} categories")
+        places = [(self.columns.index(name), name) for name in names]
+        for row in self._rows():
+            for at, name in places:
+                found[name].add(row.cells[at])
+                if len(found[name]) > CATEGORIES_MAX:
+                    raise Failed(f"column {name!r} has more than {CATEGORIES_MAX} categories")
         return {name: _sorted(cells) for name, cells in found.items()}
 
-    def _rows(self, file: _Open) -> Iterator[tuple[int, Sequence[str]]]:
-        """The kept cells of each row with the line on which it ends, the header passed over."""
-        width, whole = len(self._header), len(self._kept) == len(self._header)
-        pick: Callable[[list[str]], Sequence[str]] = itemgetter(*self._kept) if len(self._kept) > 1 else self._pick
-        next(file.rows)
-        for row in islice(file.rows, self._limit):
-            if len(row) != width:
-                raise Failed(f"{self._path.name}, line {file.line()}: {len(row)} cells; the header has {width}")
-            yield file.line(), row if whole else pick(row)
+    def _rows(self) -> Generator[_Row]:
+        """The kept cells of each row, without the header."""
+        whole = len(self._kept) == self._width
+        with closing(self._read()) as rows:
+            next(rows)
+            for row in islice(rows, self._limit):
+                if len(row.cells) != self._width:
+                    cells = len(row.cells)
+                    raise Failed(f"{self._path.name}, line {row.line}: {cells} cells; the header has {self._width}")
+                yield row if whole else row._replace(cells=[row.cells[at] for at in self._kept])
 
-    def _pick(self, row: list[str]) -> list[str]:
-        return [row[at] for at in self._kept]
-
-    @contextmanager
-    def _opened(self) -> Generator[_Open]:
-        """The file from its beginning; blank lines are no rows."""
+    def _read(self) -> Generator[_Row]:
+        """Header and rows from the beginning; blank lines are no rows."""
         try:
             with self._path.open("rb") as raw:
                 size = os.fstat(raw.fileno()).st_size
                 stream = gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == GZIP else raw
-                text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
-                reader = csv.reader(text, strict=True)
-                rows = (row for row in reader if row)
-                yield _Open(rows, lambda: reader.line_num, lambda: min(1.0, raw.tell() / size) if size else 1.0)
+                reader = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), strict=True)
+                for cells in reader:
+                    if cells:
+                        yield _Row(cells, reader.line_num, min(1.0, raw.tell() / size))
         except _UNREADABLE as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             raise Failed(f"{self._path} cannot be read: {reason}") from error
@@ -161,7 +153,7 @@ class Source:
 def _sorted(cells: set[str]) -> list[str | int]:
     """Categories in an order that depends on them alone; an empty cell is a missing one."""
     texts = sorted(cells - {""})
-    return [*sorted(int(cell) for cell in texts if _WHOLE(cell)), *(cell for cell in texts if not _WHOLE(cell))]
+    return [*sorted(int(cell) for cell in texts if _INTEGER(cell)), *(cell for cell in texts if not _INTEGER(cell))]
 
 
 def ahead(items: Generator[T]) -> Generator[T]:

@@ -168,6 +168,35 @@ def test_default_names(file: str, name: str) -> None:
     assert name == default_name(Path(file))
 
 
+@pytest.mark.parametrize("missing", ["rich", "matplotlib"])
+def test_replay_without_its_extra(
+    missing: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where what it draws with is not installed one line says how to get it, before anything starts."""
+    monkeypatch.setitem(sys.modules, missing, None)
+    assert 1 == cli.main(["replay", "some.csv", "--label", "y", "--algorithm", "dfop"])
+    said = capsys.readouterr().err
+    assert 1 == len(said.splitlines())
+    assert "pip install 'onepass[replay]'" in said
+
+
+def test_the_service_needs_nothing_of_the_extra() -> None:
+    """Every module that serves is imported where rich and matplotlib cannot be."""
+    code = "import sys; sys.modules.update(rich=None, matplotlib=None); import service.app, uvicorn; print('up')"
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (0, "up\n") == (finished.returncode, finished.stdout)
+
+
+def test_a_reader_that_has_read_enough() -> None:
+    """As in ``onepass settings | head -3``: the status is that of SIGPIPE, and no traceback is printed."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as closed:
+        command = [sys.executable, "-m", "service.cli", "settings"]
+        finished = subprocess.run(command, stdout=closed, stderr=subprocess.PIPE)
+    assert (128 + signal.SIGPIPE, b"") == (finished.returncode, finished.stderr)
+
+
 def test_each_command_imports_only_what_it_needs() -> None:
     """Neither what only replay draws with nor what only serve computes with is loaded before it is asked for."""
     heavy = ["rich", "matplotlib", "httpx", "numpy", "numba", "fastapi", "uvicorn", "redis"]

@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from service import cli
-from service.replay import chart, client, private, progress
+from service.replay import chart, client, private, report
 from service.replay.source import Source
 
 ROWS = 230
@@ -146,7 +146,7 @@ def test_missing_cells(tmp_path: Path, run: Callable, url: str) -> None:
 def test_a_terminal_sees_a_bar(tmp_path: Path, run: Callable, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a terminal progress is a bar, else a line from time to time."""
     options = ["--algorithm", "dfop", "--drop", "day", "--url", url]
-    monkeypatch.setattr(progress, "LINE_EVERY_S", 0.0)
+    monkeypatch.setattr(report, "LINE_EVERY_S", 0.0)
     assert f"100%  {ROWS} rows" in run(stream(tmp_path / "lines.csv"), *options)[1]
     monkeypatch.setenv("FORCE_COLOR", "1")
     said = run(stream(tmp_path / "bar.csv"), *options)[1]
@@ -199,10 +199,20 @@ def test_what_is_not_there(tmp_path: Path, run: Callable) -> None:
 def test_refusals_of_the_model_are_readable(tmp_path: Path, run: Callable, url: str) -> None:
     """What the service says of an algorithm or a parameter, in one line, with what would be allowed."""
     file = stream(tmp_path / "some.csv")
-    assert "refused with HTTP 422: algorithm: is not known (dfop" in run(file, "--algorithm", "no", "--url", url)[2]
+    unknown = run(file, "--algorithm", "no", "--url", url)[2]
+    known = ", ".join(entry["id"] for entry in httpx.get(f"{url}/algorithms").json()["algorithms"])
+    assert f"onepass replay: refused with HTTP 422: algorithm: is not known ({known})\n" == unknown
     odd = run(file, "--algorithm", "dfop", "--param", "forgetting_rate=7", "--url", url)[2]
     assert "params.forgetting_rate" in odd
     assert "<= 0.5" in odd
+
+
+def test_a_long_list_of_what_is_allowed_ends_with_a_count() -> None:
+    """Whole names, as many as a person reads; how many more there are is told."""
+    names = [f"f{at}" for at in range(client.ALLOWED_SHOWN + 2)]
+    answer = {"errors": [{"field": "features.x", "problem": "is not a feature", "allowed": names}]}
+    said = client._reason(httpx.Response(422, json=answer), None)
+    assert said == f"refused with HTTP 422: features.x: is not a feature ({', '.join(names[:-2])}, and 2 more)"
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
