@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from core.contract import Algorithm, Floats, Spec, Task
 from core.drift.config import OnDrift, Tests, parse_on_drift, parse_watch
-from core.drift.detector import watch_bytes
+from core.drift.detector import detector_bytes
 from core.features import Feature, Schema, Space, SparseSchema, parse_features
 from core.features.labels import Label, parse_declared
 from core.features.scaling import scaler_bytes
@@ -31,7 +31,7 @@ class Config:
     """A model's configuration.
 
     Attributes:
-        algorithm: id in the catalogue.
+        algorithm_id: id in the catalogue.
         task: "classification" or "regression".
         params: every parameter of the algorithm.
         features: the declared features, or None: the first feedback row fixes them, all numeric.
@@ -42,7 +42,7 @@ class Config:
         on_drift: what an alarm does to the model.
     """
 
-    algorithm: str
+    algorithm_id: str
     task: Task
     params: Mapping[str, Any]
     features: tuple[Feature, ...] | None = None
@@ -64,28 +64,28 @@ class Config:
                 raise Invalid.of(name, "is not a field of a model", list(FIELDS))
         if "algorithm" not in raw:
             raise Invalid.of("algorithm", "is required")
-        entry = find(_text(raw, "algorithm"))
-        task = _task(raw.get("task"), entry)
+        algorithm = find(_text(raw, "algorithm"))
+        task = _task(raw.get("task"), algorithm)
         features, labels = raw.get("features"), raw.get("labels")
-        tests = parse_watch(raw, entry)
-        if entry.sparse:
-            _refuse_dense(entry, features, raw.get("missing", "error"))
+        tests = parse_watch(raw, algorithm)
+        if algorithm.sparse:
+            _refuse_dense(algorithm, features, raw.get("missing", "error"))
         return cls(
-            algorithm=entry.id,
+            algorithm_id=algorithm.id,
             task=task,
-            params=entry.complete(_params(raw.get("params"))),
+            params=algorithm.complete(_params(raw.get("params"))),
             features=None if features is None else parse_features(features),
-            labels=None if labels is None else _labels(labels, task, entry.class_bound),
+            labels=None if labels is None else _labels(labels, task, algorithm.class_bound),
             missing=_missing(raw.get("missing", "error")),
             seed=_seed(raw.get("seed", 0)),
             watch=tests,
-            on_drift=parse_on_drift(raw, tests, entry),
+            on_drift=parse_on_drift(raw, tests, algorithm),
         )
 
     def to_json(self) -> dict[str, Any]:
         """The configuration as ``parse`` reads it, complete."""
         return {
-            "algorithm": self.algorithm,
+            "algorithm": self.algorithm_id,
             "task": self.task,
             "params": dict(self.params),
             "features": None if self.features is None else [feature.to_json() for feature in self.features],
@@ -102,14 +102,14 @@ class Config:
         return json.dumps(self.to_json(), sort_keys=True, ensure_ascii=False)
 
     @property
-    def entry(self) -> Algorithm:
-        """The algorithm's entry in the catalogue."""
-        return find(self.algorithm)
+    def algorithm(self) -> Algorithm:
+        """The algorithm, from the catalogue."""
+        return find(self.algorithm_id)
 
     @property
     def space(self) -> Space | None:
         """How rows are read, as far as the configuration says; None: the first feedback row fixes the features."""
-        if self.entry.sparse:
+        if self.algorithm.sparse:
             return SparseSchema(self.seed, self.params["compressed_dim"], self.params["projection"])
         return None if self.features is None else Schema(self.features)
 
@@ -127,8 +127,8 @@ class Config:
     def state_bytes(self, dimension: int) -> int:
         """Bytes the state of learner, scaler and watch will take, for a number of encoded columns."""
         classes, regression = len(self.labels or (0, 1)), self.task == "regression"
-        own = self.entry.state_bytes(self.spec(dimension), classes)
-        watch = watch_bytes(self.watch, dimension, 1 if regression else classes, regression)
+        own = self.algorithm.state_bytes(self.spec(dimension), classes)
+        watch = detector_bytes(self.watch, dimension, 1 if regression else classes, regression)
         return own + watch + scaler_bytes(self.params.get("scaling", "none"), dimension)
 
 
@@ -139,13 +139,13 @@ def _text(raw: Mapping[str, Any], field: str) -> str:
     return value
 
 
-def _task(value: object, entry: Algorithm) -> Task:
-    if value is None and len(entry.tasks) == 1:
-        return entry.tasks[0]
+def _task(value: object, algorithm: Algorithm) -> Task:
+    if value is None and len(algorithm.tasks) == 1:
+        return algorithm.tasks[0]
     if value is None:
-        raise Invalid.of("task", f"is required: {entry.id} learns several", list(entry.tasks))
-    if value not in entry.tasks:
-        raise Invalid.of("task", f"is not a task of {entry.id}", list(entry.tasks))
+        raise Invalid.of("task", f"is required: {algorithm.id} learns several", list(algorithm.tasks))
+    if value not in algorithm.tasks:
+        raise Invalid.of("task", f"is not a task of {algorithm.id}", list(algorithm.tasks))
     return value
 
 
@@ -163,14 +163,14 @@ def _labels(value: object, task: Task, bound: int) -> tuple[Label, ...]:
     return parse_declared(value, bound=bound)
 
 
-def _refuse_dense(entry: Algorithm, features: object, missing: object) -> None:
+def _refuse_dense(algorithm: Algorithm, features: object, missing: object) -> None:
     """A model of sparse rows takes every name, and none is ever missing."""
     if features is not None:
         raise Invalid.of(
-            "features", f"are not declared for {entry.id}: its rows may hold any names at any time", "null"
+            "features", f"are not declared for {algorithm.id}: its rows may hold any names at any time", "null"
         )
     if missing != "error":
-        raise Invalid.of("missing", f"has no meaning for {entry.id}: a name that is absent is 0", ["error"])
+        raise Invalid.of("missing", f"has no meaning for {algorithm.id}: a name that is absent is 0", ["error"])
 
 
 def _missing(value: object) -> Missing:

@@ -26,12 +26,12 @@ from core.features.labels import Label
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What a client was told when it asked for a tracked prediction; this is what is scored.
+class ServedPrediction:
+    """A tracked prediction as the client received it; this is what is scored.
 
     Attributes:
-        prediction: the label or number told, or None where no class had been seen.
-        probabilities: the told probabilities as (label, probability) pairs, or None.
+        prediction: the label or number, or None where no class had been seen.
+        probabilities: the probabilities as (label, probability) pairs, or None.
     """
 
     prediction: Label | float | None
@@ -48,7 +48,7 @@ class Rows:
         X: (n, F) raw values in schema order: numbers, category indices, NaN for missing.
         y: n labels: values for classification, float64 (n,) for regression.
         discounts: (n,) or None.
-        told: what was told for the row of a tracked prediction (n = 1), or None.
+        served: the prediction that was served for a tracked row (n = 1), or None.
         ids: one id per row, or a single id for the whole request, or () where the client gave none.
         skip: indices of rows that must not be learned because their id had been seen before.
     """
@@ -58,7 +58,7 @@ class Rows:
     X: Floats
     y: "list[Label] | Floats"
     discounts: Floats | None = None
-    told: Told | None = None
+    served: ServedPrediction | None = None
     ids: tuple[str, ...] = ()
     skip: tuple[int, ...] = ()
 
@@ -139,7 +139,7 @@ class Learned:
     """The rows of a segment were tested, then trained.
 
     Attributes:
-        predictions: one per row that was not skipped: label, number or None; for a tracked row what was told.
+        predictions: one per row that was not skipped: label, number or None; for a tracked row the one that was served.
         losses: 0/1 loss or squared error of each, float64 (n,).
         rows: number of rows the model has learned after this segment.
         learned: False where a row could only be scored (its feature space is gone).

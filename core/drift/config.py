@@ -50,18 +50,18 @@ Tests = Mapping[str, Test]
 """The tests that run, by kind; none for a model that is not watched."""
 
 
-def kinds(entry: Algorithm) -> tuple[str, ...]:
+def kinds(algorithm: Algorithm) -> tuple[str, ...]:
     """The tests there are for an algorithm. Columns of sparse rows mix all names: their means say nothing of any."""
-    return KINDS[1:] if entry.sparse else KINDS
+    return KINDS[1:] if algorithm.sparse else KINDS
 
 
-def parse_watch(raw: Mapping[str, Any], entry: Algorithm) -> Tests:
+def parse_watch(raw: Mapping[str, Any], algorithm: Algorithm) -> Tests:
     """The tests of a body's ``watch``.
 
     Raises:
         Invalid: naming the field and what would be allowed.
     """
-    known = kinds(entry)
+    known = kinds(algorithm)
     if "watch" not in raw:
         return {kind: Test() for kind in known}
     given = raw["watch"]
@@ -71,7 +71,7 @@ def parse_watch(raw: Mapping[str, Any], entry: Algorithm) -> Tests:
         raise Invalid.of("watch", "must be an object or null", list(known))
     for kind in given:
         if kind not in known:
-            raise Invalid.of(f"watch.{kind}", f"is not a test that {entry.id} is watched with", list(known))
+            raise Invalid.of(f"watch.{kind}", f"is not a test that {algorithm.id} is watched with", list(known))
     return {kind: _test(given[kind], f"watch.{kind}") for kind in known if given.get(kind) is not None}
 
 
@@ -86,7 +86,7 @@ def _test(given: object, field: str) -> Test:
     )
 
 
-def parse_on_drift(raw: Mapping[str, Any], tests: Tests, entry: Algorithm) -> OnDrift:
+def parse_on_drift(raw: Mapping[str, Any], tests: Tests, algorithm: Algorithm) -> OnDrift:
     """What happens at an alarm.
 
     Raises:
@@ -95,11 +95,11 @@ def parse_on_drift(raw: Mapping[str, Any], tests: Tests, entry: Algorithm) -> On
     action: OnDrift = raw.get("on_drift", "report")
     allowed: list[OnDrift] = ["report"]
     if tests:
-        allowed += ["reset", "forget"] if entry.forgets else ["reset"]
+        allowed += ["reset", "forget"] if algorithm.forgets else ["reset"]
     if action in allowed:
         return action
-    if action == "forget" and not entry.forgets:
-        raise Invalid.of("on_drift", f"is not something {entry.id} can do", allowed)
+    if action == "forget" and not algorithm.forgets:
+        raise Invalid.of("on_drift", f"is not something {algorithm.id} can do", allowed)
     if action in ("reset", "forget"):
         raise Invalid.of("on_drift", "has nothing to act on: the model is not watched for drift", allowed)
     raise Invalid.of("on_drift", "is not one of the choices", allowed)

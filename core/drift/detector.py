@@ -88,7 +88,7 @@ OBJECT_BYTES = 900
 """Memory of the objects around the arrays."""
 
 
-class Watch:
+class DriftDetector:
     """The tests of one model.
 
     Args:
@@ -274,7 +274,7 @@ class Watch:
             raise ValueError("watch: a reference that cannot be")
 
 
-def watch_bytes(tests: Tests, dimension: int, classes: int, regression: bool) -> int:
+def detector_bytes(tests: Tests, dimension: int, classes: int, regression: bool) -> int:
     """Bytes the state of these tests takes, for so many encoded columns and classes (one for regression)."""
     columns = dimension if "class_mean" in tests else 0
     reference = REFERENCE + tests["error_rate"].batch_size if regression and "error_rate" in tests else 0

@@ -184,7 +184,7 @@ def _drift(raw: Mapping[str, Any]) -> Drift:
     fields = {**raw, "features": tuple(Change(**change) for change in raw["features"])}
     drift = Drift(**fields)
     numbers = [drift.epsilon_cut, *(value for change in drift.features for value in (change.before, change.after))]
-    whole = (drift.version, drift.index, drift.row, drift.time_ms, drift.rows_before, drift.rows_after)
-    if any(type(number) is not int or number < 0 for number in whole) or not np.isfinite(numbers).all():
+    integers = (drift.version, drift.index, drift.row, drift.time_ms, drift.rows_before, drift.rows_after)
+    if any(type(number) is not int or number < 0 for number in integers) or not np.isfinite(numbers).all():
         raise ValueError("not an alarm")
     return drift

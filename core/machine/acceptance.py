@@ -12,7 +12,7 @@ from core.features import Feature, Schema, Space
 from core.features.labels import Label, LabelSet
 
 
-def space_of(rows: Rows, schema: Space | None) -> Space | Refused:
+def check_space(rows: Rows, schema: Space | None) -> Space | Refused:
     """The space in which rows are learned: the model's, or the one they propose where it has none yet."""
     if schema is None and rows.names is not None:
         schema = Schema([Feature(name) for name in rows.names])
@@ -21,7 +21,7 @@ def space_of(rows: Rows, schema: Space | None) -> Space | Refused:
     return schema
 
 
-def labels_of(rows: Rows, seen: LabelSet, config: Config) -> Refused | None:
+def check_labels(rows: Rows, seen: LabelSet, config: Config) -> Refused | None:
     """Why the labels of rows can no longer join the classes seen, or None."""
     if config.task == "regression":
         return None
@@ -32,13 +32,15 @@ def labels_of(rows: Rows, seen: LabelSet, config: Config) -> Refused | None:
             continue
         if trial.clash(label) is not None:
             return Refused("a label shows under the same JSON key as another label of the model")
-        if len(trial.labels) >= config.entry.class_bound:
-            return Refused(f"the model has as many classes as {config.algorithm} learns: {config.entry.class_bound}")
+        if len(trial.labels) >= config.algorithm.class_bound:
+            return Refused(
+                f"the model has as many classes as {config.algorithm_id} learns: {config.algorithm.class_bound}"
+            )
         trial.add(label)
     return None
 
 
-def runs(segments: Sequence[Segment], plain: Callable[[Rows], bool]) -> Iterator[list[Segment]]:
+def group_into_blocks(segments: Sequence[Segment], plain: Callable[[Rows], bool]) -> Iterator[list[Segment]]:
     """Cut an entry into runs that are learned as one block.
 
     The cut is made lazily, while the state moves: whether a segment is plain depends on the classes seen so far.

@@ -1,7 +1,7 @@
-"""The drift watch at its post: what it is shown of every row, and what a model does at an alarm.
+"""What a model does about drift: the tests it runs on every row, and how it responds to an alarm.
 
-    reach(classes)              how many rows may be learned before it must be asked again
-    after(pipeline, X, ...)     rows that were just learned; alarms are kept, and acted upon
+    rows_until_next_test(classes)   how many rows may be learned before it must be asked again
+    observe(pipeline, X, ...)       takes rows that were just learned, keeps the alarms and acts upon them
 
 A model that only reports learns whole blocks. One that resets or forgets must do so at the exact row, however clients
 cut their rows: so it learns up to the next row at which a test can fire, which the labels alone tell
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from core.config import Config
 from core.contract import Alarm, Floats, Header, Ints
 from core.drift.config import OnDrift
-from core.drift.detector import Watch
+from core.drift.detector import DriftDetector
 from core.features import Space
 from core.metrics.scored import squared
 
@@ -45,7 +45,7 @@ class Alarming(Protocol):
         """Learners trust their past less, where they can."""
 
 
-class Lookout:
+class DriftResponse:
     """The watch of one model.
 
     Args:
@@ -53,11 +53,11 @@ class Lookout:
         schema: the feature space of its rows.
 
     Attributes:
-        watch: the tests that the learner does not make itself.
+        detector: the tests that the learner does not make itself.
     """
 
     def __init__(self, config: Config, schema: Space) -> None:
-        own = config.entry.own_tests(config.params)
+        own = config.algorithm.own_tests(config.params)
         tests = {kind: test for kind, test in config.watch.items() if kind not in own}
         self._regression = config.task == "regression"
         self._kinds = set(config.watch)
@@ -65,7 +65,7 @@ class Lookout:
         self._row_by_row = config.on_drift != "report" and bool(self._kinds & set(own))
         self._tests, self._idle = tests, not tests
         self._seen: list[Seen] = []
-        self.watch = Watch(tests, schema.ranges, self._regression)
+        self.detector = DriftDetector(tests, schema.ranges, self._regression)
 
     def take(self) -> list[Seen]:
         """The alarms since the last time, in the order of their rows."""
@@ -74,32 +74,32 @@ class Lookout:
 
     def move(self, schema: Space) -> None:
         """Rows are of another feature space from now on: windows begin anew, so that a switch is not called a drift."""
-        classes = self.watch.classes
-        self.watch = Watch(self._tests, schema.ranges, self._regression)
-        for _ in range(classes - self.watch.classes):
-            self.watch.add_class()
+        classes = self.detector.classes
+        self.detector = DriftDetector(self._tests, schema.ranges, self._regression)
+        for _ in range(classes - self.detector.classes):
+            self.detector.add_class()
 
     def add_class(self) -> None:
         """One more class, called before its first row is shown."""
-        self.watch.add_class()
+        self.detector.add_class()
 
-    def reach(self, classes: Ints) -> int:
+    def rows_until_next_test(self, classes: Ints) -> int:
         """How many of the next rows, of these classes (n,), may be learned before the alarms are looked at."""
         if self._acts == "report" or not len(classes):
             return len(classes)
-        return 1 if self._row_by_row else self.watch.rows_to_test(classes)
+        return 1 if self._row_by_row else self.detector.rows_to_test(classes)
 
-    def after(self, pipeline: Alarming, X: Floats, truth: NDArray[Any], told: NDArray[Any], row: int) -> None:
+    def observe(self, pipeline: Alarming, X: Floats, truth: NDArray[Any], predictions: NDArray[Any], row: int) -> None:
         """Rows that were just learned.
 
         Args:
             pipeline: what learned them.
             X: (n, D) encoded rows.
             truth: (n,) class indices, or numbers.
-            told: (n,) a-priori predictions.
+            predictions: (n,) a-priori predictions.
             row: rows the model had learned before them.
         """
-        alarms = [] if self._idle else self._shown(X, truth, told)
+        alarms = [] if self._idle else self._shown(X, truth, predictions)
         seen = [Seen(row + alarm.row + 1, alarm, self._acts) for alarm in alarms]
         if own := pipeline.take_alarms():  # the learner has answered them already: it has started the class anew
             mine = [Seen(row + alarm.row + 1, alarm, "reset") for alarm in own if alarm.kind in self._kinds]
@@ -108,28 +108,28 @@ class Lookout:
             self._seen += seen
             self._act(pipeline)
 
-    def _shown(self, X: Floats, truth: NDArray[Any], told: NDArray[Any]) -> list[Alarm]:
+    def _shown(self, X: Floats, truth: NDArray[Any], predictions: NDArray[Any]) -> list[Alarm]:
         if self._regression:
-            return self.watch.absorb(X, np.zeros(len(truth), dtype=np.int64), squared(told, truth))
-        return self.watch.absorb(X, truth, (told != truth).astype(np.float64))
+            return self.detector.absorb(X, np.zeros(len(truth), dtype=np.int64), squared(predictions, truth))
+        return self.detector.absorb(X, truth, (predictions != truth).astype(np.float64))
 
     def _act(self, pipeline: Alarming) -> None:
         if self._acts == "report":
             return
         if self._acts == "reset":
-            pipeline.reset_learner(0 if self._regression else self.watch.classes)
+            pipeline.reset_learner(0 if self._regression else self.detector.classes)
         else:
             pipeline.forget()
-        self.watch.restart()
+        self.detector.restart()
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory the state holds."""
-        return self.watch.nbytes
+        return self.detector.nbytes
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state: that of the watch."""
-        return self.watch.to_arrays()
+        return self.detector.to_arrays()
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
         """Take over a state that ``to_arrays`` gave.
@@ -137,4 +137,4 @@ class Lookout:
         Raises:
             ValueError: what no state of this configuration can be; nothing has changed.
         """
-        self.watch.load_arrays(arrays, header)
+        self.detector.load_arrays(arrays, header)

@@ -27,23 +27,23 @@ from core.entry import (
     Reset,
     Restore,
     Rows,
+    ServedPrediction,
     Switch,
     Switched,
-    Told,
 )
 from core.features import Space
 from core.features.labels import LabelSet
-from core.machine.acceptance import known, labels_of, runs, space_of
-from core.machine.drift_response import Lookout
+from core.machine.acceptance import check_labels, check_space, group_into_blocks, known
+from core.machine.drift_response import DriftResponse
 from core.machine.reading import Readable
-from core.machine.training import Lesson, as_told, learn_classes, learn_numbers, only_told
+from core.machine.training import TrainingBlock, learn_classes, learn_numbers, scored_as_served, without_predictions
 from core.metrics import ClassificationMetrics, RegressionMetrics
 from core.metrics.scored import Scored, squared
-from core.state.envelope import seal, unseal
-from core.state.nesting import gather, scatter
+from core.state import envelope
+from core.state.nesting import flatten, unflatten
 from core.switching.overlap import OverlapPeriod
 from core.switching.phases import Switching
-from core.switching.structure import describe, rebuilt, spaces_of
+from core.switching.structure import build, describe, spaces_of
 
 
 class Machine(Readable):
@@ -71,12 +71,14 @@ class Machine(Readable):
         self.metrics: ClassificationMetrics | RegressionMetrics = (
             ClassificationMetrics() if classify else RegressionMetrics()
         )
-        self.lookout: Lookout | None = None
+        self.drift_response: DriftResponse | None = None
         self._watch()
 
     def _watch(self) -> None:
         """A watch for the space in force, which has seen nothing."""
-        self.lookout = None if self.schema is None else Lookout(self.config, self.schema)
+        self.drift_response = (
+            None if self.prediction_schema is None else DriftResponse(self.config, self.prediction_schema)
+        )
 
     def info(self) -> Header:
         """What a person wants to see of the state."""
@@ -88,7 +90,7 @@ class Machine(Readable):
     def apply(self, entry: Entry) -> list[Outcome]:
         """Apply one log entry; one outcome per segment, in order."""
         outcomes: list[Outcome] = []
-        for run in runs(entry.segments, self._plain):
+        for run in group_into_blocks(entry.segments, self._plain):
             first = run[0]
             if isinstance(first, Rows):
                 outcomes.extend(self._apply_rows([rows for rows in run if isinstance(rows, Rows)]))
@@ -105,7 +107,7 @@ class Machine(Readable):
 
     def _plain(self, rows: Rows) -> bool:
         """Whether the rows are of the space of feedback, with known labels only, none of them to be skipped."""
-        if self.teaching is None or rows.space != self.teaching.id or rows.skip:
+        if self.feedback_schema is None or rows.space != self.feedback_schema.id or rows.skip:
             return False
         return self.config.task == "regression" or known(rows.y, self.labels)  # type: ignore[arg-type]
 
@@ -117,56 +119,63 @@ class Machine(Readable):
         discounts = None
         if run[0].discounts is not None:
             discounts = np.concatenate([rows.discounts for rows in run if rows.discounts is not None])
-        told = [rows.told for rows in run for _ in range(len(rows.X))] if any(rows.told for rows in run) else None
+        served = [rows.served for rows in run for _ in range(len(rows.X))] if any(rows.served for rows in run) else None
         if len(run) == 1 and run[0].skip:
             keep = np.setdiff1d(np.arange(len(raw)), run[0].skip)
             raw, discounts = raw[keep], None if discounts is None else discounts[keep]
             labels = [labels[i] for i in keep]
-        scored = self._learn(run[0].space, np.ascontiguousarray(raw), labels, discounts, told)
-        learned = self.switching.course(run[0].space) is not None
-        return self._outcomes(run, scored, told, learned=learned)
+        scored = self._learn(run[0].space, np.ascontiguousarray(raw), labels, discounts, served)
+        learned = self.switching.route(run[0].space) is not None
+        return self._outcomes(run, scored, served, learned=learned)
 
     def _admit(self, rows: Rows) -> Refused | None:
         """Fix the space if this segment proposes it; refuse what earlier entries have made impossible."""
-        gone = rows.told is not None and rows.space in self.switching.retired
-        if self.switching.course(rows.space) is None and not gone:
-            space = space_of(rows, self.schema)
+        gone = rows.served is not None and rows.space in self.switching.retired
+        if self.switching.route(rows.space) is None and not gone:
+            space = check_space(rows, self.prediction_schema)
             if isinstance(space, Refused):
                 return space
-            if (refused := labels_of(rows, self.labels, self.config)) is not None:
+            if (refused := check_labels(rows, self.labels, self.config)) is not None:
                 return refused
             self.switching = Switching(self.config, space)
             self._watch()
             return None
-        return labels_of(rows, self.labels, self.config)
+        return check_labels(rows, self.labels, self.config)
 
     def _learn(
-        self, space: str, raw: Floats, labels: Any, discounts: Floats | None, told: list[Told | None] | None
+        self,
+        space: str,
+        raw: Floats,
+        labels: Any,
+        discounts: Floats | None,
+        served: list[ServedPrediction | None] | None,
     ) -> Scored:
-        course = self.switching.course(space)
-        if course is None or self.lookout is None:
+        route = self.switching.route(space)
+        if route is None or self.drift_response is None:
             scored = self._only_scored(labels)
-        elif raw.shape != (len(labels), course.schema.raw_width):
+        elif raw.shape != (len(labels), route.schema.raw_width):
             raise ValueError(f"rows of shape {raw.shape} with {len(labels)} labels are not of this feature space")
         elif self.config.task == "regression":
-            lesson = Lesson(course, self.lookout, raw, discounts, self.rows)
-            scored = learn_numbers(lesson, np.asarray(labels, dtype=np.float64))
+            block = TrainingBlock(route, self.drift_response, raw, discounts, self.rows)
+            scored = learn_numbers(block, np.asarray(labels, dtype=np.float64))
         else:
-            lesson = Lesson(course, self.lookout, raw, discounts, self.rows)
-            scored = learn_classes(lesson, self.labels, labels)
-        if told is not None:
-            scored = as_told(scored, told, self.labels if self.config.task == "classification" else None)
+            block = TrainingBlock(route, self.drift_response, raw, discounts, self.rows)
+            scored = learn_classes(block, self.labels, labels)
+        if served is not None:
+            scored = scored_as_served(scored, served, self.labels if self.config.task == "classification" else None)
         self._score(scored)
         self.rows += len(raw)
         return scored
 
     def _report(self, entry: Entry) -> None:
         """What the watch saw goes into the outbox, and is marked beside the metrics."""
-        for row, alarm, action in [] if self.lookout is None else self.lookout.take():
+        for row, alarm, action in [] if self.drift_response is None else self.drift_response.take():
             label = None if self.config.task == "regression" else self.labels.labels[alarm.cls]
             last = self.outbox.last
             place = entry.version, last[1] + 1 if last[0] == entry.version else 0
-            columns = [] if self.schema is None else [self.schema.columns[at] for at in alarm.columns]
+            columns = (
+                [] if self.prediction_schema is None else [self.prediction_schema.columns[at] for at in alarm.columns]
+            )
             drift = of_alarm(alarm, place, row, entry.time_ms, label, columns, action)
             self.outbox.put(drift)
             self.metrics.mark(row, "drift", test=alarm.kind, label=label, action=drift.action)
@@ -178,23 +187,23 @@ class Machine(Readable):
             self.metrics.absorb(scored.predicted, scored.truth, scored.p_true, len(self.labels.labels))
 
     def _only_scored(self, labels: Sequence[Any]) -> Scored:
-        """Tracked rows of a space that is gone: the labels, to be scored by what was told."""
+        """Tracked rows of a space that is gone: the labels, to be scored by what was served."""
         if self.config.task == "regression":
-            return only_told(np.asarray(labels, dtype=np.float64))
+            return without_predictions(np.asarray(labels, dtype=np.float64))
         for label in labels:
             if self.labels.index(label) < 0:
                 self.labels.add(label)
-                if self.pipeline is not None and self.lookout is not None:
+                if self.pipeline is not None and self.drift_response is not None:
                     self.pipeline.add_class()
-                    self.lookout.add_class()
-        return only_told(self.labels.indices(labels))
+                    self.drift_response.add_class()
+        return without_predictions(self.labels.indices(labels))
 
     def _outcomes(
-        self, run: Sequence[Rows], scored: Scored, told: list[Told | None] | None, *, learned: bool
+        self, run: Sequence[Rows], scored: Scored, served: list[ServedPrediction | None] | None, *, learned: bool
     ) -> list[Outcome]:
         names, losses = self.named(scored.predicted), self._losses(scored)
-        if told is not None:
-            names = [name if answer is None else answer.prediction for name, answer in zip(names, told, strict=True)]
+        if served is not None:
+            names = [name if answer is None else answer.prediction for name, answer in zip(names, served, strict=True)]
         outcomes: list[Outcome] = []
         start, rows = 0, self.rows - len(names)
         for segment in run:
@@ -216,8 +225,8 @@ class Machine(Readable):
         if (refusal := self.switching.refusal(segment)) is not None:
             return Refused(refusal)
         warning = self.switching.step(segment, self.rows, len(self.labels))
-        if segment.action == "complete" and self.lookout is not None and self.schema is not None:
-            self.lookout.move(self.schema)
+        if segment.action == "complete" and self.drift_response is not None and self.prediction_schema is not None:
+            self.drift_response.move(self.prediction_schema)
         self.metrics.mark(self.rows, "switch", action=segment.action)
         return Switched(self.phase, self.overlap_rows, self.rows, warning)
 
@@ -263,17 +272,19 @@ class Machine(Readable):
         Args:
             stamp: JSON-able facts about where the state was taken (version, incarnation), kept in the header.
         """
-        arrays, parts = gather(self._parts())
+        arrays, parts = flatten(self._parts())
         state: Header = {"rows": self.rows, "labels": self.labels.to_header(), **parts}
         state["switching"] = describe(self.switching)
-        return seal(arrays, {"config": self.config.to_json(), "stamp": dict(stamp or {}), "state": state})
+        return envelope.dump(arrays, {"config": self.config.to_json(), "stamp": dict(stamp or {}), "state": state})
 
     def _parts(self) -> dict[str, Any]:
-        held = {"metrics": self.metrics, "outbox": self.outbox, "watch": self.lookout, "pipeline": self.pipeline}
+        held = {"metrics": self.metrics, "outbox": self.outbox, "watch": self.drift_response, "pipeline": self.pipeline}
         return {name: part for name, part in held.items() if part is not None}
 
     def _features(self) -> list[Any]:
-        return [] if self.schema is None else [feature.to_json() for feature in self.schema.features]
+        return (
+            [] if self.prediction_schema is None else [feature.to_json() for feature in self.prediction_schema.features]
+        )
 
     @classmethod
     def from_bytes(
@@ -288,7 +299,7 @@ class Machine(Readable):
         Raises:
             ValueError: corrupt, of another format version, or not a state that this configuration can have.
         """
-        arrays, header = unseal(data)
+        arrays, header = envelope.load(data)
         try:
             config, state = Config.parse(header["config"]), header["state"]
             for space in spaces_of(config, state["switching"]):
@@ -300,10 +311,10 @@ class Machine(Readable):
             raise ValueError(f"state is not one of a model: {error!r}") from error
 
     def _load(self, arrays: Mapping[str, NDArray[Any]], state: Header) -> None:
-        self.switching = rebuilt(self.config, state["switching"])
+        self.switching = build(self.config, state["switching"])
         self._watch()
         self.labels = LabelSet.from_header(state["labels"])
-        scatter(self._parts(), arrays, state)
+        unflatten(self._parts(), arrays, state)
         self.rows = state["rows"]
         self._check_together()
 
@@ -317,8 +328,8 @@ class Machine(Readable):
             raise ValueError("a class is not one of the declared labels")
         if self.config.task == "regression" and classes:
             raise ValueError("a regression has no classes")
-        if self.pipeline is None or self.lookout is None or not isinstance(self.metrics, ClassificationMetrics):
+        if self.pipeline is None or self.drift_response is None or not isinstance(self.metrics, ClassificationMetrics):
             return
-        watched = self.lookout.watch.classes
+        watched = self.drift_response.detector.classes
         if {self.metrics.classes, watched} != {classes} or self.pipeline.classes_differ(classes):
             raise ValueError("the classes of the parts differ")

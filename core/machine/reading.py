@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from core.config import Config
 from core.contract import Floats, Header, Prediction, Weights
-from core.entry import Told
+from core.entry import ServedPrediction
 from core.features import Feature, Schema, Space
 from core.features.labels import LabelSet
 from core.switching.feature_recovery import Kind
@@ -33,14 +33,14 @@ class Readable:
         return self.switching.now
 
     @property
-    def schema(self) -> Space | None:
+    def prediction_schema(self) -> Space | None:
         """The feature space that predictions are made in, or None until the first row fixes it."""
         return None if self.pipeline is None else self.pipeline.schema
 
     @property
-    def teaching(self) -> Space | None:
+    def feedback_schema(self) -> Space | None:
         """The feature space that feedback rows come in: the union of both in an overlap period, else ``schema``."""
-        return None if self.pipeline is None else self.pipeline.teaching
+        return None if self.pipeline is None else self.pipeline.feedback_schema
 
     @property
     def next_schema(self) -> Schema | None:
@@ -95,15 +95,15 @@ class Readable:
             raise RuntimeError("no feature space yet")
         return self.pipeline.predict(raw)
 
-    def told(self, prediction: Prediction, row: int) -> Told:
-        """One row of a prediction as it is told to a client."""
+    def served(self, prediction: Prediction, row: int) -> ServedPrediction:
+        """One row of a prediction as a client receives it."""
         if self.config.task == "regression":
-            return Told(float(prediction.value[row]))
+            return ServedPrediction(float(prediction.value[row]))
         if prediction.value[row] < 0:
-            return Told(None)
+            return ServedPrediction(None)
         shares = prediction.probabilities
         pairs = None if shares is None else tuple(zip(self.labels.labels, shares[row].tolist(), strict=True))
-        return Told(self.labels.labels[prediction.value[row]], pairs)
+        return ServedPrediction(self.labels.labels[prediction.value[row]], pairs)
 
     def named(self, values: NDArray[Any]) -> list[Any]:
         """Predicted values in the client's terms: labels, None before the first class, or numbers."""

@@ -11,26 +11,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import Floats, Ints, Prediction
-from core.entry import Told
+from core.entry import ServedPrediction
 from core.features.labels import Label, LabelSet
-from core.machine.drift_response import Lookout
+from core.machine.drift_response import DriftResponse
 from core.metrics.scored import Scored, joined, of_classes
-from core.switching.phases import Course
+from core.switching.phases import RowRoute
 
 
-class Lesson(NamedTuple):
+class TrainingBlock(NamedTuple):
     """Rows to learn, in order, of one space under one watch.
 
     Attributes:
-        course: how rows of the space are read, and whom they teach.
-        lookout: the watch.
+        route: how rows of the space are read, and what they train.
+        drift_response: the drift tests.
         raw: (n, F) rows.
         discounts: (n,) or None.
         row: rows the model had learned before them.
     """
 
-    course: Course
-    lookout: Lookout
+    route: RowRoute
+    drift_response: DriftResponse
     raw: Floats
     discounts: Floats | None
     row: int
@@ -38,34 +38,34 @@ class Lesson(NamedTuple):
     def learn(self, part: slice, truth: NDArray[Any], new: bool) -> Prediction:
         """Test then train on a part of the rows; what the model says of them is shown to the watch."""
         given = None if self.discounts is None else self.discounts[part]
-        course, X = self.course, self.course.absorb(self.raw[part])
-        told = (course.learn_new_class if new else course.learn)(X, truth, given)
-        if course.watched:
-            shown = course.teaches.watched(X)
-            self.lookout.after(course.teaches, shown, truth, told.value, self.row + part.start)
+        route, X = self.route, self.route.absorb(self.raw[part])
+        predictions = (route.learn_new_class if new else route.learn)(X, truth, given)
+        if route.watched:
+            shown = route.teaches.watched(X)
+            self.drift_response.observe(route.teaches, shown, truth, predictions.value, self.row + part.start)
         else:
-            course.teaches.take_alarms()
-        return told
+            route.teaches.take_alarms()
+        return predictions
 
-    def reach(self, classes: Ints) -> int:
+    def rows_until_next_test(self, classes: Ints) -> int:
         """How many of the next rows, of these classes (n,), may be learned at once."""
-        return self.lookout.reach(classes) if self.course.watched else len(classes)
+        return self.drift_response.rows_until_next_test(classes) if self.route.watched else len(classes)
 
 
-def learn_numbers(lesson: Lesson, truth: Floats) -> Scored:
+def learn_numbers(block: TrainingBlock, truth: Floats) -> Scored:
     """Regression rows and their numbers (n,), in order."""
     parts: list[Scored] = []
     start, classes = 0, np.zeros(len(truth), dtype=np.int64)
     while start < len(truth) or not parts:
-        stop = start + lesson.reach(classes[start:])
+        stop = start + block.rows_until_next_test(classes[start:])
         part = slice(start, stop)
-        told = lesson.learn(part, truth[part], new=False)
-        parts.append(Scored(told.value, truth[part], np.empty(0)))
+        predictions = block.learn(part, truth[part], new=False)
+        parts.append(Scored(predictions.value, truth[part], np.empty(0)))
         start = stop
     return parts[0] if len(parts) == 1 else joined(parts)
 
 
-def learn_classes(lesson: Lesson, seen: LabelSet, labels: Sequence[Label]) -> Scored:
+def learn_classes(block: TrainingBlock, seen: LabelSet, labels: Sequence[Label]) -> Scored:
     """Classification rows and their labels, in order; labels not seen before join ``seen``."""
     parts: list[Scored] = []
     truth = seen.indices(labels)
@@ -78,36 +78,38 @@ def learn_classes(lesson: Lesson, seen: LabelSet, labels: Sequence[Label]) -> Sc
             stop += 1
             truth[start] = seen.add(labels[start])
             truth[stop:] = seen.indices(labels[stop:])
-            lesson.lookout.add_class()
+            block.drift_response.add_class()
         else:
-            stop = start + lesson.reach(truth[start:stop])
+            stop = start + block.rows_until_next_test(truth[start:stop])
         part = slice(start, stop)
-        told = lesson.learn(part, truth[part], new)
-        scored = Scored(told.value, truth[part], np.array([np.nan])) if new else of_classes(told, truth[part])
+        predictions = block.learn(part, truth[part], new)
+        scored = (
+            Scored(predictions.value, truth[part], np.array([np.nan])) if new else of_classes(predictions, truth[part])
+        )
         parts.append(scored)
         start = stop
     if not parts:  # every row of a request may have been learned before
-        return only_told(truth)
+        return without_predictions(truth)
     return parts[0] if len(parts) == 1 else joined(parts)
 
 
-def only_told(truth: NDArray[Any]) -> Scored:
-    """Rows that nothing can be said of any more, with their numbers or class indices (n,): for ``as_told``."""
+def without_predictions(truth: NDArray[Any]) -> Scored:
+    """Rows without predictions, with their numbers or class indices (n,): for ``scored_as_served``."""
     if truth.dtype == np.float64:
         return Scored(np.zeros(len(truth)), truth, np.empty(0))
     return Scored(np.full(len(truth), -1, dtype=np.int64), truth, np.full(len(truth), np.nan))
 
 
-def as_told(scored: Scored, told: Sequence[Told | None], seen: LabelSet | None) -> Scored:
-    """Tracked rows scored by what the client was really told.
+def scored_as_served(scored: Scored, served: Sequence[ServedPrediction | None], seen: LabelSet | None) -> Scored:
+    """Tracked rows scored by what the client was served.
 
     Args:
         scored: what the model says of the rows.
-        told: one per row, None for rows that were not tracked.
+        served: one per row, None for rows that were not tracked.
         seen: the classes seen, None for regression.
     """
     predicted, p_true = scored.predicted.copy(), scored.p_true.copy()
-    for row, answer in enumerate(told):
+    for row, answer in enumerate(served):
         if answer is None:
             continue
         if seen is None:

@@ -32,8 +32,8 @@ from core.metrics.scores import (
     grown,
     number,
     points_expected,
+    require_integers,
     thin,
-    whole,
 )
 
 P_MIN = 1e-15
@@ -274,7 +274,7 @@ class ClassificationMetrics:
         scalars = checked(arrays, "scalars", (_SCALARS,))
         if not np.isfinite(scalars).all():
             raise ValueError("scalars: a number that cannot be")
-        whole(scalars[:1], "scalars", 0, 2**53)
+        require_integers(scalars[:1], "scalars", 0, 2**53)
         rows, classes = int(scalars[_ROWS]), np.size(arrays.get("counts", ())) // 6
         counts = checked(arrays, "counts", (6, classes))
         ring = checked(arrays, "ring", (capacity(rows, WINDOW), _RING))
@@ -299,15 +299,15 @@ def _empty_scalars() -> Floats:
 def _check(s: Floats, counts: Floats, ring: Floats, history: Floats) -> None:
     """What the compiled kernel takes on trust: indices in range, counts that agree with the ring."""
     rows, classes = int(s[_ROWS]), counts.shape[1]
-    whole(s[[_RIGHT, _NO_CHANGE, _MAJORITY, _LOSS_ROWS]], "scalars", 0, rows)
-    whole(s[[_LAST, _LEADER]], "scalars", 0 if rows else -1, classes - 1)
-    whole(s[[_W_RIGHT, _W_NO_CHANGE, _W_MAJORITY]], "scalars", 0, len(ring))
+    require_integers(s[[_RIGHT, _NO_CHANGE, _MAJORITY, _LOSS_ROWS]], "scalars", 0, rows)
+    require_integers(s[[_LAST, _LEADER]], "scalars", 0 if rows else -1, classes - 1)
+    require_integers(s[[_W_RIGHT, _W_NO_CHANGE, _W_MAJORITY]], "scalars", 0, len(ring))
     if (int(s[_STRIDE]), int(s[_POINTS])) != points_expected(rows) or (s[_F_ROWS:] < 0).any() or s[_LOSS] < 0:
         raise ValueError("scalars: a number that cannot be")
-    whole(counts[:4], "counts", 0, rows)
-    whole(ring[:, 0], "ring", -1, classes - 1)
-    whole(ring[:, 1], "ring", 0, classes - 1)
-    whole(ring[:, 3], "ring", 0, 3)
+    require_integers(counts[:4], "counts", 0, rows)
+    require_integers(ring[:, 0], "ring", -1, classes - 1)
+    require_integers(ring[:, 1], "ring", 0, classes - 1)
+    require_integers(ring[:, 3], "ring", 0, 3)
     guesses, labels = ring[:, 0].astype(np.int64), ring[:, 1].astype(np.int64)
     in_ring = [np.bincount(labels, minlength=classes), np.bincount(guesses[guesses >= 0], minlength=classes)]
     if not np.array_equal(counts[[_W_LABELS, _W_GUESSES]], in_ring) or counts[_LABELS].sum() != rows:

@@ -30,8 +30,8 @@ from core.metrics.scores import (
     grown,
     number,
     points_expected,
+    require_integers,
     thin,
-    whole,
 )
 
 ERROR_MAX = 1e150
@@ -204,7 +204,7 @@ class RegressionMetrics:
             ValueError: shapes or values that no such state can have; the state is unchanged.
         """
         scalars = checked(arrays, "scalars", (_SCALARS,))
-        whole(scalars[:1], "scalars", 0, 2**53)
+        require_integers(scalars[:1], "scalars", 0, 2**53)
         rows = int(scalars[_ROWS])
         ring = checked(arrays, "ring", (capacity(rows, WINDOW), _RING))
         history = checked(arrays, "history", (capacity(rows // STRIDE_FIRST, POINTS_MAX), _HISTORY))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from core.contract import Floats, Ints, Prediction
 
 LOSS_MAX = 1e300
-"""Squared errors are told up to here, so that every number in an answer is finite."""
+"""Squared errors are capped here, so that every number in an answer is finite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Scored:
     """Some rows, tested and trained.
 
     Attributes:
-        predicted: class indices (-1: none), or numbers; what was told for tracked rows.
+        predicted: class indices (-1: none), or numbers; for tracked rows as served.
         truth: class indices, or numbers.
         p_true: probability given to the true label, NaN where there was none; empty for regression.
     """

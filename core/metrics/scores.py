@@ -114,7 +114,7 @@ def checked(arrays: Mapping[str, NDArray[Any]], name: str, shape: tuple[int, int
     return np.array(array, order="C")
 
 
-def whole(array: Floats, name: str, low: float, high: float) -> None:
+def require_integers(array: Floats, name: str, low: float, high: float) -> None:
     """Check that an array holds whole numbers in [low, high].
 
     Raises:

@@ -20,7 +20,7 @@ FORMAT = 3
 """Version of the layout; a newer one is refused, never guessed at."""
 
 
-def seal(arrays: Mapping[str, NDArray[Any]], header: Header) -> bytes:
+def dump(arrays: Mapping[str, NDArray[Any]], header: Header) -> bytes:
     """Arrays and header as bytes, with format version and digest.
 
     Args:
@@ -31,8 +31,8 @@ def seal(arrays: Mapping[str, NDArray[Any]], header: Header) -> bytes:
     return packing.pack(arrays, {**body, "digest": _digest(arrays, body)})
 
 
-def unseal(data: bytes) -> tuple[dict[str, NDArray[Any]], Header]:
-    """Arrays and header of sealed bytes.
+def load(data: bytes) -> tuple[dict[str, NDArray[Any]], Header]:
+    """Arrays and header of bytes that ``dump`` gave.
 
     Raises:
         ValueError: truncated, corrupt, not a state at all, or of another format version.

@@ -1,4 +1,4 @@
-"""States made of states: the arrays and headers of named parts, gathered and scattered again."""
+"""States made of states: the arrays and headers of named parts, flattened into one state and back."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from core.contract import Header
 
 
-def gather(parts: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], Header]:
+def flatten(parts: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], Header]:
     """The states of named parts as one: arrays as ``part.name``, headers by part."""
     arrays: dict[str, NDArray[Any]] = {}
     header: Header = {}
@@ -18,8 +18,8 @@ def gather(parts: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], Header]:
     return arrays, header
 
 
-def scatter(parts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-    """Load named parts from what ``gather`` gave.
+def unflatten(parts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
+    """Load named parts from what ``flatten`` gave.
 
     Raises:
         ValueError: arrays of a part that is not there, or a state that its part does not take.

@@ -9,14 +9,14 @@ Least squares are not carried: started at M w1 with a prior worth 30 rows, DFOP 
 
 What they say together, and how their weights move, is mixture.py; what the weights begin with,
 core.switching.initial_weights. Rows of the old space, tracked before the switch was complete, still teach the old
-model: the recovered expert's own scaler and learner, seen through the old front.
+model: the recovered expert's own scaler and learner, with its old input mapping.
 
-**Collapse.** In the overlap of the next change the experts go on answering and learning, as its old side; when that
-is complete, linear models (core.contract.Transferable) become one: v = sum_k a_k v_k with v_recovered = M w1, a the
-weights of the last prediction. Of others the likeliest is kept; where that is the recovered one, its front is kept with
-it, and the next recovery goes from the newest space straight to what its learner reads. Who will be kept is not known
-in the overlap: there the recovery learns the columns of both. So the state is as large after any number of switches as
-after two, and an abort leaves the experts as they would be without it.
+**Merge.** In the overlap of the next change the experts go on answering and learning, as its old side; when that is
+complete, linear models (core.contract.Transferable) become one: v = sum_k a_k v_k with v_recovered = M w1, a the
+weights of the last prediction. Of other models the one with the largest weight is kept. If that is the recovered one,
+its input mapping is kept too, and the next recovery goes straight from the newest space to what its learner reads.
+Which one will be kept is unknown during the overlap, so the recovery learns the columns of both. The state is as large
+after any number of switches as after two, and an abort leaves the experts as they would be without the overlap.
 """
 
 from collections.abc import Mapping
@@ -29,9 +29,9 @@ from core.config import Config
 from core.contract import Alarm, Floats, Header, Ints, Prediction, Transferable, Weights
 from core.features.encoder import Encoder
 from core.features.schema import Schema
-from core.state.nesting import gather, scatter
+from core.state.nesting import flatten, unflatten
 from core.switching.expert import Expert
-from core.switching.feature_recovery import Recovery
+from core.switching.feature_recovery import FeatureRecovery
 from core.switching.mixture import Mixture
 from core.switching.steady import Pipeline
 
@@ -42,7 +42,7 @@ class Ensemble:
     Args:
         old: the model of the space before.
         new: the model of this space.
-        front: the recovery of the old model's columns, frozen.
+        input_mapping: the recovery of the old model's columns, frozen.
         names: which experts there are, in order: "new", and maybe "recovered" before and "carried" after it.
         union: the space that rows of the overlap came in.
         weights: what they begin with, (E,); None: equal ones.
@@ -64,25 +64,25 @@ class Ensemble:
         config: Config,
         old: Pipeline,
         new: Pipeline,
-        front: Recovery,
+        input_mapping: FeatureRecovery,
         union: Schema,
         names: tuple[str, ...],
         weights: Floats | None = None,
         first_row: int = 0,
     ) -> None:
         assert isinstance(new.schema, Schema)
-        self.config, self.old, self.new, self.front, self.union = config, old, new, front, union
+        self.config, self.old, self.new, self.input_mapping, self.union = config, old, new, input_mapping, union
         self.schema: Schema = new.schema
         made = {"new": new.expert}
         if "recovered" in names:
-            made["recovered"] = old.expert.behind(front)
+            made["recovered"] = old.expert.with_input_mapping(input_mapping)
         if "carried" in names:
             made["carried"] = Expert(config, new.schema.columns, new.schema.ranges)
         self.experts = {name: made[name] for name in names}
-        horizon = config.params.get("horizon") if front.paper else None
+        horizon = config.params.get("horizon") if input_mapping.paper else None
         if weights is None:
             weights = np.full(len(names), 1.0 / len(names))
-        self.mixture = Mixture(weights, first_row, config.entry.selects, horizon, config.seed)
+        self.mixture = Mixture(weights, first_row, config.algorithm.selects, horizon, config.seed)
 
     def begin(self, classes: int) -> None:
         """The switch is complete: the carried expert starts where the recovered one stands; steps are long again."""
@@ -105,32 +105,32 @@ class Ensemble:
 
     @property
     def _averages(self) -> bool:
-        """Whether the experts collapse to an average of their weights, in the columns of the space."""
-        return self.front.kind == "linear" and isinstance(self.new.learner, Transferable)
+        """Whether the experts are merged into an average of their weights, in the columns of the space."""
+        return self.input_mapping.kind == "linear" and isinstance(self.new.learner, Transferable)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """What a recovery from the next space has to give: the space's columns, and those the kept one may read."""
-        return (*self.schema.columns, *(self.front.targets[at] for at in self._foreign))
+        return (*self.schema.columns, *(self.input_mapping.targets[at] for at in self._foreign))
 
     @property
     def _foreign(self) -> Ints:
         """Which of the recovered expert's columns are none of the space's."""
         if self._averages or "recovered" not in self.experts:
             return np.empty(0, dtype=np.int64)
-        return self.front.vanished
+        return self.input_mapping.vanished
 
-    def own(self, X: Floats) -> Floats:
+    def to_own_columns(self, X: Floats) -> Floats:
         """Encoded rows (n, D) as ``columns``."""
         foreign = self._foreign
-        return np.hstack([X, self.front.recover(X)[:, foreign]]) if len(foreign) else X
+        return np.hstack([X, self.input_mapping.recover(X)[:, foreign]]) if len(foreign) else X
 
-    def foretell(self, Y: Floats) -> Prediction:
+    def predict_from_columns(self, Y: Floats) -> Prediction:
         """Predict rows given as ``columns``; changes nothing."""
         X = np.ascontiguousarray(Y[:, : self.schema.width])
         return self.mixture.predict([expert.predict(X) for expert in self.experts.values()])
 
-    def collapse(self) -> Pipeline:
+    def merge(self) -> Pipeline:
         """The one model that goes on; see above."""
         own = [name for name in self.experts if name != "recovered"]
         weights = self.weights() if self._averages else None
@@ -161,7 +161,7 @@ class Ensemble:
         return self.new.encoder
 
     @property
-    def teaching(self) -> Schema:
+    def feedback_schema(self) -> Schema:
         """The space of feedback rows."""
         return self.schema
 
@@ -180,10 +180,10 @@ class Ensemble:
 
     def learn_new_class(self, X: Floats, truth: NDArray[Any], discounts: Floats | None) -> Prediction:
         """The same for one row of a class that nobody has seen, which says nothing about the experts."""
-        told = [expert.learn_new_class(X, truth, discounts) for expert in self.experts.values()]
+        predictions = [expert.learn_new_class(X, truth, discounts) for expert in self.experts.values()]
         if "recovered" not in self.experts:
             self.old.add_class()
-        return self.mixture.predict(told)
+        return self.mixture.predict(predictions)
 
     def add_class(self) -> None:
         """One more class, which no row is learned of now."""
@@ -254,11 +254,11 @@ class Ensemble:
 
     def _parts(self) -> dict[str, Any]:
         carried = {"carried": self.experts["carried"]} if "carried" in self.experts else {}
-        return {"old": self.old, "new": self.new, "front": self.front, **carried, "mixture": self.mixture}
+        return {"old": self.old, "new": self.new, "front": self.input_mapping, **carried, "mixture": self.mixture}
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state of the parts, each under its name."""
-        return gather(self._parts())
+        return flatten(self._parts())
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
         """Take over a state that ``to_arrays`` gave; after an error the ensemble is of no use.
@@ -266,4 +266,4 @@ class Ensemble:
         Raises:
             ValueError: not a state of these spaces and this configuration.
         """
-        scatter(self._parts(), arrays, header)
+        unflatten(self._parts(), arrays, header)

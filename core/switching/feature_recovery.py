@@ -20,7 +20,7 @@ from core.switching.linear_mapping import ROWS_MIN, LinearMapping
 Kind = Literal["linear", "kernel"]
 
 
-class Recovery:
+class FeatureRecovery:
     """A mapping between two lists of columns, a state machine over rows that have both.
 
     Args:
@@ -80,11 +80,11 @@ class Recovery:
         """Nothing is learned any more."""
         self.mapping.freeze()
 
-    def only(self, targets: Sequence[str]) -> "Recovery":
+    def only(self, targets: Sequence[str]) -> "FeatureRecovery":
         """Of a frozen one the part that gives some of its targets."""
         if tuple(targets) == self.targets:
             return self
-        found = Recovery(self.sources, targets, self.kind, self.paper)
+        found = FeatureRecovery(self.sources, targets, self.kind, self.paper)
         recovered = {self.targets[at]: place for place, at in enumerate(self.vanished)}
         at = [recovered[found.targets[place]] for place in found.vanished]
         found.mapping = self.mapping.only(np.array(at, dtype=np.int64))

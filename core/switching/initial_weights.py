@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Prediction
-from core.switching.feature_recovery import Recovery
+from core.switching.feature_recovery import FeatureRecovery
 from core.switching.mixture import Mixture
 
 ROWS_ENOUGH = 5
@@ -32,35 +32,35 @@ UNTRIED = 0.1
 """Weight that experts begin with at most whose columns are recovered poorly."""
 
 
-class Trial:
+class InitialWeights:
     """The old model on recovered columns against the new one.
 
     State:
-        taught      labelled rows that the new model has learned
-        mixture     of "recovered" and "new"
+        labelled_rows  labelled rows that the new model has learned
+        mixture        of "recovered" and "new"
     """
 
     def __init__(self) -> None:
-        self.taught = 0
+        self.labelled_rows = 0
         self.mixture = Mixture(np.full(2, 0.5), 0, selects=False, horizon=None, seed=0)
 
     def compare(self, recovered: Prediction, new: Prediction, truth: NDArray[Any]) -> None:
         """Weigh both by what they said of rows."""
         self.mixture.learn([recovered, new], truth)
 
-    def weights(self, names: Sequence[str], front: Recovery) -> Floats:
+    def weights(self, names: Sequence[str], input_mapping: FeatureRecovery) -> Floats:
         """What the experts of these names begin with, (E,)."""
         E = len(names)
         if E == 1:
             return np.ones(1)
-        if front.paper:
-            share = UNTRIED if front.rows < ROWS_ENOUGH else 1.0 - 1.0 / E
-        elif not self.taught and front.ready:
+        if input_mapping.paper:
+            share = UNTRIED if input_mapping.rows < ROWS_ENOUGH else 1.0 - 1.0 / E
+        elif not self.labelled_rows and input_mapping.ready:
             share = 1.0
         else:
             b_r, b_n = self.mixture.weights
             share = (E - 1) * b_r / ((E - 1) * b_r + b_n)
-            share = min(share, UNTRIED) if poor(front) is not None else share
+            share = min(share, UNTRIED) if mapping_problem(input_mapping) is not None else share
         return np.array([1.0 - share if name == "new" else share / (E - 1) for name in names])
 
     @property
@@ -71,27 +71,28 @@ class Trial:
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state."""
         arrays, header = self.mixture.to_arrays()
-        return arrays, {"taught": self.taught, **header}
+        return arrays, {"taught": self.labelled_rows, **header}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
         """Take over a state of ``to_arrays``.
 
         Raises:
-            ValueError: what no state of a trial can be; nothing has changed.
+            ValueError: not the state of initial weights; nothing has changed.
         """
-        taught = header.get("taught")
-        if type(taught) is not int or taught < 0:
-            raise ValueError("not the state of a trial")
+        labelled_rows = header.get("taught")
+        if type(labelled_rows) is not int or labelled_rows < 0:
+            raise ValueError("not the state of initial weights")
         self.mixture.load_arrays(arrays, {name: value for name, value in header.items() if name != "taught"})
-        self.taught = taught
+        self.labelled_rows = labelled_rows
 
 
-def poor(front: Recovery) -> str | None:
+def mapping_problem(input_mapping: FeatureRecovery) -> str | None:
     """What speaks against relying on recovered columns, or None."""
-    if not len(front.vanished):
+    if not len(input_mapping.vanished):
         return None
-    if front.rows < ROWS_ENOUGH:
-        return f"{front.rows} overlap rows are too few to recover the old features from ({ROWS_ENOUGH} or more)"
-    if front.error is not None and front.error >= ERROR_POOR:
-        return f"the old features are recovered poorly from the new ones (mapping_error {front.error:.2g}; 1 is a mean)"
+    if input_mapping.rows < ROWS_ENOUGH:
+        return f"{input_mapping.rows} overlap rows are too few to recover the old features from ({ROWS_ENOUGH} or more)"
+    if input_mapping.error is not None and input_mapping.error >= ERROR_POOR:
+        error = f"mapping_error {input_mapping.error:.2g}; 1 is a mean"
+        return f"the old features are recovered poorly from the new ones ({error})"
     return None

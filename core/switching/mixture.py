@@ -67,38 +67,38 @@ class Mixture:
         self.first_row = first_row
         self.selects, self.horizon, self.seed = selects, horizon, seed
 
-    def predict(self, told: Sequence[Prediction]) -> Prediction:
+    def predict(self, predictions: Sequence[Prediction]) -> Prediction:
         """What is said of n rows, from what each expert says of them. Changes nothing."""
         chosen = int(self.weights.argmax()) if self.selects else -1
-        if told[0].value.dtype == np.float64:
-            F, S, out, std = _numbers(told)
+        if predictions[0].value.dtype == np.float64:
+            F, S, out, std = _numbers(predictions)
             say_numbers(F, S, self.weights, self.tally, chosen, out, std)
             return Prediction(out, None, std if S.shape[1] else None)
-        P = _shares(told)
+        P = _shares(predictions)
         out = np.empty(P.shape[1:])
         say_classes(P, self.weights, self._geometric, chosen, out)
-        return _of_shares(told, out, np.full(len(out), chosen))
+        return _of_shares(predictions, out, np.full(len(out), chosen))
 
-    def learn(self, told: Sequence[Prediction], truth: NDArray[Any]) -> Prediction:
+    def learn(self, predictions: Sequence[Prediction], truth: NDArray[Any]) -> Prediction:
         """What is said of n rows before each one's label moves the weights.
 
         Args:
-            told: what each expert said of them.
+            predictions: each expert's, of those rows.
             truth: class indices or numbers (n,).
         """
         eta, share = self._rates()
         draws = self._draws(len(truth))
         truth = np.ascontiguousarray(truth)
         if truth.dtype == np.float64:
-            F, S, out, std = _numbers(told)
+            F, S, out, std = _numbers(predictions)
             rate = eta if self.horizon else 0.0
             learn_numbers(F, S, truth, self.weights, self.losses, self.tally, rate, share, draws, out, std)
             return Prediction(out, None, std if S.shape[1] else None)
-        P = _shares(told, 1 + int(truth.max(initial=-1)))
+        P = _shares(predictions, 1 + int(truth.max(initial=-1)))
         out = np.empty(P.shape[1:])
         chosen = np.full(len(truth), -1, dtype=np.int64)
         learn_classes(P, truth, self.weights, self.losses, self.tally, eta, share, self._geometric, draws, chosen, out)
-        return _of_shares(told, out, chosen)
+        return _of_shares(predictions, out, chosen)
 
     def _draws(self, rows: int) -> Floats:
         if not self.selects or len(self.weights) == 1:
@@ -153,20 +153,22 @@ class Mixture:
         self.first_row = first_row
 
 
-def _numbers(told: Sequence[Prediction]) -> tuple[Floats, Floats, Floats, Floats]:
+def _numbers(predictions: Sequence[Prediction]) -> tuple[Floats, Floats, Floats, Floats]:
     """The experts' numbers (E, n), their deviations (E, n), (E, 0) unless all have one, and room for the mixture's."""
-    F = np.stack([one.value for one in told])
-    deviations = [one.std for one in told if one.std is not None]
-    S = np.stack(deviations) if len(deviations) == len(told) else np.empty((len(told), 0))
+    F = np.stack([one.value for one in predictions])
+    deviations = [one.std for one in predictions if one.std is not None]
+    S = np.stack(deviations) if len(deviations) == len(predictions) else np.empty((len(predictions), 0))
     return F, S, np.empty(F.shape[1]), np.empty(S.shape[1])
 
 
-def _shares(told: Sequence[Prediction], classes: int = 0) -> Floats:
+def _shares(predictions: Sequence[Prediction], classes: int = 0) -> Floats:
     """Probabilities (E, n, K) of every expert; votes count as such where experts have none."""
-    for one in told:
+    for one in predictions:
         shown = 1 + int(one.value.max(initial=-1)) if one.probabilities is None else one.probabilities.shape[1]
         classes = max(classes, shown)
-    return np.stack([_voted(one.value, classes) if one.probabilities is None else one.probabilities for one in told])
+    return np.stack(
+        [_voted(one.value, classes) if one.probabilities is None else one.probabilities for one in predictions]
+    )
 
 
 def _voted(value: NDArray[Any], classes: int) -> Floats:
@@ -177,13 +179,13 @@ def _voted(value: NDArray[Any], classes: int) -> Floats:
     return P
 
 
-def _of_shares(told: Sequence[Prediction], P: Floats, chosen: Ints) -> Prediction:
+def _of_shares(predictions: Sequence[Prediction], P: Floats, chosen: Ints) -> Prediction:
     """The prediction that probabilities (n, K) make.
 
     The class is that of the expert that was chosen (>= 0); where all agree, theirs, which a learner may have a better
     reason for than its probabilities; else the first most probable one.
     """
-    values = np.stack([one.value for one in told])
+    values = np.stack([one.value for one in predictions])
     if not P.shape[1]:
         return Prediction(values[0], P)
     agreed = np.where((values == values[0]).all(axis=0), values[0], P.argmax(axis=1))

@@ -4,7 +4,7 @@
     old model: tested and trained on X1                  what it says is the model's prediction
     recovery:  learns X2 -> what the old expert(s) read    (core.switching.feature_recovery), labels or not
     new model: trained on X2 as well, so that it does not start from nothing (not in the paper's variant)
-    trial:     which of the two is better on the new space's columns, by their predictions of labelled rows
+    initial weights: which of the two is better on the new space's columns, by their predictions of labelled rows
 
 A row of the old space teaches the old model alone, which may be the ensemble that another switch has left: it is one
 model to everything here, and none of what the overlap does is to be found in it when the change is aborted.
@@ -22,10 +22,10 @@ from core.features.encoder import Encoder
 from core.features.feature import Feature
 from core.features.feature_space import places, union
 from core.features.schema import Schema
-from core.state.nesting import gather, scatter
+from core.state.nesting import flatten, unflatten
 from core.switching.ensemble import Ensemble
-from core.switching.feature_recovery import Kind, Recovery
-from core.switching.initial_weights import Trial
+from core.switching.feature_recovery import FeatureRecovery, Kind
+from core.switching.initial_weights import InitialWeights
 from core.switching.linear_mapping import ROWS_MIN
 from core.switching.steady import Pipeline
 
@@ -44,7 +44,7 @@ class OverlapPeriod:
         old, new, recovery: the parts.
         schema: the old space, which predictions are made in.
         next_schema: the new one.
-        teaching: the union, which feedback comes in.
+        feedback_schema: the union, which feedback comes in.
         phase: "overlap".
     """
 
@@ -57,14 +57,17 @@ class OverlapPeriod:
         self.config = config
         self.schema: Schema = old.schema
         self.next_schema = Schema(features)
-        self.teaching = union(self.schema, features)
+        self.feedback_schema = union(self.schema, features)
         self.kind, self.paper = kind, paper
         self.old, self.new = old, Pipeline(config, self.next_schema)
         self.new.encoder.adopt(old.encoder)
-        self.recovery = Recovery(self.next_schema.columns, old.columns, kind, paper)
-        self.trial = Trial()
+        self.recovery = FeatureRecovery(self.next_schema.columns, old.columns, kind, paper)
+        self.initial_weights = InitialWeights()
         self._alarms: list[Alarm] = []
-        self._old_places, self._new_places = places(self.schema, self.teaching), places(self.next_schema, self.teaching)
+        self._old_places, self._new_places = (
+            places(self.schema, self.feedback_schema),
+            places(self.next_schema, self.feedback_schema),
+        )
 
     @property
     def encoder(self) -> Encoder:
@@ -87,10 +90,10 @@ class OverlapPeriod:
         """Test the old model, then train all, on rows as ``absorb`` gave them."""
         X1, X2 = self._columns(X)
         if self.paper or not len(X):
-            self.recovery.learn(X2, self.old.own(X1))
+            self.recovery.learn(X2, self.old.to_own_columns(X1))
             return self.old.learn(X1, truth, discounts)
         new = self.new.learn(X2, truth, discounts)
-        self.trial.taught += len(X)
+        self.initial_weights.labelled_rows += len(X)
         self._alarms = []
         rows = [slice(i, i + 1) for i in range(len(X))]
         return _joined([self._learn_row(X1, X2, truth, discounts, _row(new, row), row) for row in rows])
@@ -101,22 +104,22 @@ class OverlapPeriod:
         """One row, tried on recovered columns with the mapping and the old model of the rows before it."""
         x1, x2, given = X1[row], X2[row], None if discounts is None else discounts[row]
         if self.recovery.ready:
-            recovered = self.old.foretell(self.recovery.recover(x2))
-            self.trial.compare(recovered, new, truth[row])
-        self.recovery.learn(x2, self.old.own(x1))
-        told = self.old.learn(x1, truth[row], given)
+            recovered = self.old.predict_from_columns(self.recovery.recover(x2))
+            self.initial_weights.compare(recovered, new, truth[row])
+        self.recovery.learn(x2, self.old.to_own_columns(x1))
+        predictions = self.old.learn(x1, truth[row], given)
         self._alarms += [alarm._replace(row=alarm.row + row.start) for alarm in self.old.take_alarms()]
-        return told
+        return predictions
 
     def learn_new_class(self, X: Floats, truth: NDArray[Any], discounts: Floats | None) -> Prediction:
         """The same for one row of a class that nobody has seen."""
         X1, X2 = self._columns(X)
-        self.recovery.learn(X2, self.old.own(X1))
+        self.recovery.learn(X2, self.old.to_own_columns(X1))
         if self.paper:
             self.new.add_class()
         else:
             self.new.learn_new_class(X2, truth, discounts)
-            self.trial.taught += 1
+            self.initial_weights.labelled_rows += 1
         return self.old.learn_new_class(X1, truth, discounts)
 
     def _columns(self, X: Floats) -> tuple[Floats, Floats]:
@@ -127,7 +130,7 @@ class OverlapPeriod:
         """Teach the recovery, and what the new space's columns look like, with raw rows of the union."""
         old, new = self._parted(raw)
         X2 = self.new.absorb(new)
-        self.recovery.learn(X2, self.old.own(self.old.encoder.encode(old)))
+        self.recovery.learn(X2, self.old.to_own_columns(self.old.encoder.encode(old)))
         if self.new.scaler is not None:
             self.new.scaler.absorb(X2)
 
@@ -139,11 +142,11 @@ class OverlapPeriod:
             classes: classes seen.
         """
         self.recovery.freeze()
-        old = self.old.collapse()
-        front = self.recovery.only(old.columns)
-        names = _names(old, self.new, front)
-        weights = self.trial.weights(names, front)
-        ensemble = Ensemble(self.config, old, self.new, front, self.teaching, names, weights, first_row)
+        old = self.old.merge()
+        input_mapping = self.recovery.only(old.columns)
+        names = _names(old, self.new, input_mapping)
+        weights = self.initial_weights.weights(names, input_mapping)
+        ensemble = Ensemble(self.config, old, self.new, input_mapping, self.feedback_schema, names, weights, first_row)
         ensemble.begin(classes)
         return ensemble
 
@@ -192,11 +195,11 @@ class OverlapPeriod:
         return self.old.classes_differ(classes) or self.new.classes_differ(classes)
 
     def _parts(self) -> dict[str, Any]:
-        return {"old": self.old, "new": self.new, "recovery": self.recovery, "trial": self.trial}
+        return {"old": self.old, "new": self.new, "recovery": self.recovery, "trial": self.initial_weights}
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state of the parts, each under its name."""
-        return gather(self._parts())
+        return flatten(self._parts())
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
         """Take over a state that ``to_arrays`` gave; after an error the period is of no use.
@@ -204,25 +207,27 @@ class OverlapPeriod:
         Raises:
             ValueError: not a state of these spaces and this configuration.
         """
-        scatter(self._parts(), arrays, header)
+        unflatten(self._parts(), arrays, header)
 
 
-def _names(old: Pipeline, new: Pipeline, front: Recovery) -> tuple[str, ...]:
+def _names(old: Pipeline, new: Pipeline, input_mapping: FeatureRecovery) -> tuple[str, ...]:
     """The experts that a period leaves: without a mapping and with nothing kept, the new model alone."""
-    if front.rows < ROWS_MIN and not len(front.kept):
+    if input_mapping.rows < ROWS_MIN and not len(input_mapping.kept):
         return ("new",)
-    carries = isinstance(new.learner, Transferable) and old.expert.behind(front).weights() is not None
-    return ("recovered", "new", "carried") if carries and not front.paper else ("recovered", "new")
+    carries = (
+        isinstance(new.learner, Transferable) and old.expert.with_input_mapping(input_mapping).weights() is not None
+    )
+    return ("recovered", "new", "carried") if carries and not input_mapping.paper else ("recovered", "new")
 
 
-def _row(told: Prediction, row: slice) -> Prediction:
-    value, shares, std = told
+def _row(predictions: Prediction, row: slice) -> Prediction:
+    value, shares, std = predictions
     return Prediction(value[row], None if shares is None else shares[row], None if std is None else std[row])
 
 
-def _joined(told: Sequence[Prediction]) -> Prediction:
+def _joined(predictions: Sequence[Prediction]) -> Prediction:
     """Predictions of n >= 1 rows, one by one, as one."""
-    shares = [one.probabilities for one in told if one.probabilities is not None]
-    std = [one.std for one in told if one.std is not None]
-    value = np.concatenate([one.value for one in told])
+    shares = [one.probabilities for one in predictions if one.probabilities is not None]
+    std = [one.std for one in predictions if one.std is not None]
+    value = np.concatenate([one.value for one in predictions])
     return Prediction(value, np.concatenate(shares) if shares else None, np.concatenate(std) if std else None)

@@ -5,15 +5,15 @@
     overlap   --abort-->     before it    the mapping and the new model are dropped
     ensemble  --begin-->     overlap      the experts are the old side, and become one model when it is complete
 
-Rows name the space they were validated against. Each phase takes several (``Switching.course``):
+Rows name the space they were validated against. Each phase takes several (``Switching.route``):
 
     overlap     union: teaches everything       old: tracked or in flight, teaches the old model(s)
     ensemble    new: teaches all experts        union: in flight, projected       old: tracked, teaches the old model
     steady      its own                         union of an overlap that was aborted: in flight, projected
 
 An overlap that began in an ensemble takes the ensemble's rows too, an ensemble after an abort that union's. Rows of a
-space that a later switch has left behind are scored by what was told, if they were tracked, and not learned;
-the last 64 such spaces are remembered.
+space that a later switch has left behind are not learned; those that were tracked are scored by the prediction that was
+served. The last 64 such spaces are remembered.
 """
 
 from collections.abc import Sequence
@@ -32,8 +32,8 @@ from core.features.feature_space import fits, parse_next, places
 from core.features.schema import Schema
 from core.problems import Conflict
 from core.switching.ensemble import Ensemble
-from core.switching.feature_recovery import Kind, Recovery
-from core.switching.initial_weights import poor
+from core.switching.feature_recovery import FeatureRecovery, Kind
+from core.switching.initial_weights import mapping_problem
 from core.switching.kernel_mapping import STORED_MAX
 from core.switching.overlap import OverlapPeriod
 from core.switching.steady import Pipeline
@@ -44,7 +44,7 @@ RETIRED_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class RowRoute:
     """How rows of one space are read, and whom they teach; learned by core.machine.training like a pipeline.
 
     Attributes:
@@ -103,22 +103,22 @@ class Switching:
 
     # ---------------------------------------------------------------- rows
 
-    def course(self, space: str) -> Course | None:
+    def route(self, space: str) -> RowRoute | None:
         """Whom rows of a space teach, None where they are of no space that is taken now."""
         now = self.now
         if now is None:
             return None
-        if space == now.teaching.id:
-            return Course(now.teaching, now)
+        if space == now.feedback_schema.id:
+            return RowRoute(now.feedback_schema, now)
         in_force, new = (now.old, now.new) if isinstance(now, OverlapPeriod) else (now, None)
         if space == in_force.schema.id:
-            return Course(in_force.schema, in_force, new=new)
+            return RowRoute(in_force.schema, in_force, new=new)
         if isinstance(in_force, Ensemble) and space == in_force.old.schema.id:
-            return Course(in_force.old.schema, in_force.old, ensemble=in_force, new=new, watched=False)
+            return RowRoute(in_force.old.schema, in_force.old, ensemble=in_force, new=new, watched=False)
         for union in self._unions:
             if space == union.id:
                 assert isinstance(in_force.schema, Schema)
-                return Course(union, in_force, places(in_force.schema, union), new=new)
+                return RowRoute(union, in_force, places(in_force.schema, union), new=new)
         return None
 
     @property
@@ -138,16 +138,16 @@ class Switching:
         now, in_force = self.now, self._in_force
         if now is None or in_force is None:
             return {}
-        found: list[Space] = [now.schema, now.teaching, *self._unions]
+        found: list[Space] = [now.schema, now.feedback_schema, *self._unions]
         if isinstance(in_force, Ensemble):
             found.append(in_force.old.schema)
         return {space.id: space for space in found}
 
     @property
-    def _recovery(self) -> Recovery | None:
+    def _recovery(self) -> FeatureRecovery | None:
         if isinstance(self.now, OverlapPeriod):
             return self.now.recovery
-        return self.now.front if isinstance(self.now, Ensemble) else None
+        return self.now.input_mapping if isinstance(self.now, Ensemble) else None
 
     @property
     def overlap_rows(self) -> int:
@@ -170,7 +170,7 @@ class Switching:
         if isinstance(segment, Overlap):
             if not isinstance(self.now, OverlapPeriod):
                 return "no change of features is under way: overlap rows are taken between begin and complete"
-            if segment.space != self.now.teaching.id:
+            if segment.space != self.now.feedback_schema.id:
                 return "the features of both spaces are no longer those the rows were sent with"
             return None
         if segment.action != "begin":
@@ -186,8 +186,8 @@ class Switching:
         return None
 
     def _cannot_begin(self) -> str | None:
-        if self.config.entry.sparse:
-            return f"{self.config.algorithm} takes rows of any names at any time: there are no features to change"
+        if self.config.algorithm.sparse:
+            return f"{self.config.algorithm_id} takes rows of any names at any time: there are no features to change"
         if self.now is None:
             return "the model has no features yet: the first feedback row fixes them"
         if isinstance(self.now, OverlapPeriod):
@@ -244,29 +244,29 @@ class Switching:
             self.now.new.add_class()
 
     def _kind(self, mapping: Kind | None) -> Kind:
-        asked: Kind = mapping or (self.config.params["mapping"] if self.config.entry.evolves else "linear")
+        asked: Kind = mapping or (self.config.params["mapping"] if self.config.algorithm.evolves else "linear")
         return asked
 
     @property
     def paper(self) -> bool:
         """Whether the paper's forms of the switch are asked for; other algorithms' variants mean other things."""
-        return self.config.entry.evolves and self.config.params["variant"] == "paper"
+        return self.config.algorithm.evolves and self.config.params["variant"] == "paper"
 
     def _complete(self, first_row: int, classes: int) -> str | None:
         assert isinstance(self.now, OverlapPeriod)
-        taught = self.now.trial.taught
+        labelled_rows = self.now.initial_weights.labelled_rows
         self._leave(self.now.old, self.now.next_schema)
         self.now = self.now.complete(first_row, classes)
         self.switches += 1
-        if (problem := poor(self.now.front)) is None:
+        if (problem := mapping_problem(self.now.input_mapping)) is None:
             return None
-        if taught or not self.now.front.ready:
+        if labelled_rows or not self.now.input_mapping.ready:
             return f"{problem}: the new model carries the predictions until the others have proved themselves"
         return f"{problem}, and the new model has learned no labelled row: predictions are poor until labels come"
 
     def _abort(self) -> None:
         assert isinstance(self.now, OverlapPeriod)
-        self.aborted, self.now = self.now.teaching, self.now.old
+        self.aborted, self.now = self.now.feedback_schema, self.now.old
 
     def reset(self) -> None:
         """Nothing learned; after a switch in the space in force, else in that of the configuration."""

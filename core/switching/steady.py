@@ -15,7 +15,7 @@ from core.config import Config
 from core.contract import Alarm, Floats, Header, Learner, Prediction, Weights
 from core.features import Encoder, Schema, Space
 from core.features.scaling import Scaler
-from core.state.nesting import gather, scatter
+from core.state.nesting import flatten, unflatten
 from core.switching.expert import Expert
 
 
@@ -46,15 +46,15 @@ class Pipeline:
         """What a recovery from another space has to give: the expert's own columns."""
         return self.expert.columns
 
-    def own(self, X: Floats) -> Floats:
+    def to_own_columns(self, X: Floats) -> Floats:
         """Encoded rows (n, D) as ``columns``."""
-        return self.expert.own(X)
+        return self.expert.to_own_columns(X)
 
-    def foretell(self, Y: Floats) -> Prediction:
+    def predict_from_columns(self, Y: Floats) -> Prediction:
         """Predict rows given as ``columns``; changes nothing."""
-        return self.expert.behind(None).predict(Y)
+        return self.expert.with_input_mapping(None).predict(Y)
 
-    def collapse(self) -> "Pipeline":
+    def merge(self) -> "Pipeline":
         """The one model that goes on: itself."""
         return self
 
@@ -69,7 +69,7 @@ class Pipeline:
         return self.expert.scaler
 
     @property
-    def teaching(self) -> Space:
+    def feedback_schema(self) -> Space:
         """The space of feedback rows."""
         return self.schema
 
@@ -143,7 +143,7 @@ class Pipeline:
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state of the parts, each under its name."""
-        return gather(self._parts())
+        return flatten(self._parts())
 
     def _parts(self) -> dict[str, Any]:
         return {"encoder": self.encoder, **self.expert.parts()}
@@ -154,4 +154,4 @@ class Pipeline:
         Raises:
             ValueError: not a state of this space and configuration.
         """
-        scatter(self._parts(), arrays, header)
+        unflatten(self._parts(), arrays, header)

@@ -21,7 +21,7 @@ from core.features.feature_space import parse_next, union
 from core.features.schema import Schema
 from core.switching.ensemble import Ensemble
 from core.switching.expert import Expert
-from core.switching.feature_recovery import Recovery
+from core.switching.feature_recovery import FeatureRecovery
 from core.switching.overlap import OverlapPeriod
 from core.switching.phases import RETIRED_MAX, Switching
 from core.switching.steady import Pipeline
@@ -45,11 +45,11 @@ def describe(switching: Switching) -> Header:
 def _in_force(now: Pipeline | Ensemble) -> Header:
     if isinstance(now, Pipeline):
         return {"model": _model(now)}
-    experts = {"experts": list(now.experts), "front": now.front.describe()}
+    experts = {"experts": list(now.experts), "front": now.input_mapping.describe()}
     return {"model": _model(now.old), "next": _json(now.schema), **experts}
 
 
-def rebuilt(config: Config, described: Header) -> Switching:
+def build(config: Config, described: Header) -> Switching:
     """An empty one of the same structure, whose ``now`` is then loaded.
 
     Raises:
@@ -85,7 +85,7 @@ def spaces_of(config: Config, described: Header) -> Sequence[Space]:
         return []
     old = described["old"] if described["phase"] == "overlap" else described
     model = old["model"]["features"]
-    found: list[Space | None] = [config.space if config.entry.sparse else Schema(parse_features(model))]
+    found: list[Space | None] = [config.space if config.algorithm.sparse else Schema(parse_features(model))]
     following = [part["next"] for part in (old, described) if "next" in part]
     found += [Schema(parse_features(features)) for features in following[: 1 if old is described else 2]]
     return [space for space in found if space is not None]
@@ -96,10 +96,10 @@ def _ensemble(config: Config, old: Pipeline, features: tuple[Feature, ...], desc
     if names not in {("new",), ("recovered", "new"), ("recovered", "new", "carried")}:
         raise ValueError("no such experts")
     new = Pipeline(config, Schema(features))
-    front = _front(new.schema, described["front"])
-    if front.targets != old.expert.columns:
+    input_mapping = _front(new.schema, described["front"])
+    if input_mapping.targets != old.expert.columns:
         raise ValueError("what is recovered is not what the old model reads")
-    return Ensemble(config, old, new, front, union(_dense(old), features), names)
+    return Ensemble(config, old, new, input_mapping, union(_dense(old), features), names)
 
 
 def _json(schema: Space) -> list[Any]:
@@ -107,10 +107,14 @@ def _json(schema: Space) -> list[Any]:
 
 
 def _model(pipeline: Pipeline) -> Header:
-    front = pipeline.expert.front
-    if front is None:
+    input_mapping = pipeline.expert.input_mapping
+    if input_mapping is None:
         return {"features": _json(pipeline.schema), "front": None}
-    return {"features": _json(pipeline.schema), "front": front.describe(), "ranges": _pairs(pipeline.expert.ranges)}
+    return {
+        "features": _json(pipeline.schema),
+        "front": input_mapping.describe(),
+        "ranges": _pairs(pipeline.expert.ranges),
+    }
 
 
 def _dense(pipeline: Pipeline | Ensemble) -> Schema:
@@ -128,9 +132,9 @@ def _built(config: Config, described: Header, first: bool) -> Pipeline:
         raise ValueError("the state is of another feature space")
     if described["front"] is None:
         return Pipeline(config, space)
-    front = _front(space, described["front"])
-    expert = Expert(config, front.targets, _ranges(described["ranges"], len(front.targets)))
-    return Pipeline(config, space, expert=expert.behind(front))
+    input_mapping = _front(space, described["front"])
+    expert = Expert(config, input_mapping.targets, _ranges(described["ranges"], len(input_mapping.targets)))
+    return Pipeline(config, space, expert=expert.with_input_mapping(input_mapping))
 
 
 def _pairs(ranges: Floats) -> list[Any]:
@@ -145,10 +149,10 @@ def _ranges(described: Sequence[Any], columns: int) -> Floats:
     return np.ascontiguousarray(ends.T)
 
 
-def _front(schema: Space, described: Mapping[str, Any]) -> Recovery:
+def _front(schema: Space, described: Mapping[str, Any]) -> FeatureRecovery:
     if described["kind"] not in {"linear", "kernel"} or type(described["paper"]) is not bool:
         raise ValueError("no such mapping")
-    return Recovery(schema.columns, described["targets"], described["kind"], described["paper"])
+    return FeatureRecovery(schema.columns, described["targets"], described["kind"], described["paper"])
 
 
 def _checked_memory(described: Header) -> tuple[list[str], int]:

@@ -133,7 +133,7 @@ async def _tracked(ctx: Context, replica: Replica, validator: RowValidator, ask:
         tracked = codec.decode_tracked(blob or b"")
     except ValueError as error:
         raise ModelDown(f"model {replica.name}: {error}") from error
-    rows = Rows(tracked.space, None, tracked.raw, labels, discounts, tracked.told, (identity,))
+    rows = Rows(tracked.space, None, tracked.raw, labels, discounts, tracked.served, (identity,))
     return await ctx.engine.pump.submit(replica, rows, (digest,), str(ask.prediction_id))
 
 

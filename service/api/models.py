@@ -94,7 +94,7 @@ async def _summary(ctx: Context, name: str, fresh: Freshness | None) -> Summary 
         return Summary(name, "", "", -1, 0, None, "down")
     machine, config = replica.machine, replica.machine.config
     score = machine.metrics.headline()
-    return Summary(name, config.algorithm, config.task, replica.version, machine.rows, score, machine.phase)
+    return Summary(name, config.algorithm_id, config.task, replica.version, machine.rows, score, machine.phase)
 
 
 async def show(ctx: Context, request: Request) -> Response:

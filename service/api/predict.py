@@ -65,7 +65,7 @@ async def predict_batch(ctx: Context, request: Request) -> Response:
     kind = bodies.table_type(request)
     body = await bodies.read_body(request, engine.bounds.body_bytes_max)
     replica = await engine.replica(request.path_params["name"], freshness(request))
-    bodies.check_media_type(kind, replica.machine.config.entry.sparse)
+    bodies.check_media_type(kind, replica.machine.config.algorithm.sparse)
 
     async def rows(validator: RowValidator) -> Floats:
         return await tables.in_thread_if_large(
@@ -116,7 +116,7 @@ async def _answered(
     """
     asked = False
     while True:
-        space = replica.machine.schema
+        space = replica.machine.prediction_schema
         try:
             raw = await read(RowValidator(ctx.engine.hub, replica))
         except (Invalid, Clash):
@@ -145,7 +145,7 @@ async def _predict(replica: Replica, space: Space, raw: Floats) -> Prediction | 
 
 
 def _still(replica: Replica, space: Space) -> bool:
-    now = replica.machine.schema
+    now = replica.machine.prediction_schema
     return now is not None and now.id == space.id
 
 
@@ -181,7 +181,7 @@ async def _track(
     """Keep the row and what was told until its label comes."""
     bounds, machine = ctx.engine.bounds, replica.machine
     identity = secrets.token_urlsafe(15)
-    blob = codec.encode_tracked(space.id, raw, machine.told(prediction, 0), version)
+    blob = codec.encode_tracked(space.id, raw, machine.served(prediction, 0), version)
     track = Track(replica.name, replica.incarnation, identity, blob, bounds.prediction_ttl_ms, bounds.pending_max)
     (outcome,) = await ctx.engine.pending.track_many([track])
     if outcome == "gone":
@@ -206,7 +206,7 @@ async def _explain(
     if (found := machine.explain(raw)) is not None:
         return found
     weights = machine.weights()
-    if weights is None or machine.pipeline is None or machine.schema is None:
+    if weights is None or machine.pipeline is None or machine.prediction_schema is None:
         raise Invalid.of("explain", f"is not possible: {no_weights(machine)}")
     output = 0 if machine.config.task == "regression" else int(prediction.value[0])
     if output < 0:
@@ -215,10 +215,12 @@ async def _explain(
     if machine.config.task == "classification":
         explained["class"] = key(machine.labels.labels[output])
     w = weights.coefficients[output]
-    if isinstance(machine.schema, SparseSchema):
-        explained["contributions"] = await tables.in_thread_if_large(size, machine.schema.contributions, values, w)
+    if isinstance(machine.prediction_schema, SparseSchema):
+        explained["contributions"] = await tables.in_thread_if_large(
+            size, machine.prediction_schema.contributions, values, w
+        )
     else:
         with np.errstate(over="ignore"):
             parts = np.clip(w * machine.pipeline.encoder.encode(raw)[0], -1e300, 1e300)
-        explained["contributions"] = dict(zip(machine.schema.columns, parts.tolist(), strict=True))
+        explained["contributions"] = dict(zip(machine.prediction_schema.columns, parts.tolist(), strict=True))
     return explained

@@ -28,7 +28,7 @@ _encode = msgspec.json.Encoder().encode
 async def weights(ctx: Context, request: Request) -> Response:
     """The linear model; ``names`` picks columns, ``sparsity`` the largest of each output."""
     replica = await ctx.engine.replica(request.path_params["name"], freshness(request))
-    schema = replica.machine.schema
+    schema = replica.machine.prediction_schema
     if schema is None:
         found = WeightsAnswer({}, {}, replica.version, replica.incarnation)
     elif isinstance(schema, SparseSchema):
@@ -50,7 +50,7 @@ def no_weights(machine: Machine) -> str:
     """Why a model has no weights to show."""
     if machine.ensemble is not None:
         return "after the change of features several experts speak together, and not all of them are linear"
-    return f"{machine.config.algorithm} is not a linear model"
+    return f"{machine.config.algorithm_id} is not a linear model"
 
 
 def _outputs(machine: Machine) -> list[str]:
@@ -59,7 +59,7 @@ def _outputs(machine: Machine) -> list[str]:
 
 def _read_off(request: Request, replica: Replica) -> WeightsAnswer:
     """Weights of the encoded columns of the space in force."""
-    schema = replica.machine.schema
+    schema = replica.machine.prediction_schema
     assert isinstance(schema, Schema)
     found = _linear(replica.machine)
     columns = _columns(request.query_params.get("names"), schema.columns)

@@ -325,10 +325,14 @@ def _fits(replica: Replica, segment: Segment) -> bool:
     """Whether rows are of a space that the model takes; a tracked one is scored in any case."""
     machine = replica.machine
     if isinstance(segment, Overlap):
-        return machine.phase == "overlap" and machine.teaching is not None and segment.space == machine.teaching.id
-    if not isinstance(segment, Rows) or segment.told is not None:
+        return (
+            machine.phase == "overlap"
+            and machine.feedback_schema is not None
+            and segment.space == machine.feedback_schema.id
+        )
+    if not isinstance(segment, Rows) or segment.served is not None:
         return True
-    return segment.names is not None if machine.schema is None else segment.space in machine.spaces
+    return segment.names is not None if machine.prediction_schema is None else segment.space in machine.spaces
 
 
 def _skipping(segment: Segment, skip: tuple[int, ...]) -> Segment:

@@ -34,7 +34,7 @@ def standing(machine: Machine) -> dict[str, Any]:
     following = machine.next_schema
     return {
         "phase": machine.phase,
-        "current": [] if machine.schema is None else _declared(machine.schema),
+        "current": [] if machine.prediction_schema is None else _declared(machine.prediction_schema),
         "next": None if following is None else _declared(following),
         "overlap_rows": machine.overlap_rows,
         "mapping_error": machine.mapping_error,
@@ -89,12 +89,14 @@ def _check_fields(action: str, features: object, mapping: str | None) -> None:
 
 
 def _dense(machine: Machine) -> Schema:
-    if machine.config.entry.sparse:
-        raise Clash(f"{machine.config.algorithm} takes rows of any names at any time: there are no features to change")
-    if machine.schema is None:
+    if machine.config.algorithm.sparse:
+        raise Clash(
+            f"{machine.config.algorithm_id} takes rows of any names at any time: there are no features to change"
+        )
+    if machine.prediction_schema is None:
         raise Clash("the model has no features yet: the first feedback row fixes them")
-    assert not isinstance(machine.schema, SparseSchema)
-    return machine.schema
+    assert not isinstance(machine.prediction_schema, SparseSchema)
+    return machine.prediction_schema
 
 
 def _under_way(machine: Machine) -> str:
@@ -155,7 +157,7 @@ def recovery_flops(machine: Machine) -> float:
     experts = now.old if isinstance(now, OverlapPeriod) else now
     if not isinstance(experts, Ensemble):
         return 0.0
-    mapping = experts.front.mapping
+    mapping = experts.input_mapping.mapping
     if mapping.kind == "kernel":
         return 4.0 * STORED_MAX * (mapping.sources + mapping.targets)
     return 2.0 * mapping.sources * mapping.targets

@@ -151,8 +151,9 @@ class Hub:
         need = config.state_bytes(schema.width)
         if need > self._model_bytes_max:
             raise Invalid.of(
-                "params.compressed_dim" if config.entry.sparse else "features",
-                f"make {schema.width} input columns; the state of {config.algorithm} would take {need / 2**20:.0f} MiB",
+                "params.compressed_dim" if config.algorithm.sparse else "features",
+                f"make {schema.width} input columns; "
+                f"the state of {config.algorithm_id} would take {need / 2**20:.0f} MiB",
                 f"<= {self._model_bytes_max / 2**20:.0f} MiB of state",
             )
 

@@ -180,7 +180,7 @@ class Replica:
     def flops(self, rows: int) -> float:
         """Work of predicting or learning some rows with the models in use, as the catalogue estimates it."""
         machine = self.machine
-        width = 1 if machine.schema is None else machine.schema.width
+        width = 1 if machine.prediction_schema is None else machine.prediction_schema.width
         steady = machine.phase == "steady"
         if not steady:
             width = max(space.width for space in machine.spaces.values())
@@ -191,7 +191,7 @@ class Replica:
         """What the catalogue says of one row, asked once: every tick wants to know."""
         if self.costs[:2] != (width, classes):
             config = self.machine.config
-            self.costs = width, classes, config.entry.row_cost(config.spec(width), classes)
+            self.costs = width, classes, config.algorithm.row_cost(config.spec(width), classes)
         return self.costs[2]
 
     def work(self, segments: Sequence[Segment]) -> float:

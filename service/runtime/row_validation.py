@@ -51,7 +51,7 @@ class RowValidator:
     @property
     def sparse(self) -> bool:
         """Whether the model takes named sparse rows."""
-        return self.config.entry.sparse
+        return self.config.algorithm.sparse
 
     def space(self) -> Space:
         """How the model reads rows to predict; in an overlap new names are passed over.
@@ -59,7 +59,7 @@ class RowValidator:
         Raises:
             Clash: it has no features yet.
         """
-        space, union = self._machine.schema, self._machine.teaching
+        space, union = self._machine.prediction_schema, self._machine.feedback_schema
         if space is None:
             raise Clash(f"model {self._name} has no features yet: the first feedback row fixes them")
         if isinstance(space, Schema) and isinstance(union, Schema) and union.raw_width > space.raw_width:
@@ -83,7 +83,7 @@ class RowValidator:
             Clash: the model has none yet.
         """
         self.space()
-        schema = self._machine.teaching
+        schema = self._machine.feedback_schema
         assert isinstance(schema, Schema)
         return schema
 
@@ -110,7 +110,7 @@ class RowValidator:
         Raises:
             Invalid: names that no schema can have, or too many for the model limit.
         """
-        if self._machine.schema is not None:
+        if self._machine.prediction_schema is not None:
             self.all_there(names, field)
             return self.teaching_schema(), None
         proposed = Schema(self._proposal(names, field))
@@ -137,8 +137,12 @@ class RowValidator:
         In an overlap a row that holds every name of both spaces is kept in their union, so that it teaches what
         feedback of the union does; one whose new values do not fit, which a prediction passes over, in the old space.
         """
-        union = self._machine.teaching
-        if self._machine.phase != "overlap" or self._machine.schema != space or not isinstance(union, Schema):
+        union = self._machine.feedback_schema
+        if (
+            self._machine.phase != "overlap"
+            or self._machine.prediction_schema != space
+            or not isinstance(union, Schema)
+        ):
             return space, raw
         try:
             self.all_there(values, "features")
@@ -165,7 +169,7 @@ class RowValidator:
             Invalid: naming the field.
             Clash: the label cannot join the classes of the model.
         """
-        space: Space | None = self._machine.teaching
+        space: Space | None = self._machine.feedback_schema
         names = None
         if space is None:
             space, names = self.schema([*values], "features")
@@ -251,9 +255,9 @@ class RowValidator:
             if trial.clash(found[at]) is not None:
                 raise Invalid.of(path(at), "shows under the same JSON key as another label of the model", LABEL_KINDS)
             trial.add(found[at])
-        bound = self.config.entry.class_bound
+        bound = self.config.algorithm.class_bound
         if len(trial) > bound:
-            raise Clash(f"{self.config.algorithm} learns at most {bound} classes; the model has {len(labels)}")
+            raise Clash(f"{self.config.algorithm_id} learns at most {bound} classes; the model has {len(labels)}")
 
     # ---------------------------------------------------------------- discounts
 
@@ -263,8 +267,8 @@ class RowValidator:
         Raises:
             Invalid: the algorithm takes none, or a value out of range.
         """
-        if not self.config.entry.row_discounts:
-            raise Invalid.of(path.list, f"{self.config.algorithm} takes no discount per row; gdfop does")
+        if not self.config.algorithm.row_discounts:
+            raise Invalid.of(path.list, f"{self.config.algorithm_id} takes no discount per row; gdfop does")
         found = _numbers_of_texts(values, path) if path.texts else _numbers(values, path)
         wrong = np.flatnonzero(~((found >= DISCOUNT_MIN) & (found <= 1)))
         if len(wrong):

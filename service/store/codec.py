@@ -1,6 +1,6 @@
 """Segments and answers as bytes: MessagePack arrays with a version number in front.
 
-    rows     ["rows", 1, space, schema names | nil, n, X float64 (n, F), labels [...] | float64, discounts, told, ids]
+    rows     ["rows", 1, space, schema names | nil, n, X float64 (n, F), labels [...] | float64, discounts, served, ids]
     reset    ["reset", 1, ids]
     restore  ["restore", 1, state, source, ids]
     switch   ["switch", 1, action, features as declared | nil, mapping | nil, ids]
@@ -29,9 +29,9 @@ from core.entry import (
     Restore,
     Rows,
     Segment,
+    ServedPrediction,
     Switch,
     Switched,
-    Told,
 )
 from core.features import parse_features
 from core.features.labels import Label
@@ -49,7 +49,7 @@ class _Rows(msgspec.Struct, array_like=True, tag="rows", frozen=True):
     x: bytes
     labels: list[str | int | bool] | bytes
     discounts: bytes | None = None
-    told: tuple[str | int | bool | float | None, list[tuple[str | int | bool, float]] | None] | None = None
+    served: tuple[str | int | bool | float | None, list[tuple[str | int | bool, float]] | None] | None = None
     ids: tuple[str, ...] = ()
 
 
@@ -177,7 +177,7 @@ def entry(raw: RawEntry) -> Entry:
 
 
 def _rows_record(rows: Rows) -> _Rows:
-    told = None if rows.told is None else (rows.told.prediction, _pairs(rows.told))
+    served = None if rows.served is None else (rows.served.prediction, _pairs(rows.served))
     return _Rows(
         FORMAT,
         rows.space,
@@ -186,13 +186,13 @@ def _rows_record(rows: Rows) -> _Rows:
         _bytes(rows.X),
         _bytes(rows.y) if isinstance(rows.y, np.ndarray) else rows.y,
         None if rows.discounts is None else _bytes(rows.discounts),
-        told,
+        served,
         rows.ids,
     )
 
 
-def _pairs(told: Told) -> list[tuple[Label, float]] | None:
-    return None if told.probabilities is None else list(told.probabilities)
+def _pairs(served: ServedPrediction) -> list[tuple[Label, float]] | None:
+    return None if served.probabilities is None else list(served.probabilities)
 
 
 def _bytes(values: Floats) -> bytes:
@@ -204,14 +204,14 @@ def _matrix(record: _Rows | _Overlap) -> Floats:
 
 
 def _rows(record: _Rows, skip: tuple[int, ...]) -> Rows:
-    told = record.told
+    served = record.served
     return Rows(
         space=record.space,
         names=record.names,
         X=_matrix(record),
         y=np.frombuffer(record.labels, dtype="<f8") if isinstance(record.labels, bytes) else record.labels,
         discounts=None if record.discounts is None else np.frombuffer(record.discounts, dtype="<f8"),
-        told=None if told is None else Told(told[0], None if told[1] is None else tuple(told[1])),
+        served=None if served is None else ServedPrediction(served[0], None if served[1] is None else tuple(served[1])),
         ids=record.ids,
         skip=skip,
     )
@@ -235,8 +235,8 @@ def whole_answer(version: int, outcome: Outcome, standing: bytes = b"") -> Answe
     if isinstance(outcome, Replaced):
         return Answer(FORMAT, version, outcome.rows, [], [])
     if isinstance(outcome, Switched):
-        told = (outcome.phase, outcome.overlap_rows, outcome.warning)
-        return Answer(FORMAT, version, outcome.rows, [], [], switch=told, standing=standing)
+        step = (outcome.phase, outcome.overlap_rows, outcome.warning)
+        return Answer(FORMAT, version, outcome.rows, [], [], switch=step, standing=standing)
     if isinstance(outcome, Mapped):
         return Answer(FORMAT, version, outcome.rows, [], [], switch=(None, outcome.overlap_rows, None))
     losses: list[float] = outcome.losses.tolist()
@@ -276,13 +276,13 @@ def config(blob: bytes) -> dict[str, Any]:
 
 
 class Tracked(msgspec.Struct, array_like=True, frozen=True):
-    """A tracked prediction: the row and what was told.
+    """A tracked prediction: the row and the prediction that was served.
 
     Attributes:
         format: version of this record.
         space: id of the feature space it was predicted in.
         x: raw row, float64.
-        prediction: what was told.
+        prediction: as it was served.
         probabilities: (label, probability) pairs, or None.
         version: the version it was predicted with.
     """
@@ -295,9 +295,9 @@ class Tracked(msgspec.Struct, array_like=True, frozen=True):
     version: int
 
     @property
-    def told(self) -> Told:
-        """What the client was told."""
-        return Told(self.prediction, None if self.probabilities is None else tuple(self.probabilities))
+    def served(self) -> ServedPrediction:
+        """The prediction as it was served."""
+        return ServedPrediction(self.prediction, None if self.probabilities is None else tuple(self.probabilities))
 
     @property
     def raw(self) -> Floats:
@@ -308,9 +308,9 @@ class Tracked(msgspec.Struct, array_like=True, frozen=True):
 _tracked = msgspec.msgpack.Decoder(Tracked)
 
 
-def encode_tracked(space: str, raw: Floats, told: Told, version: int) -> bytes:
+def encode_tracked(space: str, raw: Floats, served: ServedPrediction, version: int) -> bytes:
     """A tracked prediction as bytes."""
-    return _encoder.encode(Tracked(FORMAT, space, _bytes(raw), told.prediction, _pairs(told), version))
+    return _encoder.encode(Tracked(FORMAT, space, _bytes(raw), served.prediction, _pairs(served), version))
 
 
 def decode_tracked(blob: bytes) -> Tracked:

@@ -26,7 +26,7 @@ import numpy as np
 from core.config import Config
 from core.contract import Floats
 from core.drift.config import Test
-from core.drift.detector import Watch
+from core.drift.detector import DriftDetector
 from core.entry import Entry, Learned, Rows
 from core.learners.catalogue import ALGORITHMS
 from core.machine import Machine
@@ -58,13 +58,15 @@ def run(algorithm: str, params: dict[str, Any], X: Floats, y: Any) -> Run:
     task = "classification" if y.dtype == np.int64 else "regression"
     names = [f"x{j}" for j in range(X.shape[1])]
     machine = Machine(Config.parse({"algorithm": algorithm, "task": task, "params": params, "features": names}))
-    assert machine.schema is not None
+    assert machine.prediction_schema is not None
     labels = y.tolist() if task == "classification" else y
     alarms: dict[str, list[int]] = {kind: [] for kind in TESTS}
     losses, place = [], (0, -1)
     for version, start in enumerate(range(0, len(y), 1000), 1):
         part = slice(start, start + 1000)
-        entry = Entry(version, 0, (Rows(machine.schema.id, None, np.ascontiguousarray(X[part]), labels[part]),))
+        entry = Entry(
+            version, 0, (Rows(machine.prediction_schema.id, None, np.ascontiguousarray(X[part]), labels[part]),)
+        )
         (outcome,) = machine.apply(entry)
         assert isinstance(outcome, Learned)
         losses.append(outcome.losses)
@@ -160,7 +162,7 @@ def costs(d: int = 10, rows: int = 50_000) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(rows, d)), rng.integers(0, 2, rows)
     loss = (rng.random(rows) < 0.1).astype(np.float64)
-    watch = Watch({kind: Test() for kind in TESTS}, np.full((2, d), np.nan), regression=False)
+    watch = DriftDetector({kind: Test() for kind in TESTS}, np.full((2, d), np.nan), regression=False)
     watch.add_class()
     watch.add_class()
     own = seconds(lambda: watch.absorb(X, y, loss)) / rows

@@ -92,7 +92,7 @@ class Stream:
     def learn(self, *counts: int) -> None:
         """Blocks of rows, each an entry."""
         for count in counts:
-            space = self.machine.config.space if self.machine.teaching is None else self.machine.teaching
+            space = self.machine.config.space if self.machine.feedback_schema is None else self.machine.feedback_schema
             self.apply(self.rows(count, space))
 
     def live(self) -> str:
@@ -104,7 +104,7 @@ class Stream:
             self.apply(Switch("abort"))
             self.apply(Switch("begin", parse_features(NEW), "linear"))
             self.learn(*[1] * 20, 40)
-            union = self.machine.teaching
+            union = self.machine.feedback_schema
             self.apply(Overlap(union.id, self.rows(5, union).X))
             self.apply(Switch("complete"))
         self.learn(*[1] * 20, 150, 33)

@@ -145,7 +145,7 @@ class Life:
 
     def rows(self, start: int, stop: int, labelled: bool = True) -> Any:
         """A segment of rows of the stream, in whatever space is asked for now."""
-        space, held, y = self.machine.teaching, self._columns(), self.stream.y[start:stop]
+        space, held, y = self.machine.feedback_schema, self._columns(), self.stream.y[start:stop]
         assert space is not None
         raw = np.ascontiguousarray(np.stack([held[name][start:stop] for name in space.names], axis=1))
         return (
@@ -177,8 +177,8 @@ class Life:
 
     def fresh(self) -> Expert:
         """An empty expert of the current space."""
-        assert self.machine.schema is not None
-        schema = self.machine.schema
+        assert self.machine.prediction_schema is not None
+        schema = self.machine.prediction_schema
         expert = Expert(self.machine.config, schema.columns, schema.ranges)
         for _ in self.machine.labels.labels:
             expert.learner.add_class()

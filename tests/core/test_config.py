@@ -271,6 +271,8 @@ def test_the_announced_size_is_the_size(entry, d):
     config = Config.parse({"algorithm": entry.id, "task": entry.tasks[0], **columns})
     machine = Machine(config)
     labels = [0, 1] * 15 if config.task == "classification" else np.zeros(30)
-    machine.apply(Entry(1, 0, (Rows(machine.schema.id, None, np.random.default_rng(0).normal(size=(30, d)), labels),)))
-    held = machine.pipeline.nbytes - machine.pipeline.encoder.nbytes + machine.lookout.nbytes
+    machine.apply(
+        Entry(1, 0, (Rows(machine.prediction_schema.id, None, np.random.default_rng(0).normal(size=(30, d)), labels),))
+    )
+    held = machine.pipeline.nbytes - machine.pipeline.encoder.nbytes + machine.drift_response.nbytes
     assert 1.0 >= held / config.state_bytes(d) >= 0.5

@@ -12,7 +12,7 @@ from core.config import Config
 from core.entry import Rows
 from core.machine import Machine
 from core.numerics.linalg import single_threaded
-from core.state.envelope import unseal
+from core.state import envelope
 from service.store import codec
 from service.store.catalog import Catalog, ModelMeta
 from service.store.entries import RawEntry
@@ -132,7 +132,7 @@ def learnt(body: dict[str, Any]) -> dict[str, Any]:
 
 def stamp(state: bytes) -> dict[str, Any]:
     """Where a state was taken."""
-    return dict(unseal(state)[1]["stamp"])
+    return dict(envelope.load(state)[1]["stamp"])
 
 
 def bare(state: bytes) -> bytes:

@@ -34,7 +34,7 @@ async def test_a_pump_that_dies_answers_whom_it_had_and_who_waited_behind(store)
         replica, _ = await engine.hub.create(
             "m", Config.parse({"algorithm": "dfop", "task": "regression", "features": ["x"]})
         )
-        row = Rows(replica.machine.schema.id, None, np.ones((1, 1)), np.ones(1))
+        row = Rows(replica.machine.prediction_schema.id, None, np.ones((1, 1)), np.ones(1))
         log, engine.pump._log = engine.pump._log, _Dying()
         waiting = [engine.pump.submit(replica, row) for _ in range(5)]
         async with asyncio.timeout(PATIENCE_S):

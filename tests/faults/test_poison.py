@@ -132,7 +132,7 @@ async def test_what_a_failed_apply_has_left_is_never_read():
     """A snapshot, an export or a prediction that waited for the machine while an apply raised gets no state."""
     config = Config.parse({"algorithm": "dfop", "task": "regression", "features": ["x"]})
     replica = Replica("m", "inc", 0, Machine(config), 0, "inc", 0, Stats())
-    poison = Entry(1, 0, (Rows(replica.machine.schema.id, None, np.ones((1, 2)), np.ones(1)),))
+    poison = Entry(1, 0, (Rows(replica.machine.prediction_schema.id, None, np.ones((1, 2)), np.ones(1)),))
 
     async def read():
         async with replica.held():

@@ -34,12 +34,12 @@ def begin(machine, names, mapping="linear"):
 
 def rows(machine, count):
     draw = np.random.default_rng(7)
-    X = draw.normal(size=(count, machine.teaching.raw_width))
-    return Rows(machine.teaching.id, None, X, X[:, 0].copy())
+    X = draw.normal(size=(count, machine.feedback_schema.raw_width))
+    return Rows(machine.feedback_schema.id, None, X, X[:, 0].copy())
 
 
 def overlap(machine, count):
-    return Overlap(machine.teaching.id, rows(machine, count).X)
+    return Overlap(machine.feedback_schema.id, rows(machine, count).X)
 
 
 def anything(*_):
@@ -130,7 +130,7 @@ def test_the_experts_of_an_earlier_change_are_counted_too(mapping):
     held = machine.pipeline.nbytes
     begin(machine, ["z"], mapping)
     apply(machine, overlap(machine, 30))
-    config, old, following = machine.config, machine.schema, machine.next_schema
+    config, old, following = machine.config, machine.prediction_schema, machine.next_schema
     bound = config.state_bytes(old.width) + 2 * config.state_bytes(following.width) + beside
     bound += change.mapping_bytes(old, following, mapping)
     assert bound >= machine.pipeline.nbytes > held
@@ -155,6 +155,6 @@ def test_the_bytes_of_a_mapping_are_bounded(mapping, count):
     """By what is counted before it begins, at every number of rows."""
     machine = model(["a", "b", "c"])
     begin(machine, ["c", *(f"n{at}" for at in range(20))], mapping)
-    bound = change.mapping_bytes(machine.schema, machine.next_schema, mapping)
+    bound = change.mapping_bytes(machine.prediction_schema, machine.next_schema, mapping)
     apply(machine, overlap(machine, count))
     assert bound >= machine.pipeline.recovery.mapping.nbytes

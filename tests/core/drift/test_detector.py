@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from core.drift.config import Test as Settings
-from core.drift.detector import Watch, watch_bytes
+from core.drift.detector import DriftDetector, detector_bytes
 from core.state.arrays import pack, unpack
 from tests.core.drift.drift_oracle import Oracle
 
@@ -18,7 +18,7 @@ batches = pytest.mark.parametrize("batch", [2, 7, 8, 20, 50])
 
 
 def watch(regression=False, batch=20, ranges=OPEN, delta=0.3, kinds=("class_mean", "error_rate"), classes=CLASSES):
-    built = Watch({kind: Settings(delta, batch) for kind in kinds}, ranges, regression)
+    built = DriftDetector({kind: Settings(delta, batch) for kind in kinds}, ranges, regression)
     for _ in range(0 if regression else classes):
         built.add_class()
     return built
@@ -251,5 +251,5 @@ def test_costs_are_told_in_advance(regression):
     built = watch(regression, batch=200)
     classes = 1 if regression else CLASSES
     tests = {kind: Settings() for kind in ("class_mean", "error_rate")}
-    announced = watch_bytes(tests, D, classes, regression)
+    announced = detector_bytes(tests, D, classes, regression)
     assert announced == built.nbytes

@@ -44,7 +44,7 @@ def learn(model, X, y, cuts=(), together=1, version=0):
     """Learn rows in segments that end at ``cuts``, so many to an entry."""
     ends = sorted({*cuts, len(X)} - {0})
     segments = [
-        Rows(model.schema.id, None, X[i:j], y[i:j]) for i, j in zip([0, *ends[:-1]], ends, strict=True)
+        Rows(model.prediction_schema.id, None, X[i:j], y[i:j]) for i, j in zip([0, *ends[:-1]], ends, strict=True)
     ]  # fmt: skip
     for at in range(0, len(segments), together):
         version += 1
@@ -183,22 +183,24 @@ def test_indices_run_on_within_an_entry():
     """A reset between two runs of rows does not start them anew."""
     X, y = stream("classification")
     model = machine()
-    rows = Rows(model.schema.id, None, X, y)
+    rows = Rows(model.prediction_schema.id, None, X, y)
     model.apply(Entry(7, 0, (rows, Reset(), rows)))
     assert [(7, index) for index in range(model.outbox.total)] == [drift.place for drift in alarms(model)]
 
 
 def test_a_tracked_answer_does_not_change_what_the_watch_sees():
     """It looks at what the model itself would have said, not at what was told some time ago."""
-    from core.entry import Told
+    from core.entry import ServedPrediction
 
     X, y = stream("classification", 300)
     plain, tracked = machine(), machine()
     learn(plain, X, y, range(300))
     for i in range(300):
-        segment = Rows(tracked.schema.id, None, X[i : i + 1], y[i : i + 1], told=Told("elsewhere"))
+        segment = Rows(
+            tracked.prediction_schema.id, None, X[i : i + 1], y[i : i + 1], served=ServedPrediction("elsewhere")
+        )
         tracked.apply(Entry(i + 1, 1_000 * (i + 1), (segment,)))
-    assert states(plain.lookout) == states(tracked.lookout)
+    assert states(plain.drift_response) == states(tracked.drift_response)
 
 
 @both
@@ -209,7 +211,9 @@ def test_a_model_without_a_watch_raises_none(task, action):
     model = machine(task, watch=None)
     learn(model, X, y)
     assert [] == alarms(model)
-    assert (0, 0) == model.lookout.to_arrays()[0]["means"].shape[1:] + model.lookout.to_arrays()[0]["reference"].shape
+    assert (0, 0) == model.drift_response.to_arrays()[0]["means"].shape[1:] + model.drift_response.to_arrays()[0][
+        "reference"
+    ].shape
 
 
 class SelfTesting:
@@ -236,8 +240,10 @@ class SelfTesting:
 @pytest.fixture
 def testing(monkeypatch):
     """The algorithm dfop, whose learner makes the class-mean test itself."""
-    entry = ALGORITHMS["dfop"]
-    own = replace(entry, build=lambda spec: SelfTesting(entry.build(spec)), own_tests=lambda params: ("class_mean",))
+    algorithm = ALGORITHMS["dfop"]
+    own = replace(
+        algorithm, build=lambda spec: SelfTesting(algorithm.build(spec)), own_tests=lambda params: ("class_mean",)
+    )
     monkeypatch.setitem(ALGORITHMS, "dfop", own)
 
 

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.config import Config
-from core.entry import Entry, Learned, Refused, Replaced, Reset, Restore, Rows, Told
+from core.entry import Entry, Learned, Refused, Replaced, Reset, Restore, Rows, ServedPrediction
 from core.features import Schema
 from core.machine import Machine
 from core.problems import Invalid
-from core.state.envelope import seal, unseal
+from core.state import envelope
 
 D = 3
 NAMES = ("a", "b", "c")
@@ -58,7 +58,7 @@ def entries(schema, X, y, cuts, together):
 
 
 def learn(model, X, y, cuts=(), together=1):
-    return [model.apply(entry) for entry in entries(model.schema, X, y, cuts, together)]
+    return [model.apply(entry) for entry in entries(model.prediction_schema, X, y, cuts, together)]
 
 
 def told_and_lost(outcomes):
@@ -113,7 +113,7 @@ def test_predicting_changes_nothing(kind):
     for _ in range(2):
         before = model.to_bytes()
         prediction = model.predict(np.nan_to_num(X))
-        model.told(prediction, 0)
+        model.served(prediction, 0)
         model.named(prediction.value)
         model.info()
         model.weights()
@@ -158,9 +158,9 @@ def test_what_an_earlier_entry_made_impossible_is_refused_and_changes_nothing():
     learn(model, X, ["0", "y"])
     other = Schema(Config.parse({**KINDS[0], "features": ["a", "b", "d"]}).features)
     refused(model, segment(other, X, ["0", "y"]))
-    refused(model, segment(model.schema, X, ["y", 0]))
-    refused(model, segment(model.schema, np.ones((100, D)), [f"k{i}" for i in range(100)]))
-    refused(model, Rows(model.schema.id, NAMES, X, ["new", 0]), segment(other, X, ["y", "y"]))
+    refused(model, segment(model.prediction_schema, X, ["y", 0]))
+    refused(model, segment(model.prediction_schema, np.ones((100, D)), [f"k{i}" for i in range(100)]))
+    refused(model, Rows(model.prediction_schema.id, NAMES, X, ["new", 0]), segment(other, X, ["y", "y"]))
     refused(model, Restore(b"not a state"), Restore(machine(KINDS[1]).to_bytes()))
 
 
@@ -168,9 +168,9 @@ def test_a_refused_segment_does_not_disturb_its_neighbours():
     """Segments before and after it in the entry are learned as if it were not there."""
     X, y = stream(KINDS[0])
     alone, among = machine(KINDS[0]), machine(KINDS[0])
-    good = [segment(alone.schema, X[i : i + 4], y[i : i + 4]) for i in range(0, 12, 4)]
+    good = [segment(alone.prediction_schema, X[i : i + 4], y[i : i + 4]) for i in range(0, 12, 4)]
     alone.apply(Entry(1, 0, tuple(good)))
-    bad = segment(alone.schema, X[:2], ["x", "0"])
+    bad = segment(alone.prediction_schema, X[:2], ["x", "0"])
     outcomes = among.apply(Entry(1, 0, (good[0], good[1], bad, good[2])))
     assert [Learned, Learned, Refused, Learned] == [type(outcome) for outcome in outcomes]
     assert alone.to_bytes() == among.to_bytes()
@@ -182,7 +182,7 @@ def test_the_first_row_fixes_the_space_and_a_refused_one_does_not():
     first, second = (Schema([*map(_feature, names)]) for names in (("p", "q"), ("r",)))
     X = np.ones((2, 2))
     refused(model, Rows(first.id, ("p", "q"), X, [0, "0"]))
-    assert model.schema is None
+    assert model.prediction_schema is None
     outcomes = model.apply(
         Entry(
             1,
@@ -195,7 +195,7 @@ def test_the_first_row_fixes_the_space_and_a_refused_one_does_not():
         )
     )
     assert [Learned, Refused, Learned] == [type(outcome) for outcome in outcomes]
-    assert (second.id, 2) == (model.schema.id, model.rows)
+    assert (second.id, 2) == (model.prediction_schema.id, model.rows)
 
 
 def _feature(name):
@@ -237,11 +237,11 @@ def test_a_tracked_row_is_scored_by_what_was_told(kind):
     for model in (plain, tracked):
         learn(model, X[:5], y[:5])
     if kind["task"] == "regression":
-        told, label, loss = Told(100.0), np.array([99.0]), 1.0
+        told, label, loss = ServedPrediction(100.0), np.array([99.0]), 1.0
     else:
-        told, label, loss = Told("elsewhere", (("elsewhere", 0.75), ("x", 0.25))), ["x"], 1.0
-    plain.apply(Entry(2, 0, (segment(plain.schema, X[5:], label),)))
-    (outcome,) = tracked.apply(Entry(2, 0, (segment(tracked.schema, X[5:], label, told=told),)))
+        told, label, loss = ServedPrediction("elsewhere", (("elsewhere", 0.75), ("x", 0.25))), ["x"], 1.0
+    plain.apply(Entry(2, 0, (segment(plain.prediction_schema, X[5:], label),)))
+    (outcome,) = tracked.apply(Entry(2, 0, (segment(tracked.prediction_schema, X[5:], label, served=told),)))
     assert ([told.prediction], [loss]) == (outcome.predictions, outcome.losses.tolist())
     assert learner_bytes(plain) == learner_bytes(tracked)
     assert plain.metrics.report() != tracked.metrics.report()
@@ -255,7 +255,9 @@ def learner_bytes(model):
 def test_a_tracked_answer_before_the_first_class_counts_as_wrong():
     """What was told was null: null is answered again, and the loss is 1."""
     model = machine(KINDS[0])
-    (outcome,) = model.apply(Entry(1, 0, (segment(model.schema, np.ones((1, D)), [0], told=Told(None)),)))
+    (outcome,) = model.apply(
+        Entry(1, 0, (segment(model.prediction_schema, np.ones((1, D)), [0], served=ServedPrediction(None)),))
+    )
     assert ([None], [1.0]) == (outcome.predictions, outcome.losses.tolist())
 
 
@@ -268,7 +270,7 @@ def test_rows_that_were_seen_are_skipped(kind):
     rest = [y[i] for i in keep] if kind["task"] == "classification" else y[keep]
     ((expected,),) = learn(whole, X[keep], rest)
     ids = tuple(f"i{i}" for i in range(8))
-    (outcome,) = skipping.apply(Entry(1, 0, (segment(skipping.schema, X, y, ids=ids, skip=(1, 2, 5, 6)),)))
+    (outcome,) = skipping.apply(Entry(1, 0, (segment(skipping.prediction_schema, X, y, ids=ids, skip=(1, 2, 5, 6)),)))
     assert (expected.predictions, expected.rows) == (outcome.predictions, outcome.rows)
     assert whole.to_bytes() == skipping.to_bytes()
 
@@ -277,7 +279,7 @@ def test_what_is_skipped_cannot_refuse_the_rest():
     """A row learned long ago may clash with the classes of today: it is not learned again, and the others are."""
     model = machine(KINDS[0])
     learn(model, np.ones((2, D)), [0, 1])
-    late = segment(model.schema, np.ones((2, D)), ["0", 1], ids=("old", "new"), skip=(0,))
+    late = segment(model.prediction_schema, np.ones((2, D)), ["0", 1], ids=("old", "new"), skip=(0,))
     (outcome,) = model.apply(Entry(2, 0, (late,)))
     assert (Learned, 3) == (type(outcome), model.rows)
 
@@ -290,8 +292,11 @@ def test_discounts_go_row_by_row():
     block, rows = machine(kind), machine(kind)
     for model in (block, rows):
         learn(model, X[:4], y[:4])
-    block.apply(Entry(2, 0, (segment(block.schema, X[4:], y[4:], discounts=discounts[4:]),)))
-    singles = [segment(rows.schema, X[i : i + 1], y[i : i + 1], discounts=discounts[i : i + 1]) for i in range(4, 12)]
+    block.apply(Entry(2, 0, (segment(block.prediction_schema, X[4:], y[4:], discounts=discounts[4:]),)))
+    singles = [
+        segment(rows.prediction_schema, X[i : i + 1], y[i : i + 1], discounts=discounts[i : i + 1])
+        for i in range(4, 12)
+    ]
     rows.apply(Entry(2, 0, tuple(singles)))
     assert block.to_bytes() == rows.to_bytes()
 
@@ -335,7 +340,7 @@ def test_a_state_too_large_is_refused_before_it_is_built():
     asked = []
 
     def admit(config, schema):
-        asked.append((config.algorithm, schema.width))
+        asked.append((config.algorithm_id, schema.width))
         raise Invalid.of("features", "make too many columns")
 
     with pytest.raises(Invalid):
@@ -370,19 +375,19 @@ def test_a_well_sealed_state_that_cannot_be_is_refused(forge):
     X, y = stream(KINDS[0], 8)
     model = machine(KINDS[0])
     learn(model, X, y)
-    arrays, header = unseal(model.to_bytes())
+    arrays, header = envelope.load(model.to_bytes())
     forge(arrays, header["state"])
     header.pop("format")
     with pytest.raises(ValueError):
-        Machine.from_bytes(seal(arrays, header))
+        Machine.from_bytes(envelope.dump(arrays, header))
 
 
 def test_a_class_that_was_not_declared_is_refused():
     """A state cannot smuggle in a class that its own configuration rules out."""
     model = machine(KINDS[2])
     learn(model, np.ones((2, D)), ["x", 0])
-    arrays, header = unseal(model.to_bytes())
+    arrays, header = envelope.load(model.to_bytes())
     header.pop("format")
     header["state"]["labels"]["labels"][1] = "other"
     with pytest.raises(ValueError, match="declared"):
-        Machine.from_bytes(seal(arrays, header))
+        Machine.from_bytes(envelope.dump(arrays, header))

@@ -35,7 +35,7 @@ def learn(model, X, y, cuts=()):
     told = []
     ends = sorted({*cuts, len(X)} - {0})
     for version, (i, j) in enumerate(zip([0, *ends[:-1]], ends, strict=True), start=1):
-        (outcome,) = model.apply(Entry(version, 1000, (Rows(model.schema.id, None, X[i:j], y[i:j]),)))
+        (outcome,) = model.apply(Entry(version, 1000, (Rows(model.prediction_schema.id, None, X[i:j], y[i:j]),)))
         told += outcome.predictions
     return told
 
@@ -66,8 +66,8 @@ def test_the_model_s_own_test_is_the_only_one_of_its_kind():
     X, y = stream()
     model = machine()
     learn(model, X, y)
-    entry = find("vigod")
-    learner = entry.build(Spec("classification", D, entry.complete(PARAMS)))
+    algorithm = find("vigod")
+    learner = algorithm.build(Spec("classification", D, algorithm.complete(PARAMS)))
     indices = {label: k for k, label in enumerate(dict.fromkeys(y))}
     expected, known = [], 0
     for row in range(ROWS):
@@ -103,5 +103,5 @@ def test_too_many_classes_are_refused_with_the_bound():
     model = machine()
     bound = find("vigod").class_bound
     learn(model, np.zeros((bound, D)), list(range(bound)))
-    (refused,) = model.apply(Entry(2, 1000, (Rows(model.schema.id, None, np.zeros((1, D)), [bound]),)))
+    (refused,) = model.apply(Entry(2, 1000, (Rows(model.prediction_schema.id, None, np.zeros((1, D)), [bound]),)))
     assert str(bound) in refused.detail

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from core.state import arrays as packing
-from core.state.envelope import FORMAT, seal, unseal
+from core.state.envelope import FORMAT, dump, load
 
 ARRAYS = {"w": np.array([[1.0, -0.0], [2.5, 1e-300]]), "n": np.arange(3, dtype=np.int64), "none": np.empty((0, 2))}
 HEADER = {"config": {"rate": 1e-06, "labels": ["é", 0, False, ""]}, "state": {"rows": 3, "share": 1e22}}
-SEALED = seal(ARRAYS, HEADER)
+SEALED = dump(ARRAYS, HEADER)
 
 
 def test_what_was_sealed_comes_back():
     """Arrays bit for bit, types and shapes included, and the header as it was."""
-    arrays, header = unseal(SEALED)
+    arrays, header = load(SEALED)
     assert {"format": FORMAT, **HEADER} == header
     assert sorted(ARRAYS) == list(arrays)
     for name, array in ARRAYS.items():
@@ -29,9 +29,9 @@ def test_what_was_sealed_comes_back():
 
 def test_equal_states_are_equal_bytes():
     """Whatever order arrays and names were collected in."""
-    backwards = seal(dict(reversed(ARRAYS.items())), dict(reversed(HEADER.items())))
+    backwards = dump(dict(reversed(ARRAYS.items())), dict(reversed(HEADER.items())))
     assert SEALED == backwards
-    assert SEALED == seal(*unseal(SEALED))
+    assert SEALED == dump(*load(SEALED))
 
 
 @pytest.mark.parametrize("bit", range(8))
@@ -41,7 +41,7 @@ def test_no_bit_can_be_flipped(bit):
         changed = bytearray(SEALED)
         changed[at] ^= 1 << bit
         with pytest.raises(ValueError):
-            unseal(bytes(changed))
+            load(bytes(changed))
 
 
 @given(at=st.integers(0, len(SEALED) - 1), mask=st.integers(1, 255))
@@ -50,19 +50,19 @@ def test_no_byte_can_be_changed_into_another_state(at, mask):
     changed = bytearray(SEALED)
     changed[at] ^= mask
     try:
-        found = unseal(bytes(changed))
+        found = load(bytes(changed))
     except ValueError:
         return
-    assert SEALED == seal(*found)
+    assert SEALED == dump(*found)
 
 
 def test_no_end_may_be_missing():
     """A truncated state is refused at every length, and so is one with something behind it."""
     for length in range(len(SEALED)):
         with pytest.raises(ValueError):
-            unseal(SEALED[:length])
+            load(SEALED[:length])
     with pytest.raises(ValueError):
-        unseal(SEALED + b"\0")
+        load(SEALED + b"\0")
 
 
 def _resealed(change):
@@ -99,7 +99,7 @@ def _without_digest(arrays, header):
 def test_the_digest_covers_everything(change):
     """Names, shapes and types of arrays, and every word of the header."""
     with pytest.raises(ValueError, match="digest"):
-        unseal(_resealed(change))
+        load(_resealed(change))
 
 
 def test_another_format_is_refused_by_name():
@@ -109,7 +109,7 @@ def test_another_format_is_refused_by_name():
         header["format"] = FORMAT + 1
 
     with pytest.raises(ValueError, match=f"format {FORMAT + 1}.*reads {FORMAT}"):
-        unseal(_resealed(newer))
+        load(_resealed(newer))
 
 
 @pytest.mark.parametrize(
@@ -127,4 +127,4 @@ def test_another_format_is_refused_by_name():
 def test_what_is_no_state_is_refused(foreign):
     """Other JSON, other safetensors, nothing at all."""
     with pytest.raises(ValueError):
-        unseal(foreign)
+        load(foreign)

@@ -13,9 +13,9 @@ SPACES = (["a", "b", DAY, "c"], ["p", DAY, "q", "r"], ["c", "q", "s", "t", "u"],
 """Four spaces; day is kept once, q once, and a, b and c come back."""
 SCHEMAS = tuple(Schema(parse_features(space)) for space in SPACES)
 NAMES = sorted({name for schema in SCHEMAS for name in schema.names})
-DENSE = [entry for entry in ALGORITHMS.values() if not entry.sparse]
-CASES = [(entry.id, task, classes) for entry in DENSE for task in entry.tasks for classes in
-         ((2, 4) if task == "classification" else (0,)) if classes <= entry.class_bound]  # fmt: skip
+DENSE = [algorithm for algorithm in ALGORITHMS.values() if not algorithm.sparse]
+CASES = [(algorithm.id, task, classes) for algorithm in DENSE for task in algorithm.tasks for classes in
+         ((2, 4) if task == "classification" else (0,)) if classes <= algorithm.class_bound]  # fmt: skip
 
 
 class Driver:
@@ -56,7 +56,7 @@ class Driver:
 
     def rows(self, count, schema=None, **more):
         """A segment of the next rows, in the space of feedback unless told."""
-        schema, start, self.at = schema or self.machine.teaching, self.at, self.at + count
+        schema, start, self.at = schema or self.machine.feedback_schema, self.at, self.at + count
         y = self.labels[start : self.at]
         discounts = None if self.discounts is None else self.discounts[start : self.at]
         return Rows(schema.id, None, self.raw(schema, start, self.at), y, discounts, **more)
@@ -68,7 +68,7 @@ class Driver:
         return self.apply(Switch("begin", SCHEMAS[space].features, mapping))[0]
 
     def map(self, count, schema=None, **more):
-        schema, start, self.at = schema or self.machine.teaching, self.at, self.at + count
+        schema, start, self.at = schema or self.machine.feedback_schema, self.at, self.at + count
         return self.apply(Overlap(schema.id, self.raw(schema, start, self.at), **more))[0]
 
     def complete(self):
@@ -78,11 +78,11 @@ class Driver:
         return self.apply(Switch("abort"))[0]
 
     def predict(self, count=5):
-        return self.machine.predict(self.raw(self.machine.schema, 0, count))
+        return self.machine.predict(self.raw(self.machine.prediction_schema, 0, count))
 
     def told(self, row):
         """What a tracked prediction of a row says."""
-        return self.machine.told(self.machine.predict(self.raw(self.machine.schema, row, row + 1)), 0)
+        return self.machine.served(self.machine.predict(self.raw(self.machine.prediction_schema, row, row + 1)), 0)
 
     def reborn(self):
         """The same machine after a crash: its state as bytes and back."""

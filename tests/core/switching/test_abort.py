@@ -30,16 +30,16 @@ def test_an_abort_goes_back_to_the_experts(algorithm, task, classes, mapping):
     """They answer and learn in the overlap as those of a twin that never heard of a change, and after it as well."""
     driver, twin = (switched(algorithm, task, classes, mapping) for _ in range(2))
     driver.begin(2, mapping)
-    assert ("overlap", SCHEMAS[1]) == (driver.machine.phase, driver.machine.schema)
+    assert ("overlap", SCHEMAS[1]) == (driver.machine.phase, driver.machine.prediction_schema)
     assert twin.machine.ensemble == driver.machine.ensemble
     assert twin.learn(15).predictions == driver.learn(15).predictions
     driver.reborn().map(10)
     for one in (driver, twin):
         one.at = 200
-        assert one.learn(5, SCHEMAS[0], told=one.told(3)).learned
+        assert one.learn(5, SCHEMAS[0], served=one.told(3)).learned
         assert one.learn(5, SCHEMAS[1]).learned
     assert_array_equal(twin.predict().value, driver.predict().value)
-    union = driver.machine.teaching
+    union = driver.machine.feedback_schema
     assert "ensemble" == driver.abort().phase
     assert same(twin.machine.pipeline, driver.machine.pipeline)
     assert (twin.machine.ensemble, twin.machine.mapping_error) == (
@@ -57,7 +57,7 @@ def test_rows_of_the_first_space_teach_until_the_second_switch_is_complete(algor
     driver = Driver(algorithm, task, classes)
     driver.learn(100)
     driver.begin(1, mapping)
-    union = driver.machine.teaching
+    union = driver.machine.feedback_schema
     driver.learn(20)
     told = driver.told(3)
     driver.complete()
@@ -65,12 +65,12 @@ def test_rows_of_the_first_space_teach_until_the_second_switch_is_complete(algor
     driver.learn(20)
     for schema in (SCHEMAS[0], union):
         before = driver.machine.pipeline.old.to_arrays()[0]
-        assert driver.learn(3, schema, told=told).learned
+        assert driver.learn(3, schema, served=told).learned
         after = driver.machine.pipeline.old.to_arrays()[0]
         assert any(not np.array_equal(before[name], after[name]) for name in before)
     driver.complete()
     for schema in (SCHEMAS[0], union):
-        assert not driver.learn(1, schema, told=told).learned
+        assert not driver.learn(1, schema, served=told).learned
         assert isinstance(driver.learn(1, schema), Refused)
 
 
@@ -89,7 +89,7 @@ def test_the_recovery_serves_whichever_expert_is_kept(algorithm, mapping, kept):
     encoded = driver.machine.pipeline.new.encoder.encode(X)
     everything = dict(zip(recovery.targets, recovery.recover(encoded).T, strict=True))
     driver.complete()
-    front = driver.machine.pipeline.front
+    front = driver.machine.pipeline.input_mapping
     expected = np.array([everything[name] for name in front.targets]).T
     assert_array_equal(expected, front.recover(encoded))
     averaged = algorithm == "fesl_c" and mapping == "linear"
@@ -104,7 +104,7 @@ def test_a_new_class_in_the_second_overlap_is_known_to_all():
         driver = switched("dfop", "classification", 2, "linear")
         driver.begin(2)
         driver.learn(10)
-        schema = driver.machine.teaching if space is None else SCHEMAS[space]
+        schema = driver.machine.feedback_schema if space is None else SCHEMAS[space]
         rows = driver.rows(1, schema)
         driver.apply(Rows(rows.space, None, rows.X, ["new"]))
         assert 3 == driver.predict().probabilities.shape[1]

@@ -8,7 +8,7 @@ from core.contract import Alarm
 from core.entry import Entry, Rows, Switch
 from core.features import Feature, Schema, parse_features
 from core.machine import Machine
-from core.machine.drift_response import Lookout
+from core.machine.drift_response import DriftResponse
 from core.state.arrays import pack
 from tests.core.switching.switch_streams import NAMES, SCHEMAS, Driver
 
@@ -41,10 +41,10 @@ def test_the_watch_of_a_new_space_is_a_new_watch():
     driver = watched()
     driver.learn(100)
     driver.live(1, after=0)
-    fresh = Lookout(driver.machine.config, SCHEMAS[1])
+    fresh = DriftResponse(driver.machine.config, SCHEMAS[1])
     for _ in driver.machine.labels.labels:
         fresh.add_class()
-    assert pack(*fresh.to_arrays()) == pack(*driver.machine.lookout.to_arrays())
+    assert pack(*fresh.to_arrays()) == pack(*driver.machine.drift_response.to_arrays())
     driver.reborn().learn(50)
 
 
@@ -59,7 +59,7 @@ def test_the_watch_goes_on_in_the_overlap_and_after_an_abort():
     driver.abort()
     driver.learn(30)
     twin.learn(70)
-    assert pack(*twin.machine.lookout.to_arrays()) == pack(*driver.machine.lookout.to_arrays())
+    assert pack(*twin.machine.drift_response.to_arrays()) == pack(*driver.machine.drift_response.to_arrays())
 
 
 def test_late_rows_of_the_old_space_are_not_shown():
@@ -67,9 +67,9 @@ def test_late_rows_of_the_old_space_are_not_shown():
     driver = watched()
     driver.learn(100)
     driver.live(1)
-    before = pack(*driver.machine.lookout.to_arrays())
+    before = pack(*driver.machine.drift_response.to_arrays())
     driver.learn(5, SCHEMAS[0])
-    assert before == pack(*driver.machine.lookout.to_arrays())
+    assert before == pack(*driver.machine.drift_response.to_arrays())
 
 
 @pytest.mark.parametrize("algorithm", ["dfop", "fesl_c", "rls"])
@@ -90,7 +90,7 @@ def test_a_reset_at_a_drift_is_the_same_however_rows_are_cut(algorithm, phase):
         single.learn(1)
     assert drifts(block)
     assert phase == block.machine.phase
-    for part in ("pipeline", "lookout", "metrics"):  # the outbox names the entry of an alarm
+    for part in ("pipeline", "drift_response", "metrics"):  # the outbox names the entry of an alarm
         assert pack(*getattr(block.machine, part).to_arrays()) == pack(*getattr(single.machine, part).to_arrays())
     block.reborn().learn(20)
     if phase == "overlap":
@@ -158,7 +158,7 @@ def test_a_state_with_a_watch_of_another_space_is_refused():
     driver = watched()
     driver.learn(100)
     driver.live(1)
-    driver.machine.lookout.move(Schema([Feature("alone")]))
+    driver.machine.drift_response.move(Schema([Feature("alone")]))
     with pytest.raises(ValueError):
         Machine.from_bytes(driver.machine.to_bytes())
 
@@ -172,7 +172,7 @@ def test_vigod_lives_through_a_switch_and_a_drift():
         truth = rng.integers(0, 2, 1000)
         a = rng.normal(size=1000) + 2 * truth
         columns = {"a": a, "b": 2 * a + 1 + shift}
-        space = machine.teaching
+        space = machine.feedback_schema
         X = np.column_stack([columns[name] for name in space.names])
         machine.apply(Entry(version, 0, (Rows(space.id, None, X, ["no" if y == 0 else "yes" for y in truth]),)))
 

@@ -9,7 +9,7 @@ from core.entry import Entry, Rows, Switch
 from core.features import parse_features
 from core.machine import Machine
 from core.numerics.rng import uniform
-from core.state.envelope import seal, unseal
+from core.state import envelope
 from tests.core.switching.switch_streams import SCHEMAS, Driver
 
 ALGORITHMS = ["fesl_c", "dfop", "gdfop", "rls"]
@@ -38,7 +38,7 @@ def test_linear_experts_collapse_to_the_sum_of_their_weights(task, scaling):
     expected = sum(share * part.coefficients for share, part in zip(shares, parts, strict=True))
     bias = sum(share * part.bias for share, part in zip(shares, parts, strict=True))
     # two classes have one column: a constant added to both scores is lost
-    found = driver.machine.pipeline.collapse().weights()
+    found = driver.machine.pipeline.merge().weights()
     if task == "classification":
         expected, bias = expected[1] - expected[0], bias[1] - bias[0]
         assert_allclose(expected, found.coefficients[1] - found.coefficients[0], rtol=1e-9)
@@ -58,12 +58,12 @@ def test_of_others_the_likeliest_is_kept(algorithm, better):
     experts = driver.machine.pipeline
     experts.mixture.weights = np.array([0.8, 0.2] if better == "recovered" else [0.2, 0.8])
     expected = predictions(driver, better)
-    assert_array_equal(expected.probabilities, experts.collapse().predict(driver.raw(SCHEMAS[1], 0, 40)).probabilities)
+    assert_array_equal(expected.probabilities, experts.merge().predict(driver.raw(SCHEMAS[1], 0, 40)).probabilities)
     driver.begin(2)
     driver.learn(20)
     experts.mixture.weights = np.array([0.8, 0.2] if better == "recovered" else [0.2, 0.8])
     driver.complete()
-    assert (better == "recovered") == (driver.machine.pipeline.old.expert.front is not None)
+    assert (better == "recovered") == (driver.machine.pipeline.old.expert.input_mapping is not None)
     columns = SCHEMAS[0].columns if better == "recovered" else SCHEMAS[1].columns
     assert columns == driver.machine.pipeline.experts["recovered"].columns
 
@@ -75,7 +75,7 @@ def test_a_kernel_leaves_two_experts_and_keeps_the_likeliest():
     assert driver.machine.weights() is None
     likeliest = max(driver.machine.ensemble, key=lambda expert: expert["weight"])["expert"]
     expected = predictions(driver, likeliest)
-    found = driver.machine.pipeline.collapse().predict(driver.raw(SCHEMAS[1], 0, 40))
+    found = driver.machine.pipeline.merge().predict(driver.raw(SCHEMAS[1], 0, 40))
     assert_array_equal(expected.probabilities, found.probabilities)
 
 
@@ -103,7 +103,7 @@ def test_the_paper_s_variant_has_its_two_experts_and_an_untrained_new_model():
     phase = driver.machine.pipeline
     assert ["recovered", "new"] == list(phase.experts)
     assert not phase.experts["new"].learner.W.any()
-    assert phase.front.paper
+    assert phase.input_mapping.paper
     odds = [np.log(p[:, 1] / p[:, 0]) for p in (predictions(driver, n).probabilities for n in ("recovered", "new"))]
     mixed = driver.predict(40).probabilities
     assert_allclose(np.mean(odds, axis=0), np.log(mixed[:, 1] / mixed[:, 0]), rtol=1e-9, atol=1e-12)
@@ -114,7 +114,7 @@ def test_the_paper_s_variant_has_its_two_experts_and_an_untrained_new_model():
 def test_another_algorithm_s_paper_variant_is_not_the_switch_s():
     """Dynamic ODM has a variant and a horizon too, which say nothing of features."""
     driver = ensemble("dynamic_odm", after=0, params={"variant": "paper"})
-    assert not driver.machine.pipeline.front.paper
+    assert not driver.machine.pipeline.input_mapping.paper
     assert driver.machine.pipeline.mixture.horizon is None
 
 
@@ -122,7 +122,7 @@ def test_the_parameter_names_the_mapping_where_the_switch_does_not():
     """And the switch has the last word."""
     for asked, expected in ((None, "kernel"), ("linear", "linear")):
         driver = ensemble(mapping=asked, params={"mapping": "kernel"})
-        assert expected == driver.machine.pipeline.front.kind
+        assert expected == driver.machine.pipeline.input_mapping.kind
 
 
 def test_only_the_drawn_expert_speaks_under_selection():
@@ -165,18 +165,18 @@ def test_features_may_only_vanish_or_only_come(algorithm, features):
         return machine.apply(Entry(version, 0, (segment,)))[0]
 
     def learn(count, schema=None):
-        schema = schema or machine.teaching
+        schema = schema or machine.feedback_schema
         X = rng.normal(size=(count, len(schema.names)))
         return apply(Rows(schema.id, None, X, ["x" if row[0] > 0 else "y" for row in X]))
 
-    old = machine.schema
+    old = machine.prediction_schema
     learn(30)
     apply(Switch("begin", parse_features(features)))
-    union = machine.teaching
+    union = machine.feedback_schema
     learn(20)
     learn(3, old)
     apply(Switch("complete"))
-    assert set(features) == set(machine.schema.names)
+    assert set(features) == set(machine.prediction_schema.names)
     learn(20)
     for schema in (old, union):
         assert learn(3, schema).learned
@@ -238,11 +238,11 @@ FORGERIES = [
 def test_a_state_of_phases_that_cannot_be_is_refused(forge):
     """However well it is sealed, before anything is taken over."""
     driver = ensemble()
-    arrays, header = unseal(driver.machine.to_bytes())
+    arrays, header = envelope.load(driver.machine.to_bytes())
     forge(header["state"]["switching"])
     header.pop("format")
     with pytest.raises(ValueError):
-        Machine.from_bytes(seal(arrays, header))
+        Machine.from_bytes(envelope.dump(arrays, header))
 
 
 def test_memory_is_asked_for_both_spaces_before_a_state_is_built():

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from core.contract import Weights
 from core.state.arrays import pack, unpack
-from core.switching.feature_recovery import Recovery
+from core.switching.feature_recovery import FeatureRecovery
 from core.switching.linear_mapping import LinearMapping
 
 OLD, NEW = ("a", "b", "c"), ("x", "c", "y", "a", "z")
@@ -20,7 +20,7 @@ def rows(count=40):
 
 
 def learned(kind="linear", paper=False):
-    recovery = Recovery(NEW, OLD, kind, paper)
+    recovery = FeatureRecovery(NEW, OLD, kind, paper)
     recovery.learn(*rows())
     recovery.freeze()
     return recovery
@@ -68,12 +68,12 @@ def test_a_kernel_carries_no_weights():
 def test_where_nothing_vanished_all_is_copied(targets, kind):
     """No mapping is needed, none learns, and there is no error to tell; rows are counted, and take no memory."""
     X, _ = rows()
-    recovery = Recovery(NEW, targets, kind, False)
+    recovery = FeatureRecovery(NEW, targets, kind, False)
     assert_array_equal(X[:, [NEW.index(name) for name in targets]], recovery.recover(X))
     before = recovery.nbytes
     recovery.learn(X, recovery.recover(X))
     assert (40, before) == (recovery.rows, recovery.nbytes)
-    restored = Recovery(NEW, targets, kind, False)
+    restored = FeatureRecovery(NEW, targets, kind, False)
     restored.load_arrays(*unpack(pack(*recovery.to_arrays())))
     recovery.freeze()
     assert_array_equal(X[:, [NEW.index(name) for name in targets]], recovery.recover(X))
@@ -86,7 +86,7 @@ def test_it_is_built_again_from_what_it_says_of_itself(kind):
     X, _ = rows()
     one = learned(kind)
     described = one.describe()
-    other = Recovery(NEW, described["targets"], described["kind"], described["paper"])
+    other = FeatureRecovery(NEW, described["targets"], described["kind"], described["paper"])
     other.load_arrays(*unpack(pack(*one.to_arrays())))
     assert_array_equal(one.recover(X), other.recover(X))
     assert one.nbytes == other.nbytes

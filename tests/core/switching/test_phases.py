@@ -28,14 +28,14 @@ def test_a_model_lives_through_three_switches(algorithm, task, classes, mapping)
         phase = "steady" if at == 0 else "ensemble"
         assert phase == driver.machine.phase
         assert Switched("overlap", 0, driver.machine.rows) == driver.begin(space, mapping)
-        assert SCHEMAS[space - 1] == driver.machine.schema
+        assert SCHEMAS[space - 1] == driver.machine.prediction_schema
         assert SCHEMAS[space] == driver.machine.next_schema
         rows = driver.machine.rows
         assert rows + 20 == driver.learn(20).rows
         assert Mapped(5, 25, rows + 20) == driver.map(5)
         assert finite(driver.predict())
         assert Switched("ensemble", 25, rows + 20) == driver.complete()
-        assert SCHEMAS[space] == driver.machine.schema == driver.machine.teaching
+        assert SCHEMAS[space] == driver.machine.prediction_schema == driver.machine.feedback_schema
         assert driver.machine.next_schema is None
         assert len(driver.learn(20).losses) == 20
         assert finite(driver.predict())
@@ -100,7 +100,7 @@ def test_the_state_does_not_grow_with_switches(algorithm, task, classes):
     sizes = {True: set(), False: set()}
     for at in range(8):
         driver.live(1 - at % 2, after=20)
-        sizes[driver.machine.pipeline.old.expert.front is None].add(driver.machine.pipeline.nbytes)
+        sizes[driver.machine.pipeline.old.expert.input_mapping is None].add(driver.machine.pipeline.nbytes)
     assert 1 >= max(map(len, sizes.values()))
 
 
@@ -150,7 +150,7 @@ def test_late_rows_of_the_old_space_teach_the_old_model(algorithm, task, classes
     before = old.to_arrays()[0]
     new = driver.machine.pipeline.new.to_arrays()[0]
     driver.at = 200
-    outcome = driver.learn(1, SCHEMAS[0], told=told)
+    outcome = driver.learn(1, SCHEMAS[0], served=told)
     assert outcome.learned
     assert [told.prediction] == outcome.predictions
     assert any(not np.array_equal(before[name], array) for name, array in old.to_arrays()[0].items())
@@ -169,7 +169,7 @@ def test_late_rows_of_a_space_two_switches_ago_are_scored_only(algorithm, task, 
     before = driver.machine.pipeline.to_arrays()
     scored = driver.machine.metrics.rows
     driver.at = 300
-    outcome = driver.learn(1, SCHEMAS[0], told=told)
+    outcome = driver.learn(1, SCHEMAS[0], served=told)
     assert not outcome.learned
     assert [told.prediction] == outcome.predictions
     truth = driver.labels[300]
@@ -190,7 +190,7 @@ def test_union_rows_in_flight_are_projected(algorithm, task, classes, action):
         one.learn(60)
         one.begin(1)
         one.learn(20)
-    union = driver.machine.teaching
+    union = driver.machine.feedback_schema
     for one in (driver, twin):
         getattr(one, action)()
     assert driver.learn(6, union).predictions == twin.learn(6).predictions
@@ -211,9 +211,9 @@ def test_a_class_may_appear_anywhere(algorithm, phase, space):
     if phase == "ensemble":
         driver.complete()
         driver.learn(10)
-    schema = SCHEMAS[0] if space == 0 else driver.machine.teaching
+    schema = SCHEMAS[0] if space == 0 else driver.machine.feedback_schema
     rows = driver.rows(1, schema)
-    outcome = driver.apply(Rows(rows.space, None, rows.X, ["new"], told=None))[0]
+    outcome = driver.apply(Rows(rows.space, None, rows.X, ["new"], served=None))[0]
     assert 1.0 == outcome.losses[0]
     assert 3 == driver.predict().probabilities.shape[1]
     driver.reborn().learn(20)
@@ -221,8 +221,8 @@ def test_a_class_may_appear_anywhere(algorithm, phase, space):
         driver.complete()
     driver.live(2)
     gone = SCHEMAS[0]
-    told = driver.machine.told(driver.machine.predict(driver.raw(SCHEMAS[2], 0, 1)), 0)
-    late = Rows(gone.id, None, driver.raw(gone, 0, 1), ["newer"], told=told)
+    told = driver.machine.served(driver.machine.predict(driver.raw(SCHEMAS[2], 0, 1)), 0)
+    late = Rows(gone.id, None, driver.raw(gone, 0, 1), ["newer"], served=told)
     assert not driver.apply(late)[0].learned
     driver.reborn().learn(10)
     assert 4 == driver.predict().probabilities.shape[1]
@@ -335,9 +335,9 @@ def test_a_reset_keeps_the_space_that_predictions_are_made_in(phase):
     if phase == "steady":
         driver.begin(2)
         driver.abort()
-    space = driver.machine.schema
+    space = driver.machine.prediction_schema
     driver.apply(Reset())
-    assert ("steady", space, 0) == (driver.machine.phase, driver.machine.schema, driver.machine.rows)
+    assert ("steady", space, 0) == (driver.machine.phase, driver.machine.prediction_schema, driver.machine.rows)
     driver.reborn().learn(10)
     assert driver.machine.ensemble is None
 

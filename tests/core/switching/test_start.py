@@ -36,7 +36,7 @@ def begun(algorithm, task, truth, width=1, rows=200, **more):
         b = a @ A + 1.0
         X = np.hstack([a, b]) if machine.phase == "overlap" else b if machine.phase == "ensemble" else a
         y = truth(a[:, 0])
-        segment = Rows(machine.teaching.id, None, X, y) if labelled else Overlap(machine.teaching.id, X)
+        segment = Rows(machine.feedback_schema.id, None, X, y) if labelled else Overlap(machine.feedback_schema.id, X)
         apply(machine, segment)
         return X, y
 
@@ -93,10 +93,10 @@ def test_the_new_model_begins_with_more_trust_where_it_was_better_in_the_overlap
     rng = np.random.default_rng(5)
     machine = Machine(Config.parse({"algorithm": "rls", "task": "regression", "features": ["a"]}))
     a, b = rng.normal(size=(260, 1)), rng.normal(size=(260, 1))
-    apply(machine, Rows(machine.schema.id, None, a[:200], a[:200, 0]))
+    apply(machine, Rows(machine.prediction_schema.id, None, a[:200], a[:200, 0]))
     apply(machine, Switch("begin", parse_features(["b", "c"])))
     X = np.hstack([a, b, a])[200:]
-    apply(machine, Rows(machine.teaching.id, None, X, b[200:, 0]))
+    apply(machine, Rows(machine.feedback_schema.id, None, X, b[200:, 0]))
     assert apply(machine, Switch("complete")).warning is None
     assert weights(machine)["new"] > 0.8
 
@@ -125,7 +125,7 @@ def test_features_that_only_come_need_no_overlap():
     rng = np.random.default_rng(0)
     machine = Machine(Config.parse({"algorithm": "rls", "task": "regression", "features": ["a"]}))
     a = rng.normal(size=(100, 1))
-    apply(machine, Rows(machine.schema.id, None, a, 2 * a[:, 0]))
+    apply(machine, Rows(machine.prediction_schema.id, None, a, 2 * a[:, 0]))
     apply(machine, Switch("begin", parse_features(["a", "b"])))
     assert apply(machine, Switch("complete")).warning is None
     assert_allclose([2.0], machine.predict(np.array([[1.0, 5.0]])).value, rtol=0.02)

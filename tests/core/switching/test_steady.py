@@ -10,7 +10,9 @@ from core.learners.catalogue import ALGORITHMS
 from core.switching.steady import Pipeline
 
 D = 3
-SCALED = [entry.id for entry in ALGORITHMS.values() if any(param.name == "scaling" for param in entry.params)]
+SCALED = [
+    algorithm.id for algorithm in ALGORITHMS.values() if any(param.name == "scaling" for param in algorithm.params)
+]
 
 
 def pipeline(algorithm, task, scaling):

@@ -39,7 +39,7 @@ def sparse_rows(n, seed=0):
 
 
 def learn(model, psi, y, version=1):
-    (outcome,) = model.apply(Entry(version, 0, (Rows(model.schema.id, None, psi, y),)))
+    (outcome,) = model.apply(Entry(version, 0, (Rows(model.prediction_schema.id, None, psi, y),)))
     return outcome
 
 
@@ -64,7 +64,7 @@ def test_it_is_the_plain_recursion_on_a_matrix_built_by_hand(projection):
         told.append(psi @ v)
         P = (P - mu * np.outer(P @ psi, P @ psi) / (1 - mu + mu * psi @ P @ psi)) / (1 - mu)
         v += mu * P @ psi * (target - psi @ v)
-    outcome = learn(model, model.schema.lists(names, values), y)
+    outcome = learn(model, model.prediction_schema.lists(names, values), y)
     assert_allclose(told, outcome.predictions, rtol=1e-4, atol=1e-5)
     assert_allclose(v, model.weights().coefficients[0], rtol=1e-4, atol=1e-5)
 
@@ -73,7 +73,7 @@ def test_state_and_cost_depend_on_the_compressed_dimension_alone():
     """Ten thousand new names leave the state as large as it was; it is what was announced."""
     model = machine()
     before = model.nbytes
-    learn(model, model.schema.lists([[f"new {i}" for i in range(10_000)]], [[1.0] * 10_000]), np.ones(1))
+    learn(model, model.prediction_schema.lists([[f"new {i}" for i in range(10_000)]], [[1.0] * 10_000]), np.ones(1))
     assert before == model.nbytes
     config = Config.parse({"algorithm": "sparse_dfop", "task": "regression", "params": FIXED})
     assert 1.0 >= model.pipeline.learner.nbytes / config.state_bytes(d) >= 0.5
@@ -86,22 +86,22 @@ def test_a_machine_saved_and_loaded_goes_on(task, rate):
     model = machine(task, {**FIXED, "forgetting_rate": rate}, seed=3)
     names, values, dense = sparse_rows(80)
     y = dense.sum(axis=1)
-    psi = model.schema.lists(names, values)
+    psi = model.prediction_schema.lists(names, values)
     labels = y if task == "regression" else (y > 0).tolist()
     learn(model, psi[:50], labels[:50])
     loaded, _ = Machine.from_bytes(model.to_bytes())
-    assert model.schema == loaded.schema
+    assert model.prediction_schema == loaded.prediction_schema
     assert learn(model, psi[50:], labels[50:], 2).predictions == learn(loaded, psi[50:], labels[50:], 2).predictions
     assert model.to_bytes() == loaded.to_bytes()
     model.apply(Entry(3, 0, (Reset(),)))
-    assert loaded.schema == model.schema
+    assert loaded.prediction_schema == model.prediction_schema
     assert 0 == model.rows
 
 
 def test_a_state_too_large_is_refused_before_it_is_built():
     """Whoever loads a state is asked with its configuration and its space."""
     asked = []
-    Machine.from_bytes(machine().to_bytes(), lambda config, space: asked.append((config.algorithm, space.width)))
+    Machine.from_bytes(machine().to_bytes(), lambda config, space: asked.append((config.algorithm_id, space.width)))
     assert [("sparse_dfop", d)] == asked
 
 
