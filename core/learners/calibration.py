@@ -22,6 +22,7 @@ import numpy as np
 from numba import njit
 
 from core.contract import Floats, Ints
+from core.state.layout import Array, Range
 
 SLOPE, CURVATURE = range(2)
 """Places in the calibration."""
@@ -32,6 +33,11 @@ _MEMORY = 0.99
 _CURVATURE_MIN = 1e-3
 _VARIANCE_SHARE = 4e-3
 _SCORE_MAX = 2.0
+
+CALIBRATION = Array(
+    2, places={SLOPE: Range(SLOPE_MIN, SLOPE_MAX), CURVATURE: Range(_CURVATURE_MIN, 1e6)}, at="calibration"
+)
+"""The calibration of a learner in its state (core.state.layout)."""
 
 
 def fresh_calibration() -> Floats:
@@ -106,15 +112,3 @@ def classify_and_fit(scores: Floats, y: Floats, classes: int, calibration: Float
             value[i] = _classify_row(scores, i, calibration[SLOPE], p)
             _fit_row(scores, i, y[i], p, calibration)
     return value, p
-
-
-def check_calibration(calibration: Floats) -> None:
-    """Refuse what no state can have.
-
-    Raises:
-        ValueError: another form, or values out of range.
-    """
-    if calibration.shape != (2,) or calibration.dtype != np.float64:
-        raise ValueError("the calibration must be two float64 numbers")
-    if not (SLOPE_MIN <= calibration[SLOPE] <= SLOPE_MAX and _CURVATURE_MIN <= calibration[CURVATURE] <= 1e6):
-        raise ValueError("the calibration holds a value that no state can have")

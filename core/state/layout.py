@@ -5,7 +5,7 @@ A holder of state (a learner, a scaler, a mixture ...) declares its arrays by th
     LAYOUT = Layout({
         "weights": Array("m", "D", within=1e200, at="W"),
         "covariance": Symmetric("D", within=1e200, at="Q"),
-        "tally": Array(3, within=NOT_NEGATIVE, places={ROWS: COUNT}, at="counters"),
+        "tally": Array(3, within=NOT_NEGATIVE, places={ROWS: WHOLE}, at="counters"),
     })
 
 Dimensions are numbers or names; ``at`` is the holder's attribute where that is not the array's name. Then
@@ -34,8 +34,8 @@ from core.contract import Floats, Header
 from core.state.arrays import symmetric, triangle
 
 LARGEST = float(np.finfo(np.float64).max)
-ROWS_MAX = 2**53
-"""Largest count that a float64 still counts by ones."""
+ROWS_MAX = 2**53 - 1
+"""Largest number of rows: float64 can still count one more."""
 _SUM_ERROR = 1e-6
 
 
@@ -66,7 +66,7 @@ class Range(NamedTuple):
 FINITE = Range()
 NOT_NEGATIVE = Range(0.0)
 POSITIVE = Range(math.ulp(0.0))
-COUNT = Range(0.0, float(ROWS_MAX), whole=True)
+WHOLE = Range(0.0, float(ROWS_MAX), whole=True)
 
 Selection = tuple[Any, ...]
 """An index into an array as the state has it."""

@@ -22,11 +22,11 @@ def _members(spec: Spec) -> list[Spec]:
 
 
 def state_bytes(spec: Spec, classes: int) -> int:
-    """Bytes of a state: 8 (2 D^2 + (columns + 1) D + 6) and its objects, for the bank of every member, and weights."""
-    D = spec.dimension + bool(spec.params["bias"])
+    """Bytes of a state and its objects, for the bank of every member, and weights."""
     members = len(_members(spec))
-    own = 8 * (2 * D * D + (column_count(spec.task == "regression", classes) + 1) * D + 6) + OBJECT_BYTES
-    return members * own + (8 * (members + 5) if members > 1 else 0)
+    own = Dfop.layout.bytes(**Dfop.sizes(spec, classes)) + OBJECT_BYTES
+    bank = ForgettingBank.layout.bytes(K=members) if spec.params.get("forgetting_rate") == AUTO else 0
+    return members * own + bank
 
 
 def row_cost(spec: Spec, classes: int) -> float:

@@ -43,16 +43,17 @@ Deviations from the paper
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Prediction, Spec, Weights
-from core.learners.calibration import check_calibration, classify, classify_and_fit, fresh_calibration
+from core.learners.calibration import CALIBRATION, classify, classify_and_fit, fresh_calibration
 from core.learners.dfop.kernels import NOISE, PREDICTION_MAX, ROWS
 from core.learners.dfop.learner import Dfop
+from core.state.layout import Array, Layout, Range, Shares
 
 RATES = (0.0, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 0.5)
 """Forgetting rates of the members; 0 is RLS."""
@@ -67,8 +68,6 @@ SPAN_ROWS = 20
 _CHUNK_ROWS = 1024
 """Rows whose member predictions are held at once; chunks end at absolute row numbers, as blocks do."""
 _SQUARED_MAX = 1e150
-_OWN = {"mixing", "loss", "slope", "span"}
-"""Arrays of the bank's state that are not stacks of its members'."""
 _LOSS_MIN = 1e-300
 _SPAN_WINSOR = 100.0
 """Widths of the range of the labels that a label may lie beyond it and be taken whole."""
@@ -215,10 +214,26 @@ class ForgettingBank:
     State:
         members      one ``Dfop`` per rate
         mixing (K,)  their weights v
-        loss         D
+        loss (1,)    D
         calibration  slope and curvature of the probabilities (core.learners.calibration)
         span (2,)    least and largest label of a regression; zeros before the first
     """
+
+    layout: ClassVar = Layout(
+        {
+            "mixing": Shares("K"),
+            "loss": Array(1, within=Range(0.0, PREDICTION_MAX)),
+            "slope": CALIBRATION,
+            "span": Array(2, ordered=[(0, 1)]),
+        }
+    )
+    """Without the members, whose arrays are stacked."""
+
+    @staticmethod
+    def sizes(spec: Spec, classes: int) -> dict[str, int]:
+        """The sizes of the layout."""
+        del classes
+        return {"K": len(member_rates(spec))}
 
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
@@ -226,7 +241,7 @@ class ForgettingBank:
         self.rates = member_rates(spec)
         self.members = [Dfop(member) for member in member_specs(spec)]
         self.mixing = np.full(len(self.rates), 1.0 / len(self.rates))
-        self.loss = 0.0
+        self.loss = np.zeros(1)
         self.calibration = fresh_calibration()
         self.span = np.zeros(2)
 
@@ -271,8 +286,8 @@ class ForgettingBank:
             P, S = self._member_predictions(X[part])
             for member, p, s in zip(self.members, P, S, strict=True):
                 member.absorb(X[part], numbers[part], None, (p, s))
-            self.loss = mix_and_weigh(
-                P, S, numbers[part], self.mixing, self.loss, rows, self.span, scores[part], std[part]
+            self.loss[0] = mix_and_weigh(
+                P, S, numbers[part], self.mixing, self.loss[0], rows, self.span, scores[part], std[part]
             )
             begin = end
         if self.regression:
@@ -309,18 +324,13 @@ class ForgettingBank:
     @property
     def nbytes(self) -> int:
         """Bytes of memory the state holds."""
-        own = self.mixing.nbytes + 8 + self.calibration.nbytes + self.span.nbytes
-        return sum(member.nbytes for member in self.members) + own
+        return sum(member.nbytes for member in self.members) + self.layout.held_bytes(self)
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The members' arrays, stacked, with their weights and the loss."""
         own = [member.to_arrays() for member in self.members]
         arrays = {name: np.stack([arrays[name] for arrays, _ in own]) for name in own[0][0]}
-        arrays["mixing"] = self.mixing.copy()
-        arrays["loss"] = np.array([self.loss])
-        arrays["slope"] = self.calibration.copy()
-        arrays["span"] = self.span.copy()
-        return arrays, own[0][1]
+        return arrays | self.layout.to_arrays(self), own[0][1]
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
         """Take over a state of ``to_arrays``.
@@ -328,38 +338,24 @@ class ForgettingBank:
         Raises:
             ValueError: what no state of this spec can be; nothing has changed.
         """
-        if not set(arrays).issuperset(_OWN) or any(array.ndim < 1 for array in arrays.values()):
+        if not set(arrays).issuperset(self.layout.arrays) or any(array.ndim < 1 for array in arrays.values()):
             raise ValueError("the state must hold the weights of the members and their loss")
-        mixing, loss, slope = arrays["mixing"], arrays["loss"], arrays["slope"]
-        stacked = {name: array for name, array in arrays.items() if name not in _OWN}
+        stacked = {name: array for name, array in arrays.items() if name not in self.layout.arrays}
         if any(len(array) != len(self.rates) for array in stacked.values()):
             raise ValueError(f"the state must hold {len(self.rates)} members")
-        _check_mixing(mixing, loss, len(self.rates))
-        check_calibration(slope)
-        span = arrays["span"]
-        if span.shape != (2,) or span.dtype != np.float64 or not span[0] <= span[1] or not np.isfinite(span).all():
-            raise ValueError("the range of the labels is none that a state can have")
+        own = self.layout.read({name: arrays[name] for name in self.layout.arrays}, K=len(self.rates))
         members = [Dfop(spec) for spec in member_specs(self._spec)]
         for k, member in enumerate(members):
             member.load_arrays({name: array[k] for name, array in stacked.items()}, header)
         if len({int(member.tally[ROWS]) for member in members}) > 1:
             raise ValueError("the members have not learned the same rows")
-        self.members, self.mixing, self.loss = members, mixing.copy(), float(loss[0])
-        self.calibration, self.span = slope.copy(), span.copy()
+        self.members = members
+        vars(self).update(own)
 
     def _member_predictions(self, X: Floats) -> tuple[Floats, Floats]:
         """Room for the members' scores (K, n, m) and deviations (K, n), (K, 0) for classification."""
         n, K = X.shape[0], len(self.rates)
         return np.empty((K, n, self.members[0].columns)), np.empty((K, n if self.regression else 0))
-
-
-def _check_mixing(mixing: NDArray[Any], loss: NDArray[Any], K: int) -> None:
-    if mixing.shape != (K,) or mixing.dtype != np.float64 or loss.shape != (1,) or loss.dtype != np.float64:
-        raise ValueError("the weights or the loss of the members have another form")
-    if not (mixing >= 0).all() or not abs(mixing.sum() - 1.0) <= 1e-6:
-        raise ValueError("the weights of the members are not shares of one")
-    if not 0.0 <= loss[0] <= PREDICTION_MAX:
-        raise ValueError("the loss is none that a state can have")
 
 
 def member_rates(spec: Spec) -> tuple[float, ...]:

@@ -79,13 +79,13 @@ Deviations from the paper
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Prediction, Spec, Weights
-from core.learners.calibration import check_calibration, classify, classify_and_fit, fresh_calibration
+from core.learners.calibration import CALIBRATION, classify, classify_and_fit, fresh_calibration
 from core.learners.dfop.blocks import (
     COLUMNS_MIN,
     ROWS_MIN,
@@ -113,7 +113,7 @@ from core.learners.dfop.kernels import (
     predict_rows,
 )
 from core.numerics.linalg import mirror_upper, spd_inverse
-from core.state.arrays import symmetric, triangle
+from core.state.layout import POSITIVE, WHOLE, Array, Layout, Range, Symmetric, counts
 
 LEAK_SIZE = 1e-6
 FORGOTTEN_ROWS = 0.1
@@ -154,6 +154,23 @@ class Dfop:
         tally (4,)     see ROWS, FORGOTTEN, NOISE, VOTES
         calibration    slope and curvature of the probabilities (core.learners.calibration)
     """
+
+    layout: ClassVar = Layout(
+        {
+            "weights": Array("columns", "D", within=STATE_MAX, at="W"),
+            "covariance": Symmetric("D", within=STATE_MAX, at="Q"),
+            "precision": Symmetric("D", within=STATE_MAX, diagonal=POSITIVE, at="R"),
+            "power": Array("D", within=Range(0.0, STATE_MAX)),
+            "tally": Array(4, within=Range(0.0, STATE_MAX), places={ROWS: WHOLE}),
+            "calibration": CALIBRATION,
+        }
+    )
+
+    @staticmethod
+    def sizes(spec: Spec, classes: int) -> dict[str, int]:
+        """The sizes of the layout."""
+        columns = column_count(spec.task == "regression", classes)
+        return {"columns": columns, "D": spec.dimension + bool(spec.params["bias"])}
 
     def __init__(self, spec: Spec) -> None:
         params = spec.params
@@ -295,20 +312,11 @@ class Dfop:
     @property
     def nbytes(self) -> int:
         """Bytes of memory the state holds."""
-        parts = (self.W, self.Q, self.R, self.power, self.tally, self.calibration)
-        return sum(part.nbytes for part in parts) + OBJECT_BYTES
+        return self.layout.held_bytes(self) + OBJECT_BYTES
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state; Q and R as packed triangles."""
-        arrays: dict[str, NDArray[Any]] = {
-            "weights": self.W.copy(),
-            "covariance": triangle(self.Q),
-            "precision": triangle(self.R.T),
-            "power": self.power.copy(),
-            "tally": self.tally.copy(),
-            "calibration": self.calibration.copy(),
-        }
-        return arrays, {"classes": self.classes}
+        return self.layout.to_arrays(self), {"classes": self.classes}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
         """Take over a state of ``to_arrays``.
@@ -316,27 +324,10 @@ class Dfop:
         Raises:
             ValueError: what no state of this spec can be; nothing has changed.
         """
-        classes = _checked_classes(header, self.regression)
-        D = self.power.shape[0]
-        packed = (D * (D + 1) // 2,)
-        shapes = {
-            "weights": (column_count(self.regression, classes), D),
-            "covariance": packed,
-            "precision": packed,
-            "power": (D,),
-            "tally": (4,),
-            "calibration": (2,),
-        }
-        _check_arrays(arrays, shapes)
-        Q, R = symmetric(arrays["covariance"]), symmetric(arrays["precision"])
-        if (R.diagonal() <= 0).any() or (arrays["power"] < 0).any() or (arrays["tally"] < 0).any():
-            raise ValueError("a quantity of the state that cannot be negative is")
-        if arrays["tally"][ROWS] % 1.0:
-            raise ValueError("the number of rows is not whole")
-        check_calibration(arrays["calibration"])
-        self.W, self.Q, self.R, self.classes = arrays["weights"].copy(), Q, R, classes
-        self.power, self.tally = arrays["power"].copy(), arrays["tally"].copy()
-        self.calibration = arrays["calibration"].copy()
+        (classes,) = counts(header, classes=0 if self.regression else CLASS_BOUND)
+        columns = column_count(self.regression, classes)
+        self.layout.load(self, arrays, columns=columns, D=self.W.shape[1])
+        self.classes = classes
 
     @property
     def columns(self) -> int:
@@ -352,25 +343,6 @@ class Dfop:
         if leaks:
             leak(self.R, self.power, self.tally, self._leak_size, self._fresh)
         self.Q = spd_inverse(self.R)
-
-
-def _checked_classes(header: Header, regression: bool) -> int:
-    classes = header.get("classes")
-    if set(header) != {"classes"} or type(classes) is not int or not 0 <= classes <= (0 if regression else CLASS_BOUND):
-        raise ValueError("the header does not fit the learner")
-    return classes
-
-
-def _check_arrays(arrays: Mapping[str, NDArray[Any]], shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Refuse other names, shapes, types than float64, and values beyond what a state can reach."""
-    if set(arrays) != set(shapes):
-        raise ValueError(f"the state must hold exactly the arrays {sorted(shapes)}")
-    for name, shape in shapes.items():
-        array = arrays[name]
-        if array.shape != shape or array.dtype != np.float64:
-            raise ValueError(f"{name} must be float64 of shape {shape}")
-        if not (np.abs(array) <= STATE_MAX).all():  # NaN compares false
-            raise ValueError(f"{name} holds a value that no state can have")
 
 
 def column_count(regression: bool, classes: int) -> int:

@@ -11,21 +11,15 @@ from core.features.scaling import SCALING
 from core.learners.fesl.learner import CLASS_BOUND, OBJECT_BYTES, GradientDescent
 
 
-def columns(spec: Spec, classes: int) -> int:
-    """Weight columns: one for regression and up to two classes, else one per class."""
-    return classes if spec.task == "classification" and classes > 2 else 1
-
-
 def state_bytes(spec: Spec, classes: int) -> int:
-    """Bytes of a steady state: 8 (columns D + 3) and its objects."""
-    D = spec.dimension + bool(spec.params["bias"])
-    return 8 * (columns(spec, classes) * D + 3) + OBJECT_BYTES
+    """Bytes of a steady state and its objects."""
+    return GradientDescent.layout.bytes(**GradientDescent.sizes(spec, classes)) + OBJECT_BYTES
 
 
 def row_cost(spec: Spec, classes: int) -> float:
     """Floating-point operations of a row: 5 D per column and D, and some twenty per class."""
-    D = spec.dimension + bool(spec.params["bias"])
-    return 5.0 * D * columns(spec, classes) + 2.0 * D + 20.0 * max(classes, 1)
+    columns, D = GradientDescent.sizes(spec, classes).values()
+    return 5.0 * D * columns + 2.0 * D + 20.0 * max(classes, 1)
 
 
 _PAPER = "Hou, Zhang, Zhou: Learning With Feature Evolvable Streams, IEEE TKDE 33(6), 2021"

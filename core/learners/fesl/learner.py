@@ -34,13 +34,14 @@ Deviations from the paper
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Prediction, Spec, Weights
+from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout, counts
 
 CLASS_BOUND = 100
 OBJECT_BYTES = 500
@@ -197,6 +198,18 @@ class GradientDescent:
         tally (3,)  see ROWS, GRADIENTS, SQUARES
     """
 
+    layout: ClassVar = Layout(
+        {
+            "weights": Array("columns", "D", within=_WEIGHT_MAX, at="W"),
+            "tally": Array(3, within=NOT_NEGATIVE, places={ROWS: WHOLE}),
+        }
+    )
+
+    @staticmethod
+    def sizes(spec: Spec, classes: int) -> dict[str, int]:
+        """The sizes of the layout."""
+        return {"columns": column_count(classes), "D": spec.dimension + bool(spec.params["bias"])}
+
     def __init__(self, spec: Spec) -> None:
         self.regression = spec.task == "regression"
         self.rate = float(spec.params["learning_rate"])
@@ -271,11 +284,11 @@ class GradientDescent:
     @property
     def nbytes(self) -> int:
         """Bytes of memory the state holds."""
-        return self.W.nbytes + self.tally.nbytes + OBJECT_BYTES
+        return self.layout.held_bytes(self) + OBJECT_BYTES
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state."""
-        return {"weights": self.W.copy(), "tally": self.tally.copy()}, {"classes": self.classes}
+        return self.layout.to_arrays(self), {"classes": self.classes}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
         """Take over a state of ``to_arrays``.
@@ -283,19 +296,11 @@ class GradientDescent:
         Raises:
             ValueError: what no state of this spec can be; nothing has changed.
         """
-        classes = header.get("classes")
-        bound = 0 if self.regression else CLASS_BOUND
-        if set(header) != {"classes"} or type(classes) is not int or not 0 <= classes <= bound:
-            raise ValueError("the header does not fit the learner")
-        shapes = {"weights": (classes if classes > 2 else 1, self.W.shape[1]), "tally": (3,)}
-        if set(arrays) != set(shapes):
-            raise ValueError(f"the state must hold exactly the arrays {sorted(shapes)}")
-        for name, shape in shapes.items():
-            array = arrays[name]
-            if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
-                raise ValueError(f"{name}: not a finite float64 array of shape {shape}")
-        if (arrays["tally"] < 0).any() or arrays["tally"][ROWS] % 1.0:
-            raise ValueError("the tally is none that a state can have")
-        if np.abs(arrays["weights"]).max(initial=0.0) > _WEIGHT_MAX:
-            raise ValueError("the weights are none that a state can have")
-        self.W, self.tally, self.classes = arrays["weights"].copy(), arrays["tally"].copy(), classes
+        (classes,) = counts(header, classes=0 if self.regression else CLASS_BOUND)
+        self.layout.load(self, arrays, columns=column_count(classes), D=self.W.shape[1])
+        self.classes = classes
+
+
+def column_count(classes: int) -> int:
+    """Weight columns: one for regression (no classes) and up to two classes, else one per class."""
+    return classes if classes > 2 else 1

@@ -4,30 +4,25 @@ import math
 
 from core.contract import Algorithm, Param, Spec
 from core.features.scaling import SCALING
-from core.learners.odm.learner import AUTO, CLASS_BOUND, COUNT_MAX, OBJECT_BYTES, DynamicOdm, grows, places
+from core.learners.odm.learner import AUTO, CLASS_BOUND, COUNT_MAX, OBJECT_BYTES, RULE_SIZE, DynamicOdm, grows
 
 _TYPICAL_ROWS = 1e6
 """Rows for which a growing bank's cost is told."""
 
 
-def _columns(spec: Spec, classes: int) -> tuple[int, int]:
-    """Columns of candidates m, and weights D of each candidate."""
-    D = spec.dimension + int(spec.params["random_features"]) + bool(spec.params["bias"])
-    return (classes if classes > 2 else 1), D
-
-
 def state_bytes(spec: Spec, classes: int) -> int:
-    """Bytes of a state: 8 m K (D + 2) with room for K candidates, the random features and the objects."""
-    (m, D), K = _columns(spec, classes), places(spec.params)
-    features = int(spec.params["random_features"]) * (spec.dimension + 1)
-    return 8 * (m * K * (D + 2) + K + 20 + features) + OBJECT_BYTES
+    """Bytes of a state with room for K candidates, the rule and epochs, the random features and the objects."""
+    sizes, features = DynamicOdm.sizes(spec, classes), int(spec.params["random_features"]) * (spec.dimension + 1)
+    return DynamicOdm.layout.bytes(**sizes) + 8 * (sizes["K"] + RULE_SIZE + features) + OBJECT_BYTES
 
 
 def row_cost(spec: Spec, classes: int) -> float:
     """Floating-point operations of a row: 8 D and some 30 per candidate and column, 2 d + 20 per random feature."""
-    m, D = _columns(spec, classes)
-    K = math.log2(_TYPICAL_ROWS / 8.0) + 2.0 if grows(spec.params) else float(places(spec.params))
-    return m * K * (8.0 * D + 30.0) + float(spec.params["random_features"]) * (2.0 * spec.dimension + 20.0)
+    sizes = DynamicOdm.sizes(spec, classes)
+    K = math.log2(_TYPICAL_ROWS / 8.0) + 2.0 if grows(spec.params) else float(sizes["K"])
+    return sizes["columns"] * K * (8.0 * sizes["D"] + 30.0) + float(spec.params["random_features"]) * (
+        2.0 * spec.dimension + 20.0
+    )
 
 
 _PAPER = "Zhang, Zhao, Jin: Optimal Margin Distribution Learning in Dynamic Environments, AAAI 2020"

@@ -74,13 +74,13 @@ Deviations from the paper
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Ints, Prediction, Spec, Weights
-from core.learners.calibration import check_calibration, classify, classify_and_fit, fresh_calibration
+from core.learners.calibration import CALIBRATION, classify, classify_and_fit, fresh_calibration
 from core.learners.odm.kernels import (
     COUNT,
     FORGOTTEN,
@@ -97,6 +97,7 @@ from core.learners.odm.kernels import (
     predict_rows,
 )
 from core.learners.odm.random_features import RandomFeatures
+from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout, Range, Shares, counts
 
 FIRST_EPOCH = 8
 COUNT_MAX = 40
@@ -104,12 +105,15 @@ COUNT_MAX = 40
 OBJECT_BYTES = 1500
 CLASS_BOUND = 100
 AUTO = "auto"
+RULE_SIZE = 12
 
 _SHARE, _SHARE_RATE = 1e-3, 3.0
 _NEVER = 2**62
 _CHUNK_ROWS = 1024
 """Rows whose random features are held at once."""
 _SQUARE_MAX = 1e135
+_WEIGHT_MAX = 1e4
+"""More than sqrt(2 lambda), lambda being at most 1e6."""
 
 
 def paper_count(params: Mapping[str, Any]) -> int:
@@ -168,6 +172,33 @@ class DynamicOdm:
         tally (6,)      see ROWS, COUNT, SQUARE, MARGIN, MARGIN_VARIANCE, FORGOTTEN
         calibration     slope and curvature of the probabilities (core.learners.calibration)
     """
+
+    layout: ClassVar = Layout(
+        {
+            "weights": Array("columns", "K", "D", within=_WEIGHT_MAX, at="W"),
+            "shares": Shares("columns", "K"),
+            "losses": Array("columns", "K", within=NOT_NEGATIVE),
+            "tally": Array(
+                6,
+                places={
+                    ROWS: WHOLE,
+                    COUNT: WHOLE,
+                    SQUARE: Range(0.0, _SQUARE_MAX),
+                    MARGIN: Range(-MARGIN_MAX, MARGIN_MAX),
+                    MARGIN_VARIANCE: Range(0.0, (2.0 * MARGIN_MAX) ** 2),
+                    FORGOTTEN: WHOLE,
+                },
+                ordered=[(FORGOTTEN, ROWS)],
+            ),
+            "calibration": CALIBRATION,
+        }
+    )
+
+    @staticmethod
+    def sizes(spec: Spec, classes: int) -> dict[str, int]:
+        """The sizes of the layout; there is room for K candidates."""
+        D = spec.dimension + int(spec.params["random_features"]) + bool(spec.params["bias"])
+        return {"columns": column_count(classes), "K": places(spec.params), "D": D}
 
     def __init__(self, spec: Spec) -> None:
         params = spec.params
@@ -276,21 +307,14 @@ class DynamicOdm:
     @property
     def nbytes(self) -> int:
         """Bytes of memory the state holds, the random features included."""
-        parts = (self.W, self.shares, self.losses, self.tally, self.calibration, self.epochs, self.rule)
         features = 0 if self._features is None else self._features.nbytes
-        return sum(part.nbytes for part in parts) + features + OBJECT_BYTES
+        return self.layout.held_bytes(self) + self.epochs.nbytes + self.rule.nbytes + features + OBJECT_BYTES
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state, of the candidates in use."""
-        K = self.count
-        arrays: dict[str, NDArray[Any]] = {
-            "weights": self.W[:, :K].copy(),
-            "shares": self.shares[:, :K].copy(),
-            "losses": self.losses[:, :K].copy(),
-            "tally": self.tally.copy(),
-            "calibration": self.calibration.copy(),
-        }
-        return arrays, {"classes": self.classes}
+        arrays = self.layout.to_arrays(self)
+        used = {name: arrays[name][:, : self.count].copy() for name in ("weights", "shares", "losses")}
+        return arrays | used, {"classes": self.classes}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
         """Take over a state of ``to_arrays``.
@@ -298,55 +322,33 @@ class DynamicOdm:
         Raises:
             ValueError: what no state of this spec can be; nothing has changed.
         """
-        classes = header.get("classes")
-        if set(header) != {"classes"} or type(classes) is not int or not 0 <= classes <= CLASS_BOUND:
-            raise ValueError("the header does not fit the learner")
-        m, D = max(classes, 1) if classes > 2 else 1, self.W.shape[2]
-        _check_form(arrays, {"tally": (6,), "calibration": (2,)}, among=True)
-        _check_tally(arrays["tally"])
-        check_calibration(arrays["calibration"])
-        K = self._count_after(int(arrays["tally"][ROWS]))
-        if arrays["tally"][COUNT] != K:
-            raise ValueError("the number of candidates is not that of its rows")
-        shapes = {"weights": (m, K, D), "shares": (m, K), "losses": (m, K), "tally": (6,), "calibration": (2,)}
-        _check_form(arrays, shapes)
-        self._check_candidates(arrays)
-        room = len(self.epochs)
-        self.classes, self.tally, self.calibration = classes, arrays["tally"].copy(), arrays["calibration"].copy()
-        self.W, self.shares, self.losses = np.zeros((m, room, D)), np.zeros((m, room)), np.zeros((m, room))
-        self.W[:, :K], self.shares[:, :K], self.losses[:, :K] = arrays["weights"], arrays["shares"], arrays["losses"]
+        (classes,) = counts(header, classes=CLASS_BOUND)
+        columns, room = column_count(classes), len(self.epochs)
+        found = self.layout.read(arrays, columns=columns, D=self.W.shape[2])
+        self._check(found)
+        self.classes, K = classes, int(found["tally"][COUNT])
+        self.tally, self.calibration = found["tally"], found["calibration"]
+        self.W, self.shares, self.losses = (
+            np.zeros((columns, room, *found["W"].shape[2:])),
+            *np.zeros((2, columns, room)),
+        )
+        self.W[:, :K], self.shares[:, :K], self.losses[:, :K] = found["W"], found["shares"], found["losses"]
 
     def _count_after(self, rows: int) -> int:
         """Candidates in use once some rows are learned."""
         return min(1 + int((self.epochs <= rows).sum()), len(self.epochs)) if self._grows else len(self.epochs)
 
-    def _check_candidates(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        if (np.square(arrays["weights"]).sum(axis=2) > self.rule[RADIUS] * (1.0 + 1e-6)).any():
+    def _check(self, found: Mapping[str, Floats]) -> None:
+        """Refuse a number of candidates, weights or losses that its rows cannot have."""
+        tally = found["tally"]
+        if not tally[COUNT] == self._count_after(int(tally[ROWS])) == found["shares"].shape[1]:
+            raise ValueError("the number of candidates is not that of its rows")
+        if (np.square(found["W"]).sum(axis=2) > self.rule[RADIUS] * (1.0 + 1e-6)).any():
             raise ValueError("a candidate is larger than any can be")
-        shares, losses = arrays["shares"], arrays["losses"]
-        if (shares < 0).any() or (np.abs(shares.sum(axis=1) - 1.0) > 1e-6).any():
-            raise ValueError("the weights of the candidates are not shares of one")
-        if (losses < 0).any() or (losses > arrays["tally"][ROWS] * (1.0 + 1e-6)).any():
+        if (found["losses"] > tally[ROWS] * (1.0 + 1e-6)).any():
             raise ValueError("a sum of losses is none that its rows can have")
 
 
-def _check_form(
-    arrays: Mapping[str, NDArray[Any]], shapes: Mapping[str, tuple[int, ...]], *, among: bool = False
-) -> None:
-    """Refuse other names (``among``: missing ones), shapes, types than float64, and NaN or infinity."""
-    if not set(arrays).issuperset(shapes) or (not among and set(arrays) != set(shapes)):
-        raise ValueError(f"the state must hold the arrays {sorted(shapes)}")
-    for name, shape in shapes.items():
-        if arrays[name].shape != shape or arrays[name].dtype != np.float64:
-            raise ValueError(f"{name} must be float64 of shape {shape}")
-        if not np.isfinite(arrays[name]).all():
-            raise ValueError(f"{name} holds a value that no state can have")
-
-
-def _check_tally(tally: Floats) -> None:
-    if not 0 <= tally[FORGOTTEN] <= tally[ROWS] < 2**53 or tally[ROWS] % 1.0 or tally[FORGOTTEN] % 1.0:
-        raise ValueError("the number of rows is none that a state can have")
-    if not (0 <= tally[SQUARE] <= _SQUARE_MAX and abs(tally[MARGIN]) <= MARGIN_MAX):
-        raise ValueError("the mean square or the margin is none that a state can have")
-    if not 0 <= tally[MARGIN_VARIANCE] <= (2.0 * MARGIN_MAX) ** 2:
-        raise ValueError("the margin's variance is none that a state can have")
+def column_count(classes: int) -> int:
+    """Columns of candidates: one up to two classes, else one per class."""
+    return classes if classes > 2 else 1

@@ -7,15 +7,14 @@ from typing import Any
 
 from core.contract import Algorithm, Param, Spec
 from core.features.scaling import SCALING
-from core.learners.vigo.gaussians import CLASS_BOUND, FEATURES, STATS, TALLY
+from core.learners.vigo.gaussians import CLASS_BOUND
 from core.learners.vigo.learner import OBJECT_BYTES, Vigo, settings
 
 
 def state_bytes(kind: str, spec: Spec, classes: int) -> int:
-    """Bytes of a state: three matrices and two means per class, and what is kept of every column."""
-    D = spec.dimension
-    own = classes * (3 * D * D + 2 * D + STATS)
-    return 8 * (own + FEATURES * D + TALLY + len(settings(kind, spec)) + 4 * max(D, 6)) + OBJECT_BYTES
+    """Bytes of a state with its settings, room for the report of a test, and the objects."""
+    own = Vigo.layout.bytes(**Vigo.sizes(spec, classes))
+    return own + 8 * (len(settings(kind, spec)) + 4 * max(spec.dimension, 6)) + OBJECT_BYTES
 
 
 def row_cost(kind: str, spec: Spec, classes: int) -> float:

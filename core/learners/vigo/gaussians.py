@@ -40,11 +40,9 @@ Deviations from the paper
 """
 
 import math
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.special import fdtrc
 
@@ -71,12 +69,39 @@ from core.learners.vigo.kernels import (
     State,
     begin,
 )
+from core.state.layout import NOT_NEGATIVE, POSITIVE, WHOLE, Array, Layout, Range, Triangle
 
 CLASS_BOUND = 100
 STATS, FEATURES, TALLY = 14, 5, 3
 STATE_MAX = 1e200
 
-_NOT_NEGATIVE = [BETA, NU, SHARE, WAITING, ROWS, POWER, RATIO]
+LAYOUT = Layout(
+    {
+        "scatter": Triangle("K", "D", within=STATE_MAX, at="A"),
+        "factor": Triangle("K", "D", within=STATE_MAX, diagonal=POSITIVE, at="L"),
+        "waiting": Triangle("K", "D", within=STATE_MAX, at="S"),
+        "means": Array("K", 2, "D", within=STATE_MAX),
+        "classes": Array(
+            "K",
+            STATS,
+            within=STATE_MAX,
+            places={NU: Range(1.0), ROWS: WHOLE, WAITING: WHOLE}
+            | dict.fromkeys((BETA, SHARE, POWER, RATIO), NOT_NEGATIVE),
+            at="stats",
+        ),
+        "features": Array(
+            FEATURES,
+            "D",
+            within=STATE_MAX,
+            places={SQUARES: NOT_NEGATIVE, KNOWN: NOT_NEGATIVE},
+            axis=0,
+            ordered=[(LOW, HIGH)],
+        ),
+        "tally": Array(TALLY, within=Range(0.0, STATE_MAX), places={SEEN: WHOLE, STAGE: Range(0.0, 1.0, whole=True)}),
+    }
+)
+"""The arrays of ``core.learners.vigo.kernels.State`` but the settings."""
+
 _LOG_2PI = math.log(2.0 * math.pi)
 
 
@@ -144,54 +169,3 @@ def _distance(state: State, k: int, x: Floats) -> float:
         z = solve_triangular(upper, away, trans="T", check_finite=False)
         q = float(z @ z)
     return q if q < DISTANCE_MAX else DISTANCE_MAX
-
-
-def to_arrays(state: State) -> dict[str, NDArray[Any]]:
-    """Copies of the state's arrays, matrices as their upper triangles, row by row."""
-    upper = np.triu(np.ones(state.A.shape[1:], dtype=bool))
-    matrices = {"scatter": state.A, "factor": state.L, "waiting": state.S}
-    rest = {"means": state.means, "classes": state.stats, "features": state.features, "tally": state.tally}
-    return {name: part[:, upper] for name, part in matrices.items()} | {k: part.copy() for k, part in rest.items()}
-
-
-def from_arrays(arrays: Mapping[str, NDArray[Any]], fitting: State) -> State:
-    """The state of ``to_arrays``, with the columns and settings of another one.
-
-    Raises:
-        ValueError: what no state can be.
-    """
-    _check(arrays, fitting)
-    K, D = len(arrays["classes"]), fitting.features.shape[1]
-    upper = np.triu(np.ones((D, D), dtype=bool))
-    matrices = np.zeros((3, K, D, D))
-    for matrix, name in zip(matrices, ("scatter", "factor", "waiting"), strict=True):
-        matrix[:, upper] = arrays[name]
-    A, L, S = (matrix.copy() for matrix in matrices)
-    means, stats, features, tally = (arrays[name].copy() for name in ("means", "classes", "features", "tally"))
-    return State(A, L, S, means, stats, features, tally, fitting.settings)
-
-
-def _check(arrays: Mapping[str, NDArray[Any]], fitting: State) -> None:
-    D = fitting.features.shape[1]
-    K = len(arrays["classes"]) if "classes" in arrays and arrays["classes"].ndim else 0
-    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("scatter", "factor", "waiting"), (K, D * (D + 1) // 2))
-    shapes |= {"means": (K, 2, D), "classes": (K, STATS), "features": (FEATURES, D), "tally": (TALLY,)}
-    if set(arrays) != set(shapes) or K > CLASS_BOUND:
-        raise ValueError(f"the state must hold exactly the arrays {sorted(shapes)}, of at most {CLASS_BOUND} classes")
-    for name, expected in shapes.items():
-        if arrays[name].shape != expected or arrays[name].dtype != np.float64:
-            raise ValueError(f"{name} must be float64 of shape {expected}")
-        if not (np.abs(arrays[name]) <= STATE_MAX).all():  # NaN compares false
-            raise ValueError(f"{name} holds a value that no state can have")
-    stats, features, tally = arrays["classes"], arrays["features"], arrays["tally"]
-    if (stats[:, _NOT_NEGATIVE] < 0.0).any() or (features[[SQUARES, KNOWN]] < 0.0).any() or (tally < 0.0).any():
-        raise ValueError("a quantity of the state that cannot be negative is")
-    pivots = np.cumsum([0, *range(D, 1, -1)])  # places of the diagonal in a triangle
-    if (
-        (arrays["factor"][:, pivots] <= 0.0).any()
-        or (stats[:, NU] < 1.0).any()
-        or (features[HIGH] < features[LOW]).any()
-    ):
-        raise ValueError("a factor, a number of degrees of freedom or a range is not above zero")
-    if (stats[:, [ROWS, WAITING]] % 1.0).any() or tally[SEEN] % 1.0 or tally[STAGE] not in {0.0, 1.0}:
-        raise ValueError("a number of rows is not whole")

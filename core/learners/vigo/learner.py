@@ -55,7 +55,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import ALARM_COLUMNS_MAX, Alarm, Floats, Header, Ints, Prediction, Spec, Weights
-from core.learners.vigo.gaussians import densities, fresh, from_arrays, to_arrays, with_class
+from core.learners.vigo.gaussians import CLASS_BOUND, LAYOUT, densities, fresh, with_class
 from core.learners.vigo.kernels import (
     BATCH,
     BETA,
@@ -133,6 +133,13 @@ class Vigo:
     Attributes:
         state: K classes (core.learners.vigo.kernels.State).
     """
+
+    layout = LAYOUT
+
+    @staticmethod
+    def sizes(spec: Spec, classes: int) -> dict[str, int]:
+        """The sizes of the layout."""
+        return {"K": classes, "D": spec.dimension}
 
     def __init__(self, kind: str, spec: Spec) -> None:
         self.state = fresh(spec, settings(kind, spec))
@@ -258,11 +265,11 @@ class Vigo:
     @property
     def nbytes(self) -> int:
         """Bytes of memory the state holds."""
-        return sum(part.nbytes for part in self.state) + self._report.nbytes + OBJECT_BYTES
+        return self.layout.held_bytes(self.state) + self.state.settings.nbytes + self._report.nbytes + OBJECT_BYTES
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state, copied."""
-        return to_arrays(self.state), {"kind": self._kind}
+        return self.layout.to_arrays(self.state), {"kind": self._kind}
 
     @property
     def _kind(self) -> str:
@@ -276,5 +283,8 @@ class Vigo:
         """
         if header != {"kind": self._kind}:
             raise ValueError("the header does not fit the learner")
-        self.state = from_arrays(arrays, self.state)
+        found = self.layout.read(arrays, D=self.state.features.shape[1])
+        if len(found["stats"]) > CLASS_BOUND:
+            raise ValueError(f"the state must be one of at most {CLASS_BOUND} classes")
+        self.state = self.state._replace(**found)
         self._alarms = []

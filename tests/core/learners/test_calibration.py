@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 
-from core.learners.calibration import CURVATURE, SLOPE, check_calibration, classify, classify_and_fit, fresh_calibration
+from core.learners.calibration import CALIBRATION, CURVATURE, SLOPE, classify, classify_and_fit, fresh_calibration
+from core.state.layout import Layout
 
+LAYOUT = Layout({"slope": CALIBRATION})
 WILD = arrays(np.float64, (3, 4), elements=st.floats(-1e300, 1e300))
 SLOPES = st.sampled_from([0.05, 1.0, 25.0])
 
@@ -81,7 +83,7 @@ def test_no_score_spoils_the_calibration(scores, y, slope, curvature):
     """Slope and curvature stay within what a state can have."""
     calibration = np.array([slope, curvature])
     classify_and_fit(np.tile(scores, (50, 1)), np.tile(y, 50).astype(float), 4, calibration)
-    check_calibration(calibration)
+    LAYOUT.read({"slope": calibration})
 
 
 def test_two_sure_columns_do_not_tie():
@@ -94,7 +96,7 @@ def test_two_sure_columns_do_not_tie():
 def test_an_impossible_calibration_is_refused(bad):
     """Another form, another type or values out of range."""
     with pytest.raises(ValueError):
-        check_calibration(bad)
+        LAYOUT.read({"slope": bad})
 
 
 def test_the_places_of_the_calibration():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from core.state.layout import COUNT, NOT_NEGATIVE, POSITIVE, Array, Layout, Range, Shares, Symmetric, Triangle, counts
+from core.state.layout import NOT_NEGATIVE, POSITIVE, WHOLE, Array, Layout, Range, Shares, Symmetric, Triangle, counts
 from tests.core.state.hostile import hostile
 
 LAYOUT = Layout(
@@ -16,7 +16,7 @@ LAYOUT = Layout(
         "factors": Triangle("K", "D", within=50.0, diagonal=POSITIVE),
         "shares": Shares("K"),
         "ranges": Array(2, "D", places={0: Range(high=0.0)}, axis=0, ordered=[(0, 1)]),
-        "tally": Array(3, within=NOT_NEGATIVE, places={0: COUNT}, ordered=[(1, 2)], at="counters"),
+        "tally": Array(3, within=NOT_NEGATIVE, places={0: WHOLE}, ordered=[(1, 2)], at="counters"),
         "curve": Array("n", within=Range(0.0, 1.0, undefined=True)),
     }
 )
@@ -74,7 +74,7 @@ def test_numbers_at_the_ends_of_a_range_are_allowed():
     """Ranges include their ends."""
     arrays = LAYOUT.to_arrays(holder())
     arrays["weights"][:] = [[9.0, -9.0, 0.0]] * 2
-    arrays["tally"][:] = [2.0**53, 0.0, 0.0]
+    arrays["tally"][:] = [2.0**53 - 1.0, 0.0, 0.0]
     arrays["factors"][1] = 5e-324
     assert {"W", "Q", "factors", "shares", "ranges", "counters", "curve"} == set(LAYOUT.read(arrays, **SIZES))
 

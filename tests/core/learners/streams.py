@@ -1,0 +1,114 @@
+"""Streams that every learner is fed, and every way to break a learner's state."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.testing import assert_array_equal
+
+from core.contract import Spec
+from core.state.arrays import pack
+from tests.core.state.hostile import hostile
+
+D = 4
+ROWS = 260
+
+
+class Stream(NamedTuple):
+    """Rows to learn, in order; class indices in order of first appearance."""
+
+    X: np.ndarray
+    y: np.ndarray
+    discounts: np.ndarray | None
+
+
+def stream(entry, task, classes, rows=ROWS, seed=0, drift=True):
+    """A (drifting) stream whose classes appear late, with discounts where the algorithm takes them."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, D))
+    before = np.arange(rows)[:, None] < (rows // 2 if drift else rows)
+    w = np.where(before, [1.0, -2.0, 0.0, 0.5], [-1.0, 0.0, 2.0, 1.0])
+    score = (X * w).sum(axis=1) + rng.normal(size=rows) / 4
+    discounts = rng.uniform(0.9, 1.0, rows) if entry.row_discounts else None
+    if task == "regression":
+        return Stream(X, score, discounts)
+    seen_by_now = np.minimum(1 + np.arange(rows) * classes // (rows // 2), classes)
+    place = np.clip(np.floor((score + 2) / 4 * seen_by_now), 0, seen_by_now - 1)
+    _, first, index = np.unique(place, return_index=True, return_inverse=True)
+    return Stream(X, np.argsort(np.argsort(first))[index].astype(np.int64), discounts)
+
+
+def build(entry, task, **params):
+    return entry.build(Spec(task, D, entry.complete(params), seed=7))
+
+
+def feed(learner, rows, cuts=()):
+    """Learn in blocks that end at ``cuts`` and before every new class; the predictions, joined."""
+    ends = {*cuts, len(rows.y)}
+    classes = rows.y.dtype == np.int64
+    newest = np.maximum.accumulate(rows.y) if classes else np.zeros(len(rows.y))
+    ends |= set(1 + np.flatnonzero(np.diff(newest)))
+    begin, told, known = 0, [], 0
+    for end in sorted(ends):
+        while classes and known <= newest[begin]:
+            learner.add_class()
+            known += 1
+        discounts = None if rows.discounts is None else rows.discounts[begin:end]
+        told.append(learner.learn(rows.X[begin:end], rows.y[begin:end], discounts))
+        begin = end
+    return told
+
+
+def state(learner):
+    """The whole state as bytes."""
+    return pack(*learner.to_arrays())
+
+
+def joined(told, part):
+    """One part of the predictions of several blocks, padded to the final number of classes."""
+    parts = [getattr(prediction, part) for prediction in told]
+    if parts[0] is None:
+        return None
+    if parts[0].ndim == 1:
+        return np.concatenate(parts)
+    width = max(p.shape[1] for p in parts)
+    return np.concatenate([np.pad(p, ((0, 0), (0, width - p.shape[1])), constant_values=-1) for p in parts])
+
+
+def assert_same(expected, actual):
+    """The same predictions, bit for bit."""
+    for part in ("value", "probabilities", "std"):
+        assert_array_equal(joined(expected, part), joined(actual, part), strict=True)
+
+
+def go_on(learner, rest, known):
+    """Learn the rest of a stream, row by row, after ``known`` classes."""
+    told = []
+    for i in range(len(rest.y)):
+        if rest.y.dtype == np.int64 and rest.y[i] >= known:
+            learner.add_class()
+            known += 1
+        told.append(learner.learn(rest.X[i : i + 1], rest.y[i : i + 1]))
+    return told
+
+
+def broken(learner, arrays, header, sizes):
+    """Other headers, and every break of the layout; of a bank that of its second member, too."""
+    yield from (("no header", arrays, {}), ("another header", arrays, {**header, "other": 1}))
+    own = {name: arrays[name] for name in learner.layout.arrays}
+    members = {name: array for name, array in arrays.items() if name not in own}
+    for what, changed in hostile(learner.layout, own, **sizes):
+        yield what, {**members, **changed}, header
+    if members:
+        member, sizes = learner.members[1], {"columns": learner.members[1].W.shape[0], "D": D + 1}
+        for what, changed in hostile(member.layout, {name: array[1] for name, array in members.items()}, **sizes):
+            yield f"member's {what}", {**own, **dict(restacked(members, changed))}, header
+
+
+def restacked(members, changed):
+    """The arrays of members of which the second one is broken; all are where it does not fit among the others."""
+    for name, array in changed.items():
+        stack = np.broadcast_to(array, (len(members["tally"]), *array.shape)).copy()
+        if name in members and array.shape == members[name].shape[1:] and array.dtype == np.float64:
+            stack[:] = members[name]
+            stack[1] = array
+        yield name, stack
