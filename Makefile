@@ -17,10 +17,6 @@ LOCK := env -u UV_DEFAULT_INDEX -u UV_INDEX -u UV_INDEX_URL -u UV_EXTRA_INDEX_UR
 	pyproject.toml --no-config --quiet --universal --python-version 3.11 --fork-strategy fewest --generate-hashes \
 	--no-header --no-annotate $(LOCK_ARGS)
 
-# Kernels have explicit signatures: importing their module compiles them into Numba's cache.
-IMPORT_CORE := "import core, importlib, pkgutil; \
-	[importlib.import_module(m.name) for m in pkgutil.walk_packages(core.__path__, 'core.')]"
-
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
@@ -117,17 +113,18 @@ clean: ## remove .venv and caches (never onepass-data)
 		echo "Name another one: make PYTHON=python3.12 run" >&2; exit 1; fi; \
 	if ! $(PYTHON) -c "$$check" 2>/dev/null; then \
 		echo "'$(PYTHON)' lacks venv or ensurepip. Debian and Ubuntu: apt install python3-venv" >&2; exit 1; fi; \
-	echo "Making .venv with $$($(PYTHON) --version)"; \
+	$(PYTHON) -m service.first_run announce service/requirements.txt && \
+	echo "Making .venv with $$($(PYTHON) --version)" && \
 	$(PYTHON) -m venv --clear .venv && touch $@
 
 .venv/stamp-run: service/requirements.txt .venv/stamp-venv
 	@echo "Installing $<"
-	@$(INSTALL) --require-hashes -r $<
+	@$(PY) -m service.first_run install $<
 	@touch $@
 
 .venv/stamp-test: tests/requirements.txt .venv/stamp-run
 	@echo "Installing $<"
-	@$(INSTALL) --require-hashes -r $<
+	@$(PY) -m service.first_run install $<
 	@touch $@
 
 .venv/stamp-project: pyproject.toml .venv/stamp-run
@@ -135,7 +132,8 @@ clean: ## remove .venv and caches (never onepass-data)
 	@$(INSTALL) --no-deps --no-build-isolation --no-index --editable .
 	@touch $@
 
+# Kernels have explicit signatures: importing their module compiles them into Numba's cache.
 .venv/stamp-kernels: .venv/stamp-project $(shell find core -name "*.py")
 	@echo "Compiling kernels"
-	@$(PY) -c $(IMPORT_CORE)
+	@$(PY) -m service.first_run compile
 	@touch $@

@@ -11,15 +11,18 @@ import sys
 import textwrap
 import threading
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from importlib.metadata import version
-from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from pydantic import SecretStr, ValidationError
 
 from service.replay import Failed, Interrupted
 from service.replay import options as replay_options
 from service.settings import Settings
+
+logger = logging.getLogger(__name__)
 
 _UNFINISHED = "ASGI callable returned without completing response"
 _WORKERS = (
@@ -111,16 +114,14 @@ def _unknown_settings(environment: Iterable[str]) -> list[str]:
     return sorted(name for name in environment if name.startswith("ONEPASS_") and name not in known)
 
 
-def _kernels_are_compiled() -> bool:
-    """Whether Numba keeps any kernel of ours, asked before an import compiles what is missing.
+def _load_core() -> None:
+    """Import core before anything is started, and say which kernels have to be compiled."""
+    from service import kernels  # noqa: PLC0415  the other commands start without core
 
-    Where it cannot keep them beside their sources it has a place of its own for the user; nothing is known of that.
-    """
-    if (given := os.environ.get("NUMBA_CACHE_DIR")) is not None:
-        return any(Path(given).glob("core_*/*.nbi"))
-    core = importlib.util.find_spec("core")
-    folders = [] if core is None else [Path(one) for one in core.submodule_search_locations or ()]
-    return any(not os.access(one, os.W_OK) or any(one.glob("__pycache__/*.nbi")) for one in folders)
+    def report(number: int, total: int, kernel: kernels.Kernel) -> None:
+        logger.info("compiling kernel %d of %d, once per installation: %s %s", number, total, *kernel)
+
+    kernels.load(report)
 
 
 class _NoTraceback(logging.Filter):
@@ -140,12 +141,12 @@ def _serve(settings: Settings, options: argparse.Namespace) -> int:
     )
     logging.getLogger("uvicorn.error").addFilter(_NoTraceback())
     for name in _unknown_settings(os.environ):
-        logging.getLogger(__name__).warning("%s is not a setting; see onepass settings", name)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn raises it again after it has stopped in good order
-    if not _kernels_are_compiled():
-        logging.getLogger(__name__).info("compiling kernels, once per installation: this takes a minute")
+        logger.warning("%s is not a setting; see onepass settings", name)
+    for kind in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again after it has stopped in good order
+        signal.signal(kind, lambda *_: sys.exit(0))
     if options.until_eof:
         threading.Thread(target=_stop_at_eof, daemon=True).start()
+    _load_core()
     return _run_server(settings, options)
 
 
@@ -160,6 +161,11 @@ def _run_server(settings: Settings, options: argparse.Namespace) -> int:
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             grace.begin()
             super().handle_exit(sig, frame)
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                _say_where(self.servers[0].sockets[0].getsockname())
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             end_streams(app)
@@ -183,11 +189,15 @@ def _run_server(settings: Settings, options: argparse.Namespace) -> int:
             backlog=2048,
         )
     )
-    try:
-        server.run(sockets)
-    except KeyboardInterrupt:  # uvicorn raises it after it has stopped in good order
-        return 0
+    server.run(sockets)
     return 0 if server.started else 1
+
+
+def _say_where(address: tuple[Any, ...]) -> None:
+    """The last line of a start, to be clicked: on standard output, as the log is for programs."""
+    host, port = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address[0], address[0]), address[1]  # noqa: S104  compared, not bound
+    with suppress(OSError):  # nobody reads it
+        print(f"Onepass serves on http://{f'[{host}]' if ':' in host else host}:{port}/docs", flush=True)
 
 
 def _stop_at_eof() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from service import cli
+from service import cli, kernels
 from service.replay.options import default_name
 from service.settings import Settings
 
@@ -205,21 +205,54 @@ def test_each_command_imports_only_what_it_needs() -> None:
     assert (0, "[]\n") == (finished.returncode, finished.stdout)
 
 
-def test_a_first_start_says_what_takes_so_long(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def test_a_first_start_says_which_kernel_it_compiles(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Where no kernel has been compiled yet; later ones say nothing."""
+    """Each kernel that is not in the cache is a line in the log, before anything is started."""
     monkeypatch.setattr(cli, "_run_server", lambda settings, options: 0)
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(kernels, "load", lambda report: report(2, 3, kernels.Kernel("core.some", "rows")))
     caplog.set_level("INFO")
-    said = []
-    for _ in range(2):
-        assert 0 == cli.main(["serve"])
-        said.append("compiling kernels, once per installation" in caplog.text)
-        caplog.clear()
-        (tmp_path / "core_0").mkdir(exist_ok=True)
-        (tmp_path / "core_0" / "core.learners.dfop.learner.nbi").touch()
-    assert [True, False] == said
+    assert 0 == cli.main(["serve"])
+    assert ["compiling kernel 2 of 3, once per installation: core.some rows"] == caplog.messages
+
+
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+def test_a_start_that_compiles_can_be_stopped(tmp_path: Path, kind: signal.Signals) -> None:
+    """Status 0 and no traceback, long before the service is up."""
+    with serving(tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "cache")) as (child, _):
+        assert b"compiling kernel 1 of" in child.stderr.readline()
+        child.send_signal(kind)
+        said = child.communicate(timeout=60)[1]
+        assert (0, []) == (child.returncode, [line for line in said.splitlines() if b"compiling kernel" not in line])
+
+
+@pytest.mark.parametrize(("host", "shown"), [("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("::1", "[::1]")])
+def test_a_start_ends_with_the_address_of_the_pages(tmp_path: Path, host: str, shown: str) -> None:
+    """Once the service is ready, with the port that it was given, as the only line on standard output."""
+    if ":" in host and not has_ipv6():
+        pytest.skip("no IPv6 on the loopback here")
+    command = [sys.executable, "-m", "service.cli", "serve", "--host", host, "--port", "0"]
+    environment = os.environ | {"ONEPASS_DATA_DIR": str(tmp_path)}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, text=True
+    ) as child:
+        line = child.stdout.readline()
+        found = re.fullmatch(r"Onepass serves on (http://(.+):(\d+))/docs\n", line)
+        assert found is not None, line
+        assert shown == found[2]
+        assert httpx.get(f"{found[1]}/readyz").json()["ready"]
+        child.terminate()
+        assert "" == child.stdout.read()
+
+
+def has_ipv6() -> bool:
+    """Whether the loopback has an IPv6 address."""
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
 
 
 def test_serve_ends_with_the_program_that_started_it(tmp_path: Path) -> None:
