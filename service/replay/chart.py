@@ -93,11 +93,10 @@ def _marks(axes: Axes, marks: Sequence[dict[str, Any]], rows_before: int) -> Non
 def _scales(axes: Axes, points: Floats, flat: Sequence[float], regression: bool) -> None:
     """Axes that can be read, and no more ink than that."""
     rows = points[0]
-    axes.set_xlim(0, max(rows[-1], 1))
-    axes.set_xlabel("rows")
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    axes.set_ylabel("prequential squared error" if regression else "prequential accuracy")
+    label = "prequential squared error" if regression else "prequential accuracy"
+    axes.set(xlim=(0, max(rows[-1], 1)), xlabel="rows", ylabel=label)
     shown = np.append(points[1:, rows >= rows[-1] * WARM_UP], flat)
     (_errors if regression else _shares)(axes, shown[~np.isnan(shown)])
     axes.grid(axis="y", color="#D9D9D9", linewidth=0.7)

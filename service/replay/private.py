@@ -38,28 +38,23 @@ def service() -> Generator[str]:
         listener.bind(("127.0.0.1", 0))
         listener.listen(128)
         url, log = f"http://127.0.0.1:{listener.getsockname()[1]}", Path(place) / "service.log"
-        child = _start(listener, Path(place) / "data", log)
+        settings = {"ONEPASS_DATA_DIR": f"{place}/data", "ONEPASS_LOG_LEVEL": "warning", "ONEPASS_GRACE_S": "5"}
+        with log.open("wb") as said:
+            child = subprocess.Popen(  # noqa: S603  our own interpreter and package
+                [sys.executable, "-P", "-m", "service.cli", "serve", "--fd", str(listener.fileno()), "--until-eof"],
+                stdin=subprocess.PIPE,
+                stdout=said,
+                stderr=said,
+                env={name: value for name, value in os.environ.items() if name not in _NOT_OURS} | settings,
+                pass_fds=(listener.fileno(),),
+                start_new_session=True,  # Ctrl-C in the terminal ends the replay, which ends the service
+            )
         try:
             listener.close()  # the child has its own: what waits in it ends when the child does
             _wait(url, child, log)
             yield url
         finally:
             _stop(child)
-
-
-def _start(listener: socket.socket, data: Path, log: Path) -> "subprocess.Popen[bytes]":
-    settings = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}
-    settings |= {"ONEPASS_DATA_DIR": str(data), "ONEPASS_LOG_LEVEL": "warning", "ONEPASS_GRACE_S": "5"}
-    with log.open("wb") as said:
-        return subprocess.Popen(  # noqa: S603  our own interpreter and package
-            [sys.executable, "-P", "-m", "service.cli", "serve", "--fd", str(listener.fileno()), "--until-eof"],
-            stdin=subprocess.PIPE,
-            stdout=said,
-            stderr=said,
-            env=settings,
-            pass_fds=(listener.fileno(),),
-            start_new_session=True,  # Ctrl-C in the terminal ends the replay, which ends the service
-        )
 
 
 def _wait(url: str, child: "subprocess.Popen[bytes]", log: Path) -> None:

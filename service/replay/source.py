@@ -26,14 +26,8 @@ _INTEGER = re.compile("0|-?[1-9][0-9]{0,17}").fullmatch
 _UNREADABLE = (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error)
 
 T = TypeVar("T")
-
-
-class _Row(NamedTuple):
-    """Cells, the line of the file on which they end, and the part of the file that has been read, 0 to 1."""
-
-    cells: list[str]
-    line: int
-    read: float
+Row = tuple[list[str], int]
+"""The cells, and the line of the file on which they end."""
 
 
 class Batch(NamedTuple):
@@ -77,7 +71,8 @@ class Source:
             first = list(islice(rows, 2))
         if len(first) < 2:  # said now, before a model is made for it
             raise Failed(f"{path.name} has no rows: a header line and at least one row are needed")
-        self.columns, self._width = first[0].cells, len(first[0].cells)
+        self.columns = first[0][0]
+        self._width = len(self.columns)
         self.need(drop)
         self._kept = [at for at, name in enumerate(self.columns) if name not in drop]
         self.columns = [self.columns[at] for at in self._kept]
@@ -104,8 +99,9 @@ class Source:
         with closing(self._rows()) as rows:
             while some := list(islice(rows, size)):
                 body = io.StringIO(newline="")
-                csv.writer(body).writerows([self.columns, *(row.cells for row in some)])
-                yield Batch(body.getvalue().encode(), [row.line for row in some], first, some[-1].read)
+                csv.writer(body).writerows([self.columns, *(cells for cells, _ in some)])
+                read = 1.0 if self._file.closed else self._file.tell() / os.fstat(self._file.fileno()).st_size
+                yield Batch(body.getvalue().encode(), [line for _, line in some], first, read)
                 first += len(some)
 
     def categories(self, names: Sequence[str]) -> dict[str, list[str | int]]:
@@ -117,34 +113,32 @@ class Source:
         self.need(names)
         found: dict[str, set[str]] = {name: set() for name in names}
         places = [(self.columns.index(name), name) for name in names]
-        for row in self._rows():
+        for cells, _ in self._rows():
             for at, name in places:
-                found[name].add(row.cells[at])
+                found[name].add(cells[at])
                 if len(found[name]) > CATEGORIES_MAX:
                     raise Failed(f"column {name!r} has more than {CATEGORIES_MAX} categories")
         return {name: _sorted(cells) for name, cells in found.items()}
 
-    def _rows(self) -> Generator[_Row]:
+    def _rows(self) -> Generator[Row]:
         """The kept cells of each row, without the header."""
         whole = len(self._kept) == self._width
         with closing(self._read()) as rows:
             next(rows)
-            for row in islice(rows, self._limit):
-                if len(row.cells) != self._width:
-                    cells = len(row.cells)
-                    raise Failed(f"{self._path.name}, line {row.line}: {cells} cells; the header has {self._width}")
-                yield row if whole else row._replace(cells=[row.cells[at] for at in self._kept])
+            for cells, line in islice(rows, self._limit):
+                if len(cells) != self._width:
+                    raise Failed(f"{self._path.name}, line {line}: {len(cells)} cells; the header has {self._width}")
+                yield cells if whole else [cells[at] for at in self._kept], line
 
-    def _read(self) -> Generator[_Row]:
+    def _read(self) -> Generator[Row]:
         """Header and rows from the beginning; blank lines are no rows."""
         try:
-            with self._path.open("rb") as raw:
-                size = os.fstat(raw.fileno()).st_size
-                stream = gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == GZIP else raw
+            with self._path.open("rb") as self._file:
+                stream = gzip.GzipFile(fileobj=self._file) if self._file.peek(2)[:2] == GZIP else self._file
                 reader = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), strict=True)
                 for cells in reader:
                     if cells:
-                        yield _Row(cells, reader.line_num, min(1.0, raw.tell() / size))
+                        yield cells, reader.line_num
         except _UNREADABLE as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             raise Failed(f"{self._path} cannot be read: {reason}") from error
