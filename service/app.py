@@ -32,8 +32,8 @@ from service.api.openapi import describe
 from service.api.problems import install_handlers
 from service.embedded import CannotStart, EmbeddedStore
 from service.monitor import webhooks as hooks
+from service.monitor.drift_monitor import DriftMonitor
 from service.monitor.telemetry import Telemetry
-from service.monitor.watch import Watch
 from service.runtime.committer import Limits
 from service.runtime.engine import READ_BYTES_MAX, Bounds, Engine
 from service.runtime.loader import Store
@@ -76,9 +76,9 @@ def create_app(lifespan: Lifespan | None = None) -> routes.App:
     return app
 
 
-def attach(app: FastAPI, engine: Engine, keys: Keys, watch: Watch) -> None:
+def attach(app: FastAPI, engine: Engine, keys: Keys, monitor: DriftMonitor) -> None:
     """Give the app its collaborators; the engine, not started yet, gets companions."""
-    app.state.context = Context(engine, keys, Telemetry(engine, watch), watch.streams, watch.broadcast)
+    app.state.context = Context(engine, keys, Telemetry(engine, monitor), monitor.streams, monitor.broadcast)
 
 
 def end_streams(app: FastAPI) -> None:
@@ -146,7 +146,7 @@ def build(settings: Settings, failpoint: Callable[[str], None] = lambda _: None,
                 raise
         engine = Engine(store(url, settings.store_timeout_s), bounds(settings), failpoint)
         own = Connection(url, settings.store_timeout_s, connections_max=1)  # for what waits on it for news
-        attach(app, engine, keys, watch(engine, own, settings, failpoint))
+        attach(app, engine, keys, drift_monitor(engine, own, settings, failpoint))
         await engine.start()
         gc.collect()
         gc.freeze()  # what is loaded now stays: collections need not walk through it
@@ -173,7 +173,9 @@ def store(url: str, timeout_s: float) -> Store:
     return Store(connection, Log(connection), Catalog(connection), Snapshots(connection))
 
 
-def watch(engine: Engine, own: Connection, settings: Settings, failpoint: Callable[[str], None]) -> Watch:
+def drift_monitor(
+    engine: Engine, own: Connection, settings: Settings, failpoint: Callable[[str], None]
+) -> DriftMonitor:
     """The drift monitor."""
     streams = DriftStreams(
         engine.store.connection,
@@ -182,7 +184,7 @@ def watch(engine: Engine, own: Connection, settings: Settings, failpoint: Callab
         service_max=settings.drift_events_all_max,
         wait_s=min(WAIT_S, settings.store_timeout_s / 2),
     )
-    return Watch(
+    return DriftMonitor(
         engine,
         streams,
         streams_max=settings.streams_max,
@@ -205,7 +207,7 @@ def bounds(settings: Settings) -> Bounds:
         replicas_min=settings.min_replicas,
     )
     return Bounds(
-        pump=limits,
+        committer=limits,
         budget_bytes=settings.memory_budget_mb * 2**20,
         model_bytes_max=min(settings.model_limit_mb, settings.memory_budget_mb) * 2**20,
         body_bytes_max=settings.body_limit_mb * 2**20,

@@ -2,7 +2,7 @@
 
     OnepassError
     ├── NotFound             unknown model, prediction id, snapshot version, route
-    ├── Clash                the model's state or an earlier request with the same id does not allow it
+    ├── RequestConflict      the model's state or an earlier request with the same id does not allow it
     ├── NotReached           ``min_version`` was not reached in time
     ├── ModelDown            one model is out of service: corrupt state, or an apply that raised
     ├── Denied
@@ -29,7 +29,7 @@ Only api/problems.py knows which HTTP status each becomes; only store/ raises St
 
 from collections.abc import Sequence
 
-from core.problems import Problem
+from core.problems import Conflict, Problem
 
 
 class OnepassError(Exception):
@@ -55,7 +55,7 @@ def no_model(name: str, field: str = "name") -> NotFound:
     return NotFound(f"there is no model {name}", [Problem(field, "is not a model", "GET /models lists them")])
 
 
-class Clash(OnepassError):
+class RequestConflict(OnepassError, Conflict):
     """The model's state, or an earlier request with the same id, does not allow it."""
 
 

@@ -14,8 +14,8 @@ from service.api import bodies
 from service.api.context import DIGITS_MAX, LIMIT_MAX, NAME, Context, freshness, page
 from service.api.event_stream import EventStream, Resume, frames
 from service.errors import no_model
-from service.store.drift import NOWHERE
-from service.store.events import START, Known, Place, Position, is_event_id, position
+from service.store.drift import BEFORE_FIRST
+from service.store.events import START, EventKey, StoredEvent, StreamPosition, is_event_id, position
 
 SKEW_MS = 60_000
 """Servers of a cluster may disagree so much about the time."""
@@ -30,20 +30,20 @@ async def of_model(ctx: Context, request: Request) -> Response:
     limit, cursor = page(request)
     since = request.query_params.get("since")
     asked, from_ms = (0, 0) if since is None else _since_version(since)
-    begin = NOWHERE if cursor is None else Place(*_cursor(cursor))
+    begin = BEFORE_FIRST if cursor is None else EventKey(*_cursor(cursor))
     replica = await ctx.engine.replica(request.path_params["name"], freshness(request))
     version = replica.version
     if asked >= MS_MIN and asked > version:
         asked, from_ms = 0, asked
-    after = max(begin, NOWHERE if asked == 0 else Place(asked, 2**53))
-    await ctx.engine.hub.alarms.out(replica)
-    found: list[Known] = []
+    after = max(begin, BEFORE_FIRST if asked == 0 else EventKey(asked, 2**53))
+    await ctx.engine.models.alarms.until_published(replica)
+    found: list[StoredEvent] = []
     while len(found) <= limit:
         more = await ctx.drift.of_model(replica.name, replica.incarnation, after, LIMIT_MAX)
         found += [known for known in more if known.time_ms >= from_ms]
         if len(more) < LIMIT_MAX:
             break
-        after = Place(*more[-1].position)
+        after = EventKey(*more[-1].position)
     return _answer({**_page(found, limit), "version": version, "incarnation": replica.incarnation})
 
 
@@ -54,9 +54,9 @@ async def of_all(ctx: Context, request: Request) -> Response:
     since = request.query_params.get("since")
     from_ms = 0 if since is None else _time_ms(since, "a time")
     after = START if cursor is None else _cursor(cursor)
-    after = max(after, Position(max(0, from_ms - SKEW_MS), 0))
+    after = max(after, StreamPosition(max(0, from_ms - SKEW_MS), 0))
     wanted = _wanted(ctx, request)
-    found: list[Known] = []
+    found: list[StoredEvent] = []
     while len(found) <= limit:
         more = await ctx.drift.of_service(after, LIMIT_MAX)
         found += [known for known in more if known.time_ms >= from_ms and wanted(known.model)]
@@ -73,7 +73,7 @@ async def stream(ctx: Context, request: Request) -> Response:
         if NAME.fullmatch(model) is None:
             raise Invalid.of("model", "is not a model name", NAME.pattern)
         ctx.keys.allow(request.headers, "read", model)
-        if ctx.engine.hub.held(model) is None and await ctx.engine.store.catalog.read(model) is None:
+        if ctx.engine.models.peek(model) is None and await ctx.engine.store.catalog.read(model) is None:
             raise no_model(model, "model")
     resume = await _resume(ctx, request.headers.get("last-event-id"))
     allowed = _wanted(ctx, request)
@@ -91,13 +91,13 @@ def _wanted(ctx: Context, request: Request) -> Callable[[str], bool]:
     return (lambda _: True) if caller is None else caller.allows
 
 
-def _page(found: list[Known], limit: int) -> dict[str, Any]:
+def _page(found: list[StoredEvent], limit: int) -> dict[str, Any]:
     shown = found[:limit]
     following = str(shown[-1].position) if len(found) > limit else None
     return {"events": [msgspec.Raw(known.body) for known in shown], "next": following}
 
 
-def _cursor(text: str) -> Position:
+def _cursor(text: str) -> StreamPosition:
     found = position(text)
     if found is None:
         raise Invalid.of("cursor", "is not a cursor of this list")

@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 from service.errors import StoreDown
 from service.runtime.broadcast import Broadcast, Gap, Listener
 from service.store.drift import DriftStreams
-from service.store.events import START, Known, Position
+from service.store.events import START, StoredEvent, StreamPosition
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ COMMENT = b": keep-alive\n\n"
 class Resume:
     """Where a client wants to go on: after a position, or after an event whose position is not known any more."""
 
-    def __init__(self, given: str, position: Position | None) -> None:
+    def __init__(self, given: str, position: StreamPosition | None) -> None:
         self.given, self.position = given, position
 
 
@@ -63,7 +63,7 @@ async def _ahead(streams: DriftStreams, listener: Listener, resume: Resume) -> b
     return after is not None and after > listener.start and after > await streams.newest()
 
 
-async def _missed(streams: DriftStreams, listener: Listener, resume: Resume) -> AsyncIterator[Known | Gap]:
+async def _missed(streams: DriftStreams, listener: Listener, resume: Resume) -> AsyncIterator[StoredEvent | Gap]:
     """The events between where the client was and where the listener begins."""
     after = resume.position or START
     page = await streams.of_service(after, PAGE, listener.start) if after < listener.start else []
@@ -80,16 +80,16 @@ async def _missed(streams: DriftStreams, listener: Listener, resume: Resume) -> 
         page = await streams.of_service(after, PAGE, listener.start) if after < listener.start else []
 
 
-def _shown(item: Known | Gap, listener: Listener) -> bytes:
-    if isinstance(item, Known):
+def _shown(item: StoredEvent | Gap, listener: Listener) -> bytes:
+    if isinstance(item, StoredEvent):
         return _frame("drift", item.position, item.body)
     first = item.first
-    where = listener.start if first is None else Position(first.time_ms, first.number - 1)
+    where = listener.start if first is None else StreamPosition(first.time_ms, first.number - 1)
     data = {"after": item.after, "first": None if first is None else str(first), "missed": item.missed}
     return _frame("gap", where, msgspec.json.encode(data))
 
 
-def _frame(kind: str, position: Position, data: bytes) -> bytes:
+def _frame(kind: str, position: StreamPosition, data: bytes) -> bytes:
     """One event; JSON as it is made here holds no line break."""
     return b"event: %b\nid: %b\ndata: %b\n\n" % (kind.encode(), str(position).encode(), data)
 

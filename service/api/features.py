@@ -15,8 +15,7 @@ from core.problems import Conflict, Invalid
 from service.api import bodies, idempotency
 from service.api.context import Context, freshness
 from service.api.feature_schemas import FeatureSpaces, SwitchBody, SwitchedSpaces
-from service.errors import Clash
-from service.runtime import feature_switch as change
+from service.runtime import feature_switch
 from service.runtime.engine import Freshness
 from service.runtime.replica import Replica, Reply
 from service.runtime.row_validation import digest_of_bytes
@@ -41,8 +40,8 @@ async def show(ctx: Context, request: Request) -> Response:
     """Where a model stands in a change of features."""
     replica = await ctx.engine.replica(request.path_params["name"], freshness(request))
     async with replica.held():
-        standing, version = change.standing(replica.machine), replica.version
-    return answer(FeatureSpaces(**standing, version=version, incarnation=replica.incarnation))
+        feature_state, version = feature_switch.feature_state(replica.machine), replica.version
+    return answer(FeatureSpaces(**feature_state, version=version, incarnation=replica.incarnation))
 
 
 # ------------------------------------------------------------------------------------------------ the switch
@@ -59,13 +58,15 @@ async def switch(ctx: Context, request: Request) -> Response:
     # strong: which phase the model is in, the log says
     replica = await engine.replica(request.path_params["name"], Freshness(strong=True))
     try:
-        segment = change.step(replica.machine, engine.hub.admit_switch, ask.action, ask.features, ask.mapping)
-    except (Invalid, Conflict, Clash) as error:
+        segment = feature_switch.step(
+            replica.machine, engine.models.admit_switch, ask.action, ask.features, ask.mapping
+        )
+    except (Invalid, Conflict) as error:
         seen = await idempotency.known(ctx, replica, ids, error)
         idempotency.same(seen, digests)
         reply = await idempotency.first_reply(ctx, replica, ids, seen)
     else:
-        reply = await engine.pump.submit(replica, replace(segment, ids=ids), digests)
+        reply = await engine.committer.submit(replica, replace(segment, ids=ids), digests)
     return answer(_switched(ctx, replica, reply))
 
 
@@ -85,11 +86,11 @@ def _switch_id(ask: _Ask, key: str | None, body: bytes) -> tuple[tuple[str, ...]
 
 def _switched(ctx: Context, replica: Replica, reply: Reply) -> SwitchedSpaces:
     return SwitchedSpaces(
-        **msgspec.json.decode(reply.standing),
+        **msgspec.json.decode(reply.feature_state),
         version=reply.version,
         incarnation=replica.incarnation,
         rows=reply.rows,
-        duplicate=reply.whole,
+        duplicate=reply.all_duplicate,
         durability=ctx.engine.durability,
         warning=reply.warning,
     )

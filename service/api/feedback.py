@@ -22,7 +22,7 @@ from core.problems import Conflict, Invalid, Problem
 from service.api import bodies, idempotency, tables
 from service.api.context import Context, known_queries
 from service.api.schemas import FeedbackColumns, FeedbackRow, FeedbackSparse, Learnt, LearntBatch
-from service.errors import Clash, ModelDown, NotFound
+from service.errors import ModelDown, NotFound
 from service.runtime.engine import Bounds
 from service.runtime.replica import Replica, Reply
 from service.runtime.row_validation import (
@@ -75,7 +75,7 @@ async def feedback_row(ctx: Context, request: Request) -> Response:
     bodies.refuse_repeated(body, given + len(ask.features or ()))
     replica = await engine.replica(request.path_params["name"])
     identity, digest = _identity(ask, request.headers.get("idempotency-key"), body)
-    validator = RowValidator(engine.hub, replica)
+    validator = RowValidator(engine.models, replica)
     if ask.prediction_id is not None:
         reply = await _tracked(ctx, replica, validator, ask, digest)
     else:
@@ -84,7 +84,7 @@ async def feedback_row(ctx: Context, request: Request) -> Response:
             rows = await tables.in_thread_if_large(
                 size, validator.row, ask.features or {}, ask.label, ask.discount, identity
             )
-        except (Invalid, Conflict, Clash) as error:
+        except (Invalid, Conflict) as error:
             reply = await _unfit(ctx, replica, ask, identity, digest, size, error)
         else:
             reply = await _submit(ctx, replica, rows, digest)
@@ -92,7 +92,7 @@ async def feedback_row(ctx: Context, request: Request) -> Response:
 
 
 async def _submit(ctx: Context, replica: Replica, rows: Rows, digest: str) -> Reply:
-    return await ctx.engine.pump.submit(replica, rows, (digest or digest_of(rows.y[0]),) if rows.ids else ())
+    return await ctx.engine.committer.submit(replica, rows, (digest or digest_of(rows.y[0]),) if rows.ids else ())
 
 
 def _identity(ask: FeedbackRow, idempotency_key: str | None, body: bytes) -> tuple[str | None, str]:
@@ -134,7 +134,7 @@ async def _tracked(ctx: Context, replica: Replica, validator: RowValidator, ask:
     except ValueError as error:
         raise ModelDown(f"model {replica.name}: {error}") from error
     rows = Rows(tracked.space, None, tracked.raw, labels, discounts, tracked.served, (identity,))
-    return await ctx.engine.pump.submit(replica, rows, (digest,), str(ask.prediction_id))
+    return await ctx.engine.committer.submit(replica, rows, (digest,), str(ask.prediction_id))
 
 
 async def _unfit(
@@ -145,18 +145,18 @@ async def _unfit(
     If it still does not validate and its id has been seen, the first answer.
     """
     if await ctx.engine.caught_up(replica):
-        validator = RowValidator(ctx.engine.hub, replica)
+        validator = RowValidator(ctx.engine.models, replica)
         try:
             rows = await tables.in_thread_if_large(
                 size, validator.row, ask.features or {}, ask.label, ask.discount, identity
             )
-        except (Invalid, Conflict, Clash) as still:
+        except (Invalid, Conflict) as still:
             error = still
         else:
             return await _submit(ctx, replica, rows, digest)
     ids = () if identity is None else (identity,)
     seen = await idempotency.known(ctx, replica, ids, error)
-    bare = RowValidator(ctx.engine.hub, replica)
+    bare = RowValidator(ctx.engine.models, replica)
     idempotency.same(seen, [digest or digest_of(_bare(bare, [ask.label], LABEL, error)[0])])
     return await idempotency.first_reply(ctx, replica, ids, seen)
 
@@ -175,7 +175,7 @@ def _learnt(ctx: Context, replica: Replica, reply: Reply) -> Learnt:
         reply.losses[0],
         reply.version,
         reply.rows,
-        reply.whole,
+        reply.all_duplicate,
         reply.learned,
         ctx.engine.durability,
         replica.incarnation,
@@ -191,21 +191,21 @@ async def feedback_batch(ctx: Context, request: Request) -> Response:
     kind = bodies.table_type(request)
     body = await bodies.read_body(request, engine.bounds.body_bytes_max)
     replica = await engine.replica(request.path_params["name"])
-    validator = RowValidator(engine.hub, replica)
+    validator = RowValidator(engine.models, replica)
     bodies.check_media_type(kind, validator.sparse)
     batch = _read(kind, request, body, validator)
     _bounded(engine.bounds, validator, batch)
     ids, digests = _batch_ids(ctx, request, batch, body)
     try:
         rows = await _batch_rows(ctx, replica, batch, kind, ids, len(body))
-    except (Invalid, Conflict, Clash) as error:
+    except (Invalid, Conflict) as error:
         reply = await _batch_again(ctx, replica, validator, batch, ids, digests, error)
         labels = _bare(validator, batch.labels, batch.label_path, error)
     else:
         labels = rows.y
         if ids and not digests:
             digests = _digests(labels)
-        reply = await engine.pump.submit(replica, rows, digests)
+        reply = await engine.committer.submit(replica, rows, digests)
     return Response(_encode(_learnt_batch(ctx, replica, reply, labels)), media_type=bodies.JSON)
 
 
@@ -213,12 +213,12 @@ async def _batch_rows(ctx: Context, replica: Replica, batch: Batch, kind: str, i
     """The rows as the model reads them; once more where the replica stood behind the log."""
 
     async def read() -> Rows:
-        validator = RowValidator(ctx.engine.hub, replica)
+        validator = RowValidator(ctx.engine.models, replica)
         return await tables.in_thread_if_large(size if validator.sparse else 0, _rows, validator, batch, kind, ids)
 
     try:
         return await read()
-    except (Invalid, Clash):
+    except (Invalid, Conflict):
         if not await ctx.engine.caught_up(replica):
             raise
     return await read()
@@ -305,7 +305,7 @@ def _rows(validator: RowValidator, batch: Batch, kind: str, ids: tuple[str, ...]
     """Check a batch against the model as it stands.
 
     Raises:
-        Invalid, Clash: naming the first fields that are wrong.
+        Invalid, RequestConflict: naming the first fields that are wrong.
     """
     space, names, raw = _raw(validator, batch, kind)
     discounts: Floats | None = None
@@ -367,7 +367,7 @@ def _learnt_batch(ctx: Context, replica: Replica, reply: Reply, labels: "list[La
         reply.version,
         reply.rows,
         _metrics(reply, labels),
-        reply.whole,
+        reply.all_duplicate,
         reply.duplicates,
         reply.learned,
         ctx.engine.durability,

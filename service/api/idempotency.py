@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 from core.problems import Invalid, Problem
 from service.api.context import Context
-from service.errors import Clash
-from service.runtime import responses as replies
+from service.errors import RequestConflict
+from service.runtime import responses
 from service.runtime.replica import Replica, Reply
 from service.store.codec import Answer
-from service.store.log import Seen
+from service.store.log import SeenId
 
 NO_IDENTITY = "is not 1 to 200 printable characters"
 ID, PREDICTION, REQUEST, OVERLAP, SWITCH = "i:", "p:", "k:", "o:", "s:"
@@ -47,20 +47,20 @@ def per_row(ids: Sequence[str], prefix: str) -> tuple[str, ...]:
     return tuple(prefix + identity for identity in ids)
 
 
-async def first_answer(ctx: Context, replica: Replica, identity: str, seen: Seen) -> Answer:
+async def first_answer(ctx: Context, replica: Replica, identity: str, seen: SeenId) -> Answer:
     """What an id that has been seen was answered."""
     answer = replica.answer(identity, seen.answer)
-    return answer or await ctx.engine.settler.regenerate(replica, identity, seen.version)
+    return answer or await ctx.engine.applier.regenerate(replica, identity, seen.version)
 
 
-async def first_reply(ctx: Context, replica: Replica, ids: Sequence[str], seen: Sequence[Seen]) -> Reply:
+async def first_reply(ctx: Context, replica: Replica, ids: Sequence[str], seen: Sequence[SeenId]) -> Reply:
     """The reply to a request all of whose ids have been seen: the first answers again.
 
     Raises:
-        Clash: the first answer was a refusal.
+        RequestConflict: the first answer was a refusal.
     """
     pairs = zip(ids, seen, strict=True)
-    reply = replies.repeated(
+    reply = responses.repeated(
         len(ids), [(row, await first_answer(ctx, replica, *pair)) for row, pair in enumerate(pairs)]
     )
     if isinstance(reply, Exception):
@@ -68,7 +68,7 @@ async def first_reply(ctx: Context, replica: Replica, ids: Sequence[str], seen: 
     return reply
 
 
-async def known(ctx: Context, replica: Replica, ids: Sequence[str], error: Exception) -> list[Seen]:
+async def known(ctx: Context, replica: Replica, ids: Sequence[str], error: Exception) -> list[SeenId]:
     """What is remembered of the ids of a request that is about to be refused.
 
     Raises:
@@ -81,11 +81,11 @@ async def known(ctx: Context, replica: Replica, ids: Sequence[str], error: Excep
     return seen
 
 
-def same(seen: Sequence[Seen], digests: Sequence[str]) -> None:
+def same(seen: Sequence[SeenId], digests: Sequence[str]) -> None:
     """Refuse ids that come back with another label or body.
 
     Raises:
-        Clash: they do.
+        RequestConflict: they do.
     """
     if any(one.digest != digest for one, digest in zip(seen, digests, strict=True)):
-        raise Clash(replies.OTHER)
+        raise RequestConflict(responses.OTHER)

@@ -26,7 +26,7 @@ from service.api.schemas import (
     SnapshotList,
     Summary,
 )
-from service.errors import Clash, ModelDown, NotFound
+from service.errors import ModelDown, NotFound, RequestConflict
 from service.runtime.engine import Freshness
 from service.runtime.replica import Replica
 from service.runtime.snapshots import THREAD_BYTES
@@ -56,7 +56,7 @@ async def create(ctx: Context, request: Request) -> Response:
     body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)
     raw = bodies.decode(body, _object)
     bodies.refuse_repeated(body, -1)
-    replica, new = await ctx.engine.hub.create(request.path_params["name"], Config.parse(raw))
+    replica, new = await ctx.engine.models.create(request.path_params["name"], Config.parse(raw))
     return answer(_model(replica), 201 if new else 200)
 
 
@@ -74,10 +74,10 @@ async def listing(ctx: Context, request: Request) -> Response:
 async def _visible(ctx: Context, caller: Key | None, limit: int, cursor: str | None) -> tuple[list[str], str | None]:
     """A page of the names that a key may know of; the cursor is one of them, too."""
     if caller is None or not caller.models:
-        return await ctx.engine.hub.names(limit, cursor)
+        return await ctx.engine.models.names(limit, cursor)
     found: list[str] = []
     while True:
-        names, cursor = await ctx.engine.hub.names(LIMIT_MAX, cursor)
+        names, cursor = await ctx.engine.models.names(LIMIT_MAX, cursor)
         found += [name for name in names if caller.allows(name)]
         if len(found) > limit:
             return found[:limit], found[limit - 1]
@@ -120,7 +120,7 @@ def _model(replica: Replica) -> Model:
 
 async def delete(ctx: Context, request: Request) -> Response:
     """Delete a model and everything kept of it."""
-    await ctx.engine.hub.delete(request.path_params["name"])
+    await ctx.engine.models.delete(request.path_params["name"])
     return Response(status_code=204)
 
 
@@ -140,7 +140,7 @@ async def reset(ctx: Context, request: Request) -> Response:
 
 
 async def _commit(ctx: Context, replica: Replica, segment: Segment, status: int = 200) -> Response:
-    reply = await ctx.engine.pump.submit(replica, segment)
+    reply = await ctx.engine.committer.submit(replica, segment)
     return answer(Replaced(replica.name, replica.incarnation, reply.version, reply.rows), status)
 
 
@@ -181,7 +181,7 @@ async def restore(ctx: Context, request: Request) -> Response:
         state = await ctx.engine.store.snapshots.read(replica.name, replica.incarnation, info)
         await asyncio.to_thread(Machine.from_bytes, state)
     except ValueError as error:
-        raise Clash(f"the snapshot of version {ask.version} cannot be used: {error}") from error
+        raise RequestConflict(f"the snapshot of version {ask.version} cannot be used: {error}") from error
     return await _commit(ctx, replica, Restore(state, "restore"))
 
 
@@ -210,7 +210,7 @@ async def import_state(ctx: Context, request: Request) -> Response:
     bounds = ctx.engine.bounds
     body = await bodies.read_body(request, max(bounds.body_bytes_max, bounds.model_bytes_max))
     try:
-        loaded, _ = await asyncio.to_thread(Machine.from_bytes, body, ctx.engine.hub.admission())
+        loaded, _ = await asyncio.to_thread(Machine.from_bytes, body, ctx.engine.models.admission())
     except Invalid:
         raise
     except ValueError as error:
@@ -219,9 +219,9 @@ async def import_state(ctx: Context, request: Request) -> Response:
     try:
         replica, new = await ctx.engine.replica(name), False
     except NotFound:
-        replica, new = await ctx.engine.hub.create(name, loaded.config)
+        replica, new = await ctx.engine.models.create(name, loaded.config)
     if loaded.config.canonical != replica.machine.config.canonical:
-        raise Clash(f"the state is of a model with another configuration than {name}")
+        raise RequestConflict(f"the state is of a model with another configuration than {name}")
     return await _commit(ctx, replica, Restore(body, "import"), 201 if new else 200)
 
 

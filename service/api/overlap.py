@@ -13,11 +13,10 @@ from starlette.responses import Response
 
 from core.entry import Overlap
 from core.features import Schema
-from core.problems import Invalid, Problem
+from core.problems import Conflict, Invalid, Problem
 from service.api import bodies, idempotency, tables
 from service.api.context import Context, known_queries
 from service.api.feature_schemas import OverlapBody, Taught
-from service.errors import Clash
 from service.runtime.replica import Replica, Reply
 from service.runtime.row_validation import RowValidator, digest_of_bytes, matrix, same_count
 
@@ -54,12 +53,12 @@ async def teach(ctx: Context, request: Request) -> Response:
     replica = await engine.replica(request.path_params["name"])
     try:
         segment = await _segment(ctx, replica, table, kind, ids)
-    except (Invalid, Clash) as error:
+    except (Invalid, Conflict) as error:
         seen = await idempotency.known(ctx, replica, ids, error)
         idempotency.same(seen, digests)
         reply = await idempotency.first_reply(ctx, replica, ids, seen)
     else:
-        reply = await engine.pump.submit(replica, segment, digests)
+        reply = await engine.committer.submit(replica, segment, digests)
     return Response(_encode(_taught(ctx, replica, reply, table.size)), media_type=bodies.JSON)
 
 
@@ -119,18 +118,18 @@ def _overlap_ids(
 async def _segment(ctx: Context, replica: Replica, table: Unlabelled, kind: str, ids: tuple[str, ...]) -> Overlap:
     """The rows as the model reads them; once more where the replica stood behind the log."""
     try:
-        return _checked(RowValidator(ctx.engine.hub, replica), table, kind, ids)
-    except (Invalid, Clash):
+        return _checked(RowValidator(ctx.engine.models, replica), table, kind, ids)
+    except (Invalid, Conflict):
         if not await ctx.engine.caught_up(replica):
             raise
-    return _checked(RowValidator(ctx.engine.hub, replica), table, kind, ids)
+    return _checked(RowValidator(ctx.engine.models, replica), table, kind, ids)
 
 
 def _checked(validator: RowValidator, table: Unlabelled, kind: str, ids: tuple[str, ...]) -> Overlap:
     """Overlap rows against the model as it stands.
 
     Raises:
-        Clash: no overlap is under way.
+        RequestConflict: no overlap is under way.
         Invalid: naming the first fields that are wrong.
     """
     if isinstance(table.data, dict):
@@ -152,8 +151,8 @@ def _taught(ctx: Context, replica: Replica, reply: Reply, size: int) -> Taught:
         overlap_rows=reply.overlap_rows,
         version=reply.version,
         rows=reply.rows,
-        duplicate=reply.whole,
-        duplicates=size if reply.whole else reply.duplicates,
+        duplicate=reply.all_duplicate,
+        duplicates=size if reply.all_duplicate else reply.duplicates,
         durability=ctx.engine.durability,
         incarnation=replica.incarnation,
     )

@@ -14,12 +14,12 @@ from core.contract import Floats, Prediction
 from core.features import Space, SparseSchema
 from core.features.labels import key
 from core.machine import Machine
-from core.problems import Invalid
+from core.problems import Conflict, Invalid
 from service.api import bodies, tables
 from service.api.context import Context, freshness
 from service.api.schemas import PredictColumns, Predicted, PredictedBatch, PredictRow, PredictSparse
 from service.api.weights import no_weights
-from service.errors import Clash, PendingFull, no_model
+from service.errors import PendingFull, no_model
 from service.runtime.engine import Bounds
 from service.runtime.replica import THREAD_FLOPS, Replica
 from service.runtime.row_validation import RowValidator
@@ -54,7 +54,7 @@ async def predict_row(ctx: Context, request: Request) -> Response:
     if ask.explain:  # at once: the model may move on while anything is waited for
         answer.explanation = await _explain(replica.machine, ask.features, raw, prediction, size)
     if ask.track:
-        space, raw = RowValidator(engine.hub, replica).row_to_keep(space, raw, ask.features)
+        space, raw = RowValidator(engine.models, replica).row_to_keep(space, raw, ask.features)
         answer.prediction_id = await _track(ctx, replica, space, raw, prediction, answer.version)
     return Response(_encode(answer), media_type=bodies.JSON)
 
@@ -118,8 +118,8 @@ async def _answered(
     while True:
         space = replica.machine.prediction_schema
         try:
-            raw = await read(RowValidator(ctx.engine.hub, replica))
-        except (Invalid, Clash):
+            raw = await read(RowValidator(ctx.engine.models, replica))
+        except (Invalid, Conflict):
             if asked or not await ctx.engine.caught_up(replica):
                 raise
             asked = True

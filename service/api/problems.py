@@ -14,7 +14,6 @@ from starlette.routing import Match, Route
 
 from core.problems import Conflict, Invalid, Problem
 from service.errors import (
-    Clash,
     Forbidden,
     ModelDown,
     NotFound,
@@ -35,7 +34,6 @@ STATUS: dict[type[Exception], int] = {
     Unauthorized: 401,
     Forbidden: 403,
     NotFound: 404,
-    Clash: 409,
     Conflict: 409,
     TooLarge: 413,
     WrongMedia: 415,
@@ -45,6 +43,8 @@ STATUS: dict[type[Exception], int] = {
     Unavailable: 503,
     NotReached: 504,
 }
+CONFLICT = "clash"
+"""The type of every 409, as clients know it."""
 MEDIA = "application/problem+json"
 DETAIL_MAX, FIELD_MAX = 2000, 300
 """Characters; a field is named as the client wrote it, and clients write what they like."""
@@ -94,6 +94,8 @@ def render(
 
 
 def _slug(kind: type[Exception]) -> str:
+    if issubclass(kind, Conflict):
+        return CONFLICT
     return re.sub(r"(?<!^)(?=[A-Z])", "-", kind.__name__).lower()
 
 

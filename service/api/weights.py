@@ -19,7 +19,7 @@ from core.problems import Invalid, Problem
 from service.api import bodies
 from service.api.context import Context, freshness, whole
 from service.api.schemas import WeightsAnswer
-from service.errors import Busy, Clash
+from service.errors import Busy, RequestConflict
 from service.runtime.replica import Replica
 
 _encode = msgspec.json.Encoder().encode
@@ -42,7 +42,7 @@ async def weights(ctx: Context, request: Request) -> Response:
 def _linear(machine: Machine) -> Weights:
     found = machine.weights()
     if found is None:
-        raise Clash(f"there are no weights: {no_weights(machine)}")
+        raise RequestConflict(f"there are no weights: {no_weights(machine)}")
     return found
 
 

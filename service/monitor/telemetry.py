@@ -8,7 +8,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
-from service.monitor.watch import Watch
+from service.monitor.drift_monitor import DriftMonitor
 from service.runtime.engine import Engine
 from service.runtime.feature_switch import ACTIONS
 
@@ -40,10 +40,10 @@ class Telemetry:
 
     Args:
         engine: whose counters are shown.
-        watch: likewise.
+        drift: likewise.
     """
 
-    def __init__(self, engine: Engine, watch: Watch) -> None:
+    def __init__(self, engine: Engine, drift: DriftMonitor) -> None:
         self._registry = CollectorRegistry()
         self._requests = Counter(
             "onepass_requests", "Requests answered", ("route", "method", "status"), registry=self._registry
@@ -52,7 +52,7 @@ class Telemetry:
             "onepass_request_seconds", "Time to answer", ("route", "method"), buckets=BUCKETS, registry=self._registry
         )
         self._registry.register(_Runtime(engine))
-        self._registry.register(_Drift(watch))
+        self._registry.register(_Drift(drift))
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._registry)
         self._counted: dict[tuple[str, str, int], Counter] = {}
@@ -90,15 +90,15 @@ class _Runtime(Collector):
         for action in ACTIONS:
             switches.add_metric((action,), engine.stats.switches[action])
         yield switches
-        loaded, lags = engine.hub.loaded, engine.lags
+        loaded, lags = engine.models.loaded, engine.lags
         gauges = {
             "models_loaded": ("Models in memory", len(loaded)),
-            "models_bytes": ("Memory of the models, estimated", engine.hub.ledger.used),
+            "models_bytes": ("Memory of the models, estimated", engine.models.ledger.used),
             "queued": ("Requests waiting to be committed", sum(len(replica.queue) for replica in loaded)),
-            "store_up": ("Whether the store answers", int(engine.store_ok is True and not engine.pump.store_down)),
+            "store_up": ("Whether the store answers", int(engine.store_ok is True and not engine.committer.store_down)),
             "models_lagging": ("Models that are known to be behind their logs", len(lags)),
             "lag_entries": ("Entries that the one furthest behind has not applied yet", lags[0][0] if lags else 0),
-            "hints": ("Whether hints of appends are heard", int(engine.hints.hearing)),
+            "hints": ("Whether hints of appends are heard", int(engine.notices.hearing)),
             "ready": ("Whether the service takes traffic", int(engine.ready()[0])),
         }
         for name, (text, value) in gauges.items():
@@ -110,17 +110,17 @@ class _Runtime(Collector):
 
 
 class _Drift(Collector):
-    """Reads the counters of the drift watch; labels are the kinds of tests and the numbers of webhooks: few."""
+    """Reads the counters of the drift monitor; labels are the kinds of tests and the numbers of webhooks: few."""
 
-    def __init__(self, watch: Watch) -> None:
-        self._watch = watch
+    def __init__(self, drift: DriftMonitor) -> None:
+        self._drift = drift
 
     def collect(self) -> Iterator[Metric]:
         """Events, what became of them at the webhooks, and the open streams."""
         events = CounterMetricFamily(
             "onepass_drift_events", "Drift events this process was the first to publish", labels=["kind"]
         )
-        for kind, count in self._watch.publisher.published.items():
+        for kind, count in self._drift.publisher.published.items():
             events.add_metric([kind], count)
         yield events
         hooks = CounterMetricFamily(
@@ -128,8 +128,8 @@ class _Drift(Collector):
             "Drift events delivered to and dropped at a webhook, and attempts that failed; webhooks by number",
             labels=["webhook", "outcome"],
         )
-        for hook in self._watch.hooks:
+        for hook in self._drift.hooks:
             for outcome, count in hook.outcomes.items():
                 hooks.add_metric([str(hook.number), outcome], count)
         yield hooks
-        yield GaugeMetricFamily("onepass_drift_streams", "Open streams of drift events", self._watch.broadcast.open)
+        yield GaugeMetricFamily("onepass_drift_streams", "Open streams of drift events", self._drift.broadcast.open)

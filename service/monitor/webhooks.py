@@ -31,7 +31,7 @@ import httpx
 from service.errors import StoreDown
 from service.runtime.broadcast import Broadcast
 from service.store.deliveries import IDLE_MS, Deliveries
-from service.store.events import Known
+from service.store.events import StoredEvent
 
 logger = logging.getLogger(__name__)
 
@@ -134,14 +134,14 @@ class Webhook:
     async def _next(self, client: httpx.AsyncClient) -> None:
         self._news.clear()
         try:
-            taken = await self._deliveries.take(1)
-            self.outcomes["dropped"] += taken.missed
-            for known in taken.events:
+            claimed = await self._deliveries.claim(1)
+            self.outcomes["dropped"] += claimed.missed
+            for known in claimed.events:
                 await self._deliver(client, known)
         except StoreDown:
             await asyncio.sleep(BACKOFF_S)
             return
-        if not taken.events:
+        if not claimed.events:
             await self._wait(LOOK_S)
 
     async def _wait(self, most_s: float) -> None:
@@ -151,7 +151,7 @@ class Webhook:
         except TimeoutError:
             return
 
-    async def _deliver(self, client: httpx.AsyncClient, known: Known) -> None:
+    async def _deliver(self, client: httpx.AsyncClient, known: StoredEvent) -> None:
         """Post an event until it is taken or its budget ends."""
         clock = asyncio.get_running_loop().time
         deadline, pause_s = clock() + self._budget_s, BACKOFF_S
@@ -160,7 +160,7 @@ class Webhook:
             rest_s = pause_s * random.uniform(0.5, 1.0)  # noqa: S311  jitter keeps no secret
             if clock() + rest_s > deadline:
                 logger.warning("webhook %d: event %s is dropped: %s", self.number, known.id, why)
-                self.outcomes["dropped"] += await self._deliveries.settle(known)
+                self.outcomes["dropped"] += await self._deliveries.acknowledge(known)
                 return
             if pause_s == BACKOFF_S:
                 logger.info("webhook %d: event %s is tried again: %s", self.number, known.id, why)
@@ -168,9 +168,9 @@ class Webhook:
                 return
             pause_s = min(2 * pause_s, BACKOFF_S_MAX)
         self.outcomes["delivered"] += 1
-        await self._deliveries.settle(known)
+        await self._deliveries.acknowledge(known)
 
-    async def _rest(self, known: Known, rest_s: float) -> bool:
+    async def _rest(self, known: StoredEvent, rest_s: float) -> bool:
         """Pause, and stay the one who owes the event; False where another replica has claimed it meanwhile."""
         while rest_s > 0:
             step_s = min(rest_s, IDLE_MS / 4000)
@@ -180,7 +180,7 @@ class Webhook:
                 return False
         return True
 
-    async def _post(self, client: httpx.AsyncClient, known: Known) -> str | None:
+    async def _post(self, client: httpx.AsyncClient, known: StoredEvent) -> str | None:
         """One attempt; why it failed, or None."""
         timestamp = int(time.time())
         headers = {

@@ -1,1 +1,1 @@
-"""Models in memory: replicas, the pump that commits and applies, the hub that loads and forgets, snapshots."""
+"""Models in memory: replicas, the committer, the cache of loaded models, snapshots."""

@@ -1,7 +1,7 @@
-"""The bell between the runtime and whoever publishes alarms: a model whose outbox has grown rings it.
+"""Tells the publisher of alarms which models have new ones in their outboxes.
 
-The runtime knows nobody who listens. Where somebody does, a snapshot follows the alarms up to its version, a model
-whose alarms are not out stays in memory, and a reader can wait until they are out.
+Once a publisher listens, a snapshot is written only after the alarms up to its version are published, a model with
+unpublished alarms stays in memory, and a reader can wait until they are published.
 """
 
 import asyncio
@@ -13,40 +13,40 @@ Publish = Callable[[Replica], Awaitable[None]]
 """Publishes every alarm of a replica; raises StoreDown where it cannot."""
 
 
-class Alarms:
+class AlarmNotifier:
     """Which models have alarms that may not be out yet.
 
     Attributes:
-        wake: set when a model has rung.
+        wake: set when a model has notified.
     """
 
     def __init__(self) -> None:
         self._publish: Publish | None = None
-        self._rung: dict[Replica, None] = {}
+        self._notified: dict[Replica, None] = {}
         self.wake = asyncio.Event()
 
     def listen(self, publish: Publish) -> None:
-        """Somebody publishes from now on; models that are loaded later ring."""
+        """Register the publisher; models loaded from now on notify it."""
         self._publish = publish
 
     def attach(self, replica: Replica) -> None:
-        """Let a replica that has been loaded ring; it does so at once where it has something to tell."""
+        """Connect a loaded replica, and notify at once if it has unpublished alarms."""
         if self._publish is not None:
-            replica.bell = self.ring
-            replica.ring()
+            replica.on_alarm = self.notify
+            replica.notify()
 
-    def ring(self, replica: Replica) -> None:
+    def notify(self, replica: Replica) -> None:
         """Note a replica that may have alarms to publish."""
-        self._rung[replica] = None
+        self._notified[replica] = None
         self.wake.set()
 
     def take(self) -> list[Replica]:
-        """The replicas that have rung since the last time."""
-        rung, self._rung = self._rung, {}
+        """The replicas that have notified since the last time."""
+        notified, self._notified = self._notified, {}
         self.wake.clear()
-        return [replica for replica in rung if replica.unpublished]
+        return [replica for replica in notified if replica.unpublished]
 
-    async def out(self, replica: Replica) -> None:
+    async def until_published(self, replica: Replica) -> None:
         """Return when the alarms that the replica has now are published.
 
         Raises:

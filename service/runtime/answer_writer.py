@@ -6,7 +6,7 @@ They have been given to their clients by then, and until the store has them a re
 import asyncio
 from collections.abc import Callable, Sequence
 
-from service.errors import Clash, StoreDown
+from service.errors import RequestConflict, StoreDown
 from service.runtime.replica import Replica
 from service.store.log import Answers, Log
 
@@ -17,7 +17,7 @@ Answered = tuple[Replica, Answers]
 """A model, and what it has answered."""
 
 
-class Recorder:
+class AnswerWriter:
     """The answers of all loaded models that the store does not have yet.
 
     Args:
@@ -66,7 +66,7 @@ class Recorder:
 
         Raises:
             StoreDown: the store did not answer.
-            Clash: the replica does not join its log.
+            RequestConflict: the replica does not join its log.
         """
         held = [(identity, *found) for identity, found in replica.answers.items() if found[0] <= version]
         if not held:
@@ -75,7 +75,7 @@ class Recorder:
         if isinstance(known, StoreDown):
             raise known
         if not known:
-            raise Clash(f"version {version} is not on the log any more")
+            raise RequestConflict(f"version {version} is not on the log any more")
         self.recorded(replica, held)
 
     def _fresh(self, replica: Replica) -> list[tuple[str, int, bytes]]:

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 
 from core.entry import Entry, Outcome, Overlap, Rows, Segment, Switch, Switched
 from service.errors import IdsFull, ModelDown, OnepassError, Recreated, StoreDown, Unreplicated, no_model
-from service.runtime import feature_switch as change
-from service.runtime import responses as replies
+from service.runtime import feature_switch, responses
 from service.runtime.replica import PATH_MAX, Job, Replica, Reply, Work
 from service.runtime.stats import Stats
 from service.store import codec
@@ -40,8 +39,8 @@ UNREPLICATED = (
 )
 
 
-class Settler:
-    """Finishes what the pump has sent.
+class Applier:
+    """Finishes what the committer has sent.
 
     Args:
         log: the store's logs.
@@ -85,7 +84,7 @@ class Settler:
             fail(work, error)
         except Exception as error:
             logger.exception("model %s: a commit could not be finished", replica.name)
-            fail(work, replica.take_out(f"a commit could not be finished: {error!r}"))
+            fail(work, replica.quarantine(f"a commit could not be finished: {error!r}"))
 
     async def _catch_up(self, replica: Replica, appended: Appended) -> None:
         """Apply what others committed before our own entry."""
@@ -121,14 +120,14 @@ class Settler:
                 self._forget(replica)
                 raise gone(replica.name, more.head)
             if more.code != "ok":
-                await self._back(replica, more.code, more.head)
-                _sift(replica)
+                await self._reload_and_report_loss(replica, more.code, more.head)
+                _reject_unfit_jobs(replica)
             replica.suspect = False
         except OnepassError as error:
             resolve(syncs, error)
         except Exception as error:
             logger.exception("model %s could not read on", replica.name)
-            resolve(syncs, replica.take_out(f"it could not read on: {error!r}"))
+            resolve(syncs, replica.quarantine(f"it could not read on: {error!r}"))
         else:
             resolve(syncs, None)
 
@@ -180,7 +179,7 @@ class Settler:
             return IdsFull(f"model {replica.name} remembers as many ids as it may")
         earlier: list[tuple[int, Answer]] = []
         for row, seen in out.seen:
-            clash = replies.mismatch(job, row, seen)
+            clash = responses.mismatch(job, row, seen)
             if clash is not None:
                 return clash
             answer = replica.answer(job.segment.ids[row], seen.answer)
@@ -190,9 +189,9 @@ class Settler:
         if outcome is None and out.status == "added":
             return StoreDown(DOWN)
         if outcome is None:
-            return replies.repeated(len(job.segment.ids), earlier)
-        standing = change.record(replica.machine) if isinstance(outcome, Switched) else b""
-        return replies.fresh(job, made or 0, outcome, earlier, standing)
+            return responses.repeated(len(job.segment.ids), earlier)
+        feature_state = feature_switch.record(replica.machine) if isinstance(outcome, Switched) else b""
+        return responses.fresh(job, made or 0, outcome, earlier, feature_state)
 
     async def regenerate(self, replica: Replica, identity: str, version: int) -> Answer:
         """The answer of an entry whose writer crashed before recording it: replay finds it again.
@@ -214,17 +213,17 @@ class Settler:
             raise ModelDown(f"the answer of version {version} of {replica.name} cannot be found again")
         return answer
 
-    async def start_over(self, work: Work, appended: Appended) -> None:
+    async def reload_and_requeue(self, work: Work, appended: Appended) -> None:
         """The replica does not join its log: back to snapshot plus log, then try again."""
         replica = work.replica
         try:
-            await self._back(replica, appended.code, appended.head)
+            await self._reload_and_report_loss(replica, appended.code, appended.head)
         except OnepassError as error:
             fail(work, error)
             return
         except Exception as error:
             logger.exception("model %s could not be reloaded", replica.name)
-            fail(work, replica.take_out(f"it could not be reloaded: {error!r}"))
+            fail(work, replica.quarantine(f"it could not be reloaded: {error!r}"))
             return
         for job in work.jobs:
             job.attempts += 1
@@ -232,10 +231,10 @@ class Settler:
                 # It may be in what was trimmed, and no id would tell the script so: it must not be learned twice.
                 reject(job.reply, StoreDown(DOWN))
         replica.queue.extendleft(reversed(work.jobs))
-        _sift(replica)
+        _reject_unfit_jobs(replica)
         replica.syncs.extend(work.syncs)
 
-    async def _back(self, replica: Replica, code: str, head: int) -> None:
+    async def _reload_and_report_loss(self, replica: Replica, code: str, head: int) -> None:
         """Back to snapshot plus log; where that is because the log lost its tail, say so and reckon what it was."""
         if code not in ("ahead", "fork"):
             await self._reload(replica)
@@ -308,7 +307,7 @@ def resolve(syncs: "Sequence[asyncio.Future[None]]", error: OnepassError | None)
             future.set_exception(error)
 
 
-def _sift(replica: Replica) -> None:
+def _reject_unfit_jobs(replica: Replica) -> None:
     """After a reload: answer the requests that cannot go on, keep the others in line."""
     for job in replica.queue:
         if job.attempts > ATTEMPTS_MAX:

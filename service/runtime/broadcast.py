@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from service.errors import StoreDown, StreamsFull
 from service.store.drift import DriftStreams
-from service.store.events import Known, Position
+from service.store.events import StoredEvent, StreamPosition
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class Gap:
     """
 
     after: str
-    first: Position | None
+    first: StreamPosition | None
     missed: int | None
 
 
@@ -52,15 +52,15 @@ class Listener:
         over: set when it has been dropped, or the service stops.
     """
 
-    def __init__(self, wanted: Callable[[str], bool], start: Position) -> None:
+    def __init__(self, wanted: Callable[[str], bool], start: StreamPosition) -> None:
         self.wanted, self.start = wanted, start
         self.over = asyncio.Event()
-        self._queue: deque[Known | Gap] = deque()
+        self._queue: deque[StoredEvent | Gap] = deque()
         self._more = asyncio.Event()
 
-    def put(self, item: Known | Gap) -> None:
+    def put(self, item: StoredEvent | Gap) -> None:
         """Add an item; the listener is over where there is no room."""
-        if isinstance(item, Known) and not self.wanted(item.model):
+        if isinstance(item, StoredEvent) and not self.wanted(item.model):
             return
         if len(self._queue) >= QUEUE_MAX:
             self.end()
@@ -68,7 +68,7 @@ class Listener:
         self._queue.append(item)
         self._more.set()
 
-    async def take(self, wait_s: float) -> Known | Gap | None:
+    async def take(self, wait_s: float) -> StoredEvent | Gap | None:
         """The next item; None where none came for so long."""
         if not self._queue:
             self._more.clear()
@@ -99,7 +99,7 @@ class Broadcast:
     def __init__(self, streams: DriftStreams, listeners_max: int) -> None:
         self._streams, self._listeners_max = streams, listeners_max
         self._listeners: set[Listener] = set()
-        self._position: Position | None = None
+        self._position: StreamPosition | None = None
         self._begun = asyncio.Event()
         self._stopping = False
         self.waiters: set[asyncio.Event] = set()
@@ -158,7 +158,7 @@ class Broadcast:
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, BACKOFF_S_MAX)
 
-    def _tell(self, position: Position, found: list[Known]) -> None:
+    def _tell(self, position: StreamPosition, found: list[StoredEvent]) -> None:
         if not found:
             return
         first = found[0].position

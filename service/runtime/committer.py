@@ -1,4 +1,4 @@
-"""The pump: one task per process commits what all models have waiting, one pipeline per tick, and applies it.
+"""The committer: one task per process commits what all models have waiting, one pipeline per tick, and applies it.
 
 What queues up while one pipeline is under way goes with the next: low latency at low load, large commits at high
 load, no timers (only answers, which have been given by then, are gathered for some milliseconds before they are
@@ -20,8 +20,8 @@ from typing import Any
 
 from core.entry import Overlap, Rows, Segment
 from service.errors import OnepassError, QueueFull, StoreDown
-from service.runtime.answer_writer import Answered, Recorder
-from service.runtime.applier import DOWN, Settler, fail, gone, reject, resolve
+from service.runtime.answer_writer import Answered, AnswerWriter
+from service.runtime.applier import DOWN, Applier, fail, gone, reject, resolve
 from service.runtime.replica import THREAD_FLOPS, Job, Replica, Reply, Work
 from service.runtime.stats import Stats
 from service.store import codec
@@ -42,7 +42,7 @@ TICK_BYTES_MAX = 32 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of the pump; see the settings of the same names."""
+    """Bounds of the committer; see the settings of the same names."""
 
     queue_max: int
     tick_segments_max: int
@@ -53,7 +53,7 @@ class Limits:
     replicas_min: int = 0
 
 
-class Pump:
+class Committer:
     """Commits and applies for every loaded model.
 
     Args:
@@ -61,7 +61,7 @@ class Pump:
         stats: counters.
         limits: bounds.
         ping: raises StoreDown while the store does not answer.
-        settler: finishes what has been sent.
+        applier: finishes what has been sent.
         forget: drops a replica whose model is gone.
         failpoint: called with the name of a point that fault tests crash at; does nothing otherwise.
 
@@ -78,25 +78,25 @@ class Pump:
         limits: Limits,
         *,
         ping: Callable[[], Awaitable[None]],
-        settler: Settler,
+        applier: Applier,
         forget: Callable[[Replica], None],
         failpoint: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._log, self._stats, self._limits = log, stats, limits
-        self._ping, self.settler, self._forget, self._failpoint = ping, settler, forget, failpoint
+        self._ping, self.applier, self._forget, self._failpoint = ping, applier, forget, failpoint
         self.writer = secrets.token_hex(8)
         self._sequence = itertools.count(1)
         self._ready: dict[Replica, None] = {}
-        self._flying: dict[str, list[Work]] = {}
+        self._in_flight: dict[str, list[Work]] = {}
         self._parked: dict[str, list[Replica]] = {}
         self._failed: BaseException | None = None
         wait_ms = int(1000 * limits.timeout_s / 2)
         self._safety = Safety(limits.replicas_min, wait_ms) if limits.replicas_min else None
         self.touched: dict[Replica, None] = {}
         self._wake = asyncio.Event()
-        self.recorder = Recorder(log, self._wake.set)
+        self.answer_writer = AnswerWriter(log, self._wake.set)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._lanes: set[asyncio.Task[None]] = set()
+        self._node_tasks: set[asyncio.Task[None]] = set()
         self.store_down = False
 
     # ---------------------------------------------------------------- what requests call
@@ -153,24 +153,24 @@ class Pump:
                     if self._failed is not None:
                         raise self._failed
                     self._wake.clear()
-                    if not (self._ready or self.recorder.due):
+                    if not (self._ready or self.answer_writer.due):
                         await self._wake.wait()
         finally:
             self._abandon()
 
     async def drain(self) -> None:
         """Wait until everything queued is answered."""
-        while self._ready or self._flying or self._parked or self.recorder.waiting or self._tasks:  # noqa: ASYNC110 - only on stop
+        while self._ready or self._in_flight or self._parked or self.answer_writer.waiting or self._tasks:  # noqa: ASYNC110 - only on stop
             await asyncio.sleep(0.005)
 
     def _abandon(self) -> None:
-        for task in self._lanes:
+        for task in self._node_tasks:
             task.cancel()
-        for work in itertools.chain(*self._flying.values()):
+        for work in itertools.chain(*self._in_flight.values()):
             self._give_up(work)
         for replica in itertools.chain(*self._parked.values()):
             self._fail(replica, StoreDown(DOWN))
-        self._flying, self._parked, self._failed = {}, {}, None
+        self._in_flight, self._parked, self._failed = {}, {}, None
         for replica in [*self._ready]:
             self._fail(replica, StoreDown(DOWN))
 
@@ -189,42 +189,42 @@ class Pump:
         """Send one pipeline to every server that has none under way; False when there was nothing to send."""
         works: dict[str, list[Work]] = {}
         for work in self._take():
-            works.setdefault(self._log.lane(work.replica.name), []).append(work)
+            works.setdefault(self._log.node_key(work.replica.name), []).append(work)
         answered: dict[str, list[Answered]] = {}
-        for replica, found in self.recorder.take():
-            if (lane := self._log.lane(replica.name)) in self._flying:
-                self.recorder.note(replica)
+        for replica, found in self.answer_writer.take():
+            if (node_key := self._log.node_key(replica.name)) in self._in_flight:
+                self.answer_writer.note(replica)
             else:
-                answered.setdefault(lane, []).append((replica, found))
-        lanes = [*works, *(lane for lane in answered if lane not in works)]
-        for lane in lanes:
-            going = self._exchange(lane, works.get(lane, []), answered.get(lane, []))
-            if lane == "":
+                answered.setdefault(node_key, []).append((replica, found))
+        node_keys = [*works, *(node_key for node_key in answered if node_key not in works)]
+        for node_key in node_keys:
+            going = self._exchange(node_key, works.get(node_key, []), answered.get(node_key, []))
+            if node_key == "":
                 await going
             else:
-                self._spawn_lane(lane, going)
-        return bool(lanes)
+                self._spawn_for_node(node_key, going)
+        return bool(node_keys)
 
-    def _spawn_lane(self, lane: str, going: Coroutine[Any, Any, None]) -> None:
+    def _spawn_for_node(self, node_key: str, going: Coroutine[Any, Any, None]) -> None:
         """Let one server of several take its time; models of the others need not wait for it."""
-        self._flying[lane] = []
+        self._in_flight[node_key] = []
 
         def landed(task: "asyncio.Task[None]") -> None:
-            self._lanes.discard(task)
-            self._flying.pop(lane, None)
-            for replica in self._parked.pop(lane, ()):
+            self._node_tasks.discard(task)
+            self._in_flight.pop(node_key, None)
+            for replica in self._parked.pop(node_key, ()):
                 self._ready[replica] = None
             if not task.cancelled() and task.exception() is not None:
                 self._failed = task.exception()
             self._wake.set()
 
         task = asyncio.get_running_loop().create_task(going)
-        self._lanes.add(task)
+        self._node_tasks.add(task)
         task.add_done_callback(landed)
 
-    async def _exchange(self, lane: str, works: list[Work], answered: "Sequence[Answered]") -> None:
+    async def _exchange(self, node_key: str, works: list[Work], answered: "Sequence[Answered]") -> None:
         """One pipeline to one server, and what follows from it."""
-        self._flying[lane] = works
+        self._in_flight[node_key] = works
         answers = [found for _, found in answered]
         results, recorded = await self._log.exchange([work.append for work in works], answers, self._safety)
         self._stats.ticks += 1
@@ -232,19 +232,19 @@ class Pump:
             self._failpoint("appended")
         for work, result in zip(works, results, strict=True):
             if isinstance(result, StoreDown):
-                self._unsettled(work, result)
+                self._unresolved(work, result)
             else:
                 await self._settle(work, result)
-        self._flying[lane] = []
+        self._in_flight[node_key] = []
         for (replica, found), known in zip(answered, recorded, strict=True):
             if known is True:
-                self.recorder.recorded(replica, found.items)
+                self.answer_writer.recorded(replica, found.items)
             elif known is not False:  # where the replica does not join its log, reading on brings the answers anew
-                self.recorder.note(replica)
+                self.answer_writer.note(replica)
         if any(isinstance(result, StoreDown) and result.__cause__ is None for result in [*results, *recorded]):
             await asyncio.sleep(BACKOFF_S)
-        if lane == "":
-            del self._flying[lane]
+        if node_key == "":
+            del self._in_flight[node_key]
 
     def _take(self) -> list[Work]:
         """The next append of every model that has something waiting and nothing under way."""
@@ -253,13 +253,13 @@ class Pump:
             del self._ready[replica]
             if replica.busy:
                 continue
-            if self._flying and (lane := self._log.lane(replica.name)) in self._flying:
-                self._parked.setdefault(lane, []).append(replica)
+            if self._in_flight and (node_key := self._log.node_key(replica.name)) in self._in_flight:
+                self._parked.setdefault(node_key, []).append(replica)
                 continue
-            if replica.syncs and not replica.queue and replica.unsettled is None:
-                self._spawn(replica, self.settler.read_on(replica))
+            if replica.syncs and not replica.queue and replica.unresolved is None:
+                self._spawn(replica, self.applier.read_on(replica))
                 continue
-            work = replica.unsettled or self._work(replica)
+            work = replica.unresolved or self._work(replica)
             if work is not None:
                 works.append(work)
         return works
@@ -292,36 +292,36 @@ class Pump:
             max_bytes=self._limits.read_bytes_max,
         )
         deadline = asyncio.get_running_loop().time() + self._limits.timeout_s
-        replica.flying = True
+        replica.in_flight = True
         return Work(replica, append, jobs, syncs, deadline)
 
-    def _unsettled(self, work: Work, error: StoreDown) -> None:
+    def _unresolved(self, work: Work, error: StoreDown) -> None:
         """Send it again with the next tick, or give up when its time is up."""
         self._stats.store_errors += 1
         if error.__cause__ is not None:  # an answer nobody foresaw: this model's trouble, not the store's
             self._give_up(work)
             return
         if asyncio.get_running_loop().time() < work.deadline:
-            work.replica.unsettled, work.resent = work, True
+            work.replica.unresolved, work.resent = work, True
             self._mark(work.replica)
             return
-        if not self._lanes:  # one server is the store; of several, the others may be well
+        if not self._node_tasks:  # one server is the store; of several, the others may be well
             logger.warning("the store is down: %s", error.detail)
             self.store_down = True
         self._give_up(work)
 
     def _give_up(self, work: Work) -> None:
         """Answer those who wait for an append, and those queued behind it: nothing else would wake them."""
-        work.replica.unsettled, work.replica.flying = None, False
+        work.replica.unresolved, work.replica.in_flight = None, False
         fail(work, StoreDown(DOWN))
         self._fail(work.replica, StoreDown(DOWN))
 
     def _fail(self, replica: Replica, error: OnepassError) -> None:
         """Answer everybody who waits for a model with an error."""
         self._ready.pop(replica, None)
-        if replica.unsettled is not None:
-            fail(replica.unsettled, error)
-            replica.unsettled, replica.flying = None, False
+        if replica.unresolved is not None:
+            fail(replica.unresolved, error)
+            replica.unresolved, replica.in_flight = None, False
         for job in replica.queue:
             reject(job.reply, error)
         replica.queue.clear()
@@ -332,27 +332,27 @@ class Pump:
 
     async def _settle(self, work: Work, appended: Appended) -> None:
         replica = work.replica
-        replica.unsettled, replica.flying = None, False
+        replica.unresolved, replica.in_flight = None, False
         self.touched[replica] = None
         if appended.code == "ok":
             if self._large(work, appended):
-                self._spawn(replica, self.settler.finish(work, appended))
+                self._spawn(replica, self.applier.finish(work, appended))
             else:
-                await self.settler.finish(work, appended)
-                self.recorder.note(replica)
+                await self.applier.finish(work, appended)
+                self.answer_writer.note(replica)
         elif appended.code == "gone":
             self._forget(replica)
             error = gone(replica.name, appended.head)
             fail(work, error)
             self._fail(replica, error)
         elif appended.code == "foreign":
-            down = replica.take_out("its log holds an entry that is not ours")
+            down = replica.quarantine("its log holds an entry that is not ours")
             fail(work, down)
             self._fail(replica, down)
         elif appended.code == "fenced":
             fail(work, StoreDown(DOWN))
         else:
-            self._spawn(replica, self.settler.start_over(work, appended))
+            self._spawn(replica, self.applier.reload_and_requeue(work, appended))
         if replica.queue or replica.syncs:
             self._mark(replica)
 
@@ -371,7 +371,7 @@ class Pump:
                 await work
             finally:
                 replica.busy = False
-                self.recorder.note(replica)
+                self.answer_writer.note(replica)
                 if replica.queue or replica.syncs:
                     self._mark(replica)
 

@@ -6,16 +6,16 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from service.errors import Clash, NotReached, Recreated, StoreDown
-from service.runtime.applier import LostTail, Settler
-from service.runtime.committer import Limits, Pump
+from service.errors import NotReached, Recreated, RequestConflict, StoreDown
+from service.runtime.applier import Applier, LostTail
+from service.runtime.committer import Committer, Limits
 from service.runtime.follower import Follower
-from service.runtime.loader import Recovery, Store
-from service.runtime.model_cache import Hub
+from service.runtime.loader import Loader, Store
+from service.runtime.model_cache import ModelCache
 from service.runtime.replica import Replica
 from service.runtime.snapshots import Snapshotter
 from service.runtime.stats import Stats
-from service.store.append_notices import Hints
+from service.store.append_notices import AppendNotices
 from service.store.pending import Pending
 
 logger = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ LAG_S_MAX = 10.0
 """A model whose replica has not read for so long what it knows to be on the log is late."""
 LOST_SHOWN_S = 3600.0
 """How long readiness shows that a log has lost its tail."""
-WATCH_S = 0.5
+POLL_S = 0.5
 """How often the store is asked whether it is well."""
 
 
@@ -36,7 +36,7 @@ WATCH_S = 0.5
 class Bounds:
     """What the engine is limited to; see the settings of the same names."""
 
-    pump: Limits
+    committer: Limits
     budget_bytes: int
     model_bytes_max: int
     body_bytes_max: int
@@ -80,42 +80,42 @@ class Engine:
     def __init__(self, store: Store, bounds: Bounds, failpoint: Callable[[str], None] = lambda _: None) -> None:
         self.store, self.bounds, self.stats = store, bounds, Stats()
         self.pending = Pending(store.connection)
-        self.recovery = Recovery(store, self.stats, READ_BYTES_MAX)
-        self.hub = Hub(
+        self.loader = Loader(store, self.stats, READ_BYTES_MAX)
+        self.models = ModelCache(
             store,
-            self.recovery,
+            self.loader,
             self.stats,
             budget_bytes=bounds.budget_bytes,
             model_bytes_max=bounds.model_bytes_max,
         )
-        self.settler = Settler(
+        self.applier = Applier(
             store.log,
             self.stats,
             READ_BYTES_MAX,
-            load=self.recovery.load,
-            reload=self.recovery.reload,
-            forget=self.hub.forget,
+            load=self.loader.load,
+            reload=self.loader.reload,
+            forget=self.models.forget,
             failpoint=failpoint,
         )
-        self.pump = Pump(
+        self.committer = Committer(
             store.log,
             self.stats,
-            bounds.pump,
+            bounds.committer,
             ping=store.connection.ping,
-            settler=self.settler,
-            forget=self.hub.forget,
+            applier=self.applier,
+            forget=self.models.forget,
             failpoint=failpoint,
         )
         self.snapshotter = Snapshotter(
-            self.hub,
-            self.pump,
+            self.models,
+            self.committer,
             store.snapshots,
             self.stats,
             keep=bounds.snapshots_kept,
             least_bytes=bounds.snapshot_min_bytes,
         )
-        self.hints = Hints(store.connection)
-        self.follower = Follower(self.hub, self.pump, self.hints, store.log)
+        self.notices = AppendNotices(store.connection)
+        self.follower = Follower(self.models, self.committer, self.notices, store.log)
         self.durability = "unknown"
         self.eviction_ok: bool | None = None
         self.store_ok: bool | None = None
@@ -132,10 +132,10 @@ class Engine:
         except StoreDown as error:
             self._missed(error)
         runs = {
-            "pump": self.pump.run,
+            "committer": self.committer.run,
             "follower": self.follower.run,
             "snapshots": self.snapshotter.run,
-            "store watch": self._watch,
+            "store poll": self._poll_store,
         }
         for name, run in runs.items():
             self._tasks[name] = asyncio.get_running_loop().create_task(self._supervise(name, run), name=name)
@@ -150,8 +150,8 @@ class Engine:
         """
         try:
             async with asyncio.timeout(self.bounds.grace_s if grace_s is None else grace_s):
-                if not self.pump.store_down:
-                    await self.pump.drain()
+                if not self.committer.store_down:
+                    await self.committer.drain()
                     await self.snapshotter.flush()
         except TimeoutError:
             logger.warning("the grace period ended before every snapshot was written; the log has what they lack")
@@ -172,13 +172,13 @@ class Engine:
             await asyncio.sleep(RESTART_S)
             self._dead.discard(name)
 
-    async def _watch(self) -> None:
+    async def _poll_store(self) -> None:
         while True:
             try:
                 await self._look()
             except StoreDown as error:
                 self._missed(error)
-            await asyncio.sleep(WATCH_S)
+            await asyncio.sleep(POLL_S)
 
     def _missed(self, error: StoreDown) -> None:
         if self.store_ok is not False:
@@ -200,32 +200,32 @@ class Engine:
     @property
     def lags(self) -> list[tuple[int, str]]:
         """How many entries each loaded model that is behind has still to apply, and its name; most first."""
-        found = [(replica.lag, replica.name) for replica in self.hub.loaded if replica.lag and replica.down is None]
+        found = [(replica.lag, replica.name) for replica in self.models.loaded if replica.lag and replica.down is None]
         return sorted(found, reverse=True)
 
     @property
     def lost_tails(self) -> list[LostTail]:
         """The last times that a log was found to have lost its tail."""
-        return [*self.settler.lost_tails]
+        return [*self.applier.lost_tails]
 
     def _keeping_up(self) -> bool:
         """Whether half of the loaded models or more have what their logs had a while ago.
 
         One model that lags is that model's trouble, and its readers can say ``min_version``; many are this process's.
         """
-        loaded = [replica for replica in self.hub.loaded if replica.down is None]
+        loaded = [replica for replica in self.models.loaded if replica.down is None]
         late = asyncio.get_running_loop().time() - LAG_S_MAX
         return 2 * sum(0 < replica.since < late for replica in loaded) <= len(loaded)
 
     def ready(self) -> tuple[bool, dict[str, bool | None]]:
         """Whether the service takes traffic, and the checks behind it (None: cannot be known)."""
         checks: dict[str, bool | None] = {
-            "store": self.store_ok is True and not self.pump.store_down,
+            "store": self.store_ok is True and not self.committer.store_down,
             "tasks": bool(self._tasks) and not self._dead and not any(task.done() for task in self._tasks.values()),
             "lag": self._keeping_up(),
-            "hints": self.hints.hearing,
+            "hints": self.notices.hearing,
             "eviction": self.eviction_ok,
-            "log": not any(lost.time_s > time.time() - LOST_SHOWN_S for lost in self.settler.lost_tails),
+            "log": not any(lost.time_s > time.time() - LOST_SHOWN_S for lost in self.applier.lost_tails),
         }
         return all(checks[name] for name in ("store", "tasks", "lag")), checks
 
@@ -236,16 +236,16 @@ class Engine:
 
         Raises:
             NotFound, ModelDown, StoreDown: it cannot be had.
-            Clash: ``min_version`` is of another incarnation.
+            RequestConflict: ``min_version`` is of another incarnation.
             NotReached: ``min_version`` was not reached in time.
         """
-        replica = await self.hub.get(name)
+        replica = await self.models.get(name)
         if fresh is None:
             return replica
         if fresh.strong:
             replica = await self._at_head(replica)
         if fresh.incarnation is not None and fresh.incarnation != replica.incarnation:
-            raise Clash(f"model {name} was created again: its incarnation is {replica.incarnation}")
+            raise RequestConflict(f"model {name} was created again: its incarnation is {replica.incarnation}")
         if fresh.min_version > replica.version:
             await self._reach(replica, fresh.min_version)
         return replica
@@ -257,21 +257,21 @@ class Engine:
         """
         before = replica.version
         try:
-            await self.pump.sync(replica)
+            await self.committer.sync(replica)
         except StoreDown:
             return False
         return replica.version != before
 
     async def _at_head(self, replica: Replica) -> Replica:
         try:
-            await self.pump.sync(replica)
+            await self.committer.sync(replica)
         except Recreated:
-            replica = await self.hub.get(replica.name)  # loaded anew, it is at the head
+            replica = await self.models.get(replica.name)  # loaded anew, it is at the head
         return replica
 
     async def _reach(self, replica: Replica, version: int) -> None:
         """Read what is on the log now, then wait for the follower; each of them is bounded."""
-        await self.pump.sync(replica)
+        await self.committer.sync(replica)
         try:
             async with asyncio.timeout(self.bounds.wait_timeout_s):
                 await replica.reach(version)

@@ -16,7 +16,7 @@ from core.problems import Invalid, Problem
 from core.switching.ensemble import Ensemble
 from core.switching.kernel_mapping import STORED_MAX
 from core.switching.overlap import OverlapPeriod
-from service.errors import Clash
+from service.errors import RequestConflict
 
 ACTIONS = ("begin", "complete", "abort")
 ROW_FLOPS = 3e5
@@ -29,7 +29,7 @@ Its arguments: configuration, old space, new space, mapping, bytes that ``beside
 """
 
 
-def standing(machine: Machine) -> dict[str, Any]:
+def feature_state(machine: Machine) -> dict[str, Any]:
     """Where a model stands, as GET /models/{name}/features answers it."""
     following = machine.next_schema
     return {
@@ -44,7 +44,7 @@ def standing(machine: Machine) -> dict[str, Any]:
 
 def record(machine: Machine) -> bytes:
     """The same as bytes, as it is remembered with the id of a switch."""
-    return msgspec.json.encode(standing(machine))
+    return msgspec.json.encode(feature_state(machine))
 
 
 def _declared(space: Schema | SparseSchema) -> list[Any]:
@@ -63,16 +63,18 @@ def step(machine: Machine, admit: Admit, action: str, features: object, mapping:
 
     Raises:
         Invalid: naming the field.
-        Clash, Conflict: the model's phase does not allow the action, or its algorithm no change at all.
+        RequestConflict: the model's phase does not allow the action, or its algorithm no change at all.
     """
     _check_fields(action, features, mapping)
     schema = _dense(machine)
     if action != "begin":
         if machine.phase != "overlap":
-            raise Clash(f"there is no change of features to {action}: the phase is {machine.phase}; begin one first")
+            raise RequestConflict(
+                f"there is no change of features to {action}: the phase is {machine.phase}; begin one first"
+            )
         return Switch("complete" if action == "complete" else "abort")
     if machine.phase == "overlap":
-        raise Clash(_under_way(machine))
+        raise RequestConflict(_under_way(machine))
     following = _next(machine, schema, features)
     kind: Mapping = mapping or machine.config.params.get("mapping", "linear")
     admit(machine.config, schema, following, kind, beside_bytes(machine, following, kind))
@@ -90,11 +92,11 @@ def _check_fields(action: str, features: object, mapping: str | None) -> None:
 
 def _dense(machine: Machine) -> Schema:
     if machine.config.algorithm.sparse:
-        raise Clash(
+        raise RequestConflict(
             f"{machine.config.algorithm_id} takes rows of any names at any time: there are no features to change"
         )
     if machine.prediction_schema is None:
-        raise Clash("the model has no features yet: the first feedback row fixes them")
+        raise RequestConflict("the model has no features yet: the first feedback row fixes them")
     assert not isinstance(machine.prediction_schema, SparseSchema)
     return machine.prediction_schema
 

@@ -1,10 +1,9 @@
-"""Keeping the loaded models current: a hint per append by anybody, and a slow sweep behind it.
+"""Keeping the loaded models current: a notice per append by any process, and a slow sweep behind it.
 
-Hints wait a few milliseconds before they are acted upon: a model that is learning here as well is told by its own next
-append what others have added, and then nothing is left to read. The sweep looks at the heads of all loaded models, so
-many at a time and so often that its cost is bounded whatever their number. It finds what a lost hint, a connection that
-broke, or a failover has left: entries not read, a name that has been deleted or given to another model, and a log whose
-tail is gone.
+Notices wait a few milliseconds before they are acted upon: the next append of a model that is learning here as well
+returns what others have added, and then nothing is left to read. The sweep compares the heads of all loaded models, a
+bounded number at a time. It finds what a lost notice, a broken connection or a failover has left: entries not read, a
+name that was deleted or given to another model, and a log whose tail is gone.
 """
 
 import asyncio
@@ -12,10 +11,10 @@ import logging
 from collections.abc import Sequence
 
 from service.errors import OnepassError, StoreDown
-from service.runtime.committer import Pump
-from service.runtime.model_cache import Hub
+from service.runtime.committer import Committer
+from service.runtime.model_cache import ModelCache
 from service.runtime.replica import Replica
-from service.store.append_notices import Hint, Hints
+from service.store.append_notices import AppendNotice, AppendNotices
 from service.store.log import Head, Log
 
 logger = logging.getLogger(__name__)
@@ -37,21 +36,21 @@ class Follower:
     """Reads on for the replicas of one process.
 
     Args:
-        hub: the loaded models.
-        pump: brings a replica to its head.
-        hints: hears of appends.
+        models: the loaded models.
+        committer: brings a replica to its head.
+        notices: hears of appends.
         log: asked for heads.
     """
 
-    def __init__(self, hub: Hub, pump: Pump, hints: Hints, log: Log) -> None:
-        self._hub, self._pump, self._hints, self._log = hub, pump, hints, log
+    def __init__(self, models: ModelCache, committer: Committer, notices: AppendNotices, log: Log) -> None:
+        self._models, self._committer, self._notices, self._log = models, committer, notices, log
         self._gathered: dict[Replica, int] = {}
         self._behind: dict[Replica, None] = {}
         self._begun: dict[str, None] = {}
         self._reading = 0
         self._swept = 0
         self._new = asyncio.Event()
-        hub.watch(hints.want, hints.drop)
+        models.on_change(notices.want, notices.drop)
 
     async def run(self) -> None:
         """Follow for ever; the supervisor restarts it should it die."""
@@ -65,30 +64,30 @@ class Follower:
     async def _listen(self) -> None:
         pause = AGAIN_S
         while True:
-            heard_before = self._hints.heard
+            heard_before = self._notices.heard
             try:
-                await self._hints.listen(self.heard, self._heard_from_now_on)
+                await self._notices.listen(self.on_notice, self._on_subscribed)
             except StoreDown as error:
-                if self._hints.heard > heard_before or pause == AGAIN_S:
+                if self._notices.heard > heard_before or pause == AGAIN_S:
                     logger.warning("hints are not heard, until they are the sweep alone follows: %s", error.detail)
-            pause = AGAIN_S if self._hints.heard > heard_before else min(AGAIN_S_MAX, 2 * pause)
+            pause = AGAIN_S if self._notices.heard > heard_before else min(AGAIN_S_MAX, 2 * pause)
             await asyncio.sleep(pause)
 
-    def heard(self, hint: Hint) -> None:
+    def on_notice(self, notice: AppendNotice) -> None:
         """Note that a log has grown, or that a model is gone."""
-        replica = self._hub.held(hint.name)
+        replica = self._models.peek(notice.name)
         if replica is None:
             return
-        if replica.incarnation != hint.incarnation:
-            self._heard_from_now_on(hint.name)  # of another database, or of the name's next model
-        elif hint.version is None:
-            logger.info("model %s was deleted elsewhere", hint.name)
-            self._hub.forget(replica)
-        elif hint.version > replica.version and not hint.uid.startswith(self._pump.writer):
-            self._note(replica, hint.version)
+        if replica.incarnation != notice.incarnation:
+            self._on_subscribed(notice.name)  # of another database, or of the name's next model
+        elif notice.version is None:
+            logger.info("model %s was deleted elsewhere", notice.name)
+            self._models.forget(replica)
+        elif notice.version > replica.version and not notice.uid.startswith(self._committer.writer):
+            self._note(replica, notice.version)
 
     def _note(self, replica: Replica, version: int) -> None:
-        replica.hinted(version)
+        replica.note_head(version)
         if not self._gathered:
             asyncio.get_running_loop().call_later(GATHER_S, self._flush)
         self._gathered.setdefault(replica, replica.version)
@@ -96,7 +95,7 @@ class Follower:
     def _flush(self) -> None:
         gathered, self._gathered = self._gathered, {}
         for replica, version in gathered.items():
-            if replica.behind and not replica.suspect and (replica.flying or replica.version > version):
+            if replica.behind and not replica.suspect and (replica.in_flight or replica.version > version):
                 self._note(replica, replica.version)  # its own appends bring the entries, faster than reading would
             elif replica.behind:
                 self._behind[replica] = None
@@ -110,7 +109,7 @@ class Follower:
             if not replica.behind or replica.gone or replica.down is not None:
                 continue
             try:
-                synced = self._pump.sync(replica)
+                synced = self._committer.sync(replica)
             except StoreDown:
                 self._behind.clear()  # the sweep finds them again
                 return
@@ -126,7 +125,7 @@ class Follower:
 
     # ---------------------------------------------------------------- heads
 
-    def _heard_from_now_on(self, name: str) -> None:
+    def _on_subscribed(self, name: str) -> None:
         self._begun[name] = None
         self._new.set()
 
@@ -142,7 +141,7 @@ class Follower:
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(SWEEP_S)
-            names = self._hub.names_loaded
+            names = self._models.names_loaded
             if self._swept >= len(names):
                 self._swept = 0
             part = names[self._swept : self._swept + SWEEP_MODELS]
@@ -151,7 +150,7 @@ class Follower:
 
     async def _look(self, names: Sequence[str]) -> None:
         """Compare replicas with the heads of their logs."""
-        replicas = [found for name in names if (found := self._hub.held(name)) is not None]
+        replicas = [found for name in names if (found := self._models.peek(name)) is not None]
         before = [(replica.version, replica.uid, replica.head) for replica in replicas]
         try:
             heads = await self._log.heads([replica.name for replica in replicas])
@@ -165,7 +164,7 @@ class Follower:
         version, uid, known = then
         if head is None or head.incarnation != replica.incarnation:
             logger.info("model %s was deleted elsewhere", replica.name)
-            self._hub.forget(replica)
+            self._models.forget(replica)
         elif head.version > version:
             self._note(replica, head.version)
         elif (head.version, head.uid) != (version, uid):

@@ -22,7 +22,7 @@ from service.store.snapshots import SnapshotInfo, Snapshots
 logger = logging.getLogger(__name__)
 
 ENTRIES_MAX = 1000
-"""Most entries read in one round trip while replaying."""
+"""Most entries read in one round trip while rebuilding."""
 ATTEMPTS_MAX = 10
 """How often a load begins again because the snapshots have changed under it."""
 
@@ -41,7 +41,7 @@ class Store:
     snapshots: Snapshots
 
 
-class Recovery:
+class Loader:
     """Loads and reloads replicas.
 
     Args:
@@ -58,7 +58,7 @@ class Recovery:
 
         Args:
             name: the model.
-            from_before: replay at least from this version on, however far back the snapshot for that.
+            from_before: rebuild at least from this version on, however far back the snapshot for that.
 
         Raises:
             NotFound: no such model.
@@ -96,7 +96,7 @@ class Recovery:
         replica.at_head()
         replica.measure()
         replica.published = (0, 0)  # the log may have lost its tail, and so the alarms in it
-        replica.ring()
+        replica.notify()
 
     async def _recovered(self, meta: ModelMeta, from_before: int | None) -> Replica:
         """Snapshot plus log; begun again where another replica's snapshot has meanwhile taken away what was read."""
@@ -105,7 +105,7 @@ class Recovery:
             try:
                 older = [info for info in known if from_before is None or info.version < from_before]
                 replica = await self._from_snapshot(meta, older)
-                await self._replay(replica)
+                await self._rebuild(replica)
             except (_Replaced, ModelDown) as error:
                 if not isinstance(error, _Replaced) and not await self._replaced(meta, known):
                     raise
@@ -151,7 +151,7 @@ class Recovery:
         replica.measure()
         return replica
 
-    async def _replay(self, replica: Replica) -> None:
+    async def _rebuild(self, replica: Replica) -> None:
         """Apply the tail of the log, entry by entry."""
         while True:
             more = await self._store.log.read_after(

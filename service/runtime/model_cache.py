@@ -9,10 +9,10 @@ from collections.abc import Callable
 from core.config import Config
 from core.features import Schema, Space
 from core.problems import Invalid
-from service.errors import Clash, ModelDown, no_model
-from service.runtime.alarm_notifier import Alarms
+from service.errors import ModelDown, RequestConflict, no_model
+from service.runtime.alarm_notifier import AlarmNotifier
 from service.runtime.feature_switch import mapping_bytes
-from service.runtime.loader import Recovery, Store
+from service.runtime.loader import Loader, Store
 from service.runtime.replica import Ledger, Replica
 from service.runtime.stats import Stats
 from service.store import codec
@@ -23,35 +23,33 @@ DOWN_S = 2.0
 """How long a model that could not be loaded is refused before it is tried again."""
 
 
-class Hub:
+class ModelCache:
     """The loaded models of this process.
 
     Args:
         store: where models are kept.
-        recovery: loads them.
+        loader: loads them.
         stats: counters.
         budget_bytes: memory for all loaded models together.
         model_bytes_max: memory one model's state may take.
 
     Attributes:
         ledger: the memory in use.
-        alarms: where the loaded models ring when they have alarms to publish.
+        alarms: notified by loaded models that have alarms to publish.
     """
 
-    def __init__(
-        self, store: Store, recovery: Recovery, stats: Stats, *, budget_bytes: int, model_bytes_max: int
-    ) -> None:
-        self._store, self._recovery, self._stats = store, recovery, stats
+    def __init__(self, store: Store, loader: Loader, stats: Stats, *, budget_bytes: int, model_bytes_max: int) -> None:
+        self._store, self._loader, self._stats = store, loader, stats
         self._budget_bytes, self._model_bytes_max = budget_bytes, model_bytes_max
         self._loaded: OrderedDict[str, Replica] = OrderedDict()
         self.ledger = Ledger()
-        self.alarms = Alarms()
+        self.alarms = AlarmNotifier()
         self._down: dict[str, tuple[ModelDown, float]] = {}
         self._loading: dict[str, asyncio.Task[Replica]] = {}
         self._came: Callable[[str], None] = lambda _: None
         self._left: Callable[[str], None] = lambda _: None
 
-    def watch(self, came: Callable[[str], None], left: Callable[[str], None]) -> None:
+    def on_change(self, came: Callable[[str], None], left: Callable[[str], None]) -> None:
         """Have two functions called with the name of each model that is loaded, and of each that leaves."""
         self._came, self._left = came, left
 
@@ -65,7 +63,7 @@ class Hub:
         """Their names, in an order that use does not change."""
         return sorted(self._loaded)
 
-    def held(self, name: str) -> Replica | None:
+    def peek(self, name: str) -> Replica | None:
         """A model, if it is in memory; does not count as use."""
         return self._loaded.get(name)
 
@@ -97,7 +95,7 @@ class Hub:
     async def _taken_in(self, name: str) -> Replica:
         """Load and hold; no request comes between the end of loading and the beginning of being held."""
         try:
-            replica = await self._recovery.load(name)
+            replica = await self._loader.load(name)
         except ModelDown as error:
             self._down[name] = (error, asyncio.get_running_loop().time() + DOWN_S)
             raise
@@ -127,7 +125,7 @@ class Hub:
             The model and whether it is new.
 
         Raises:
-            Clash: a model of that name has another configuration.
+            RequestConflict: a model of that name has another configuration.
             Invalid: the state would not fit the model limit.
         """
         if (space := config.space) is not None:
@@ -136,7 +134,9 @@ class Hub:
         text = config.canonical
         found = await self._store.catalog.create(name, incarnation, text.encode())
         if not found.created and Config.parse(codec.config(found.config)).canonical != text:
-            raise Clash(f"model {name} exists with another configuration; DELETE it first or choose another name")
+            raise RequestConflict(
+                f"model {name} exists with another configuration; DELETE it first or choose another name"
+            )
         held = self._loaded.get(name)
         if held is not None and held.incarnation != found.incarnation:
             self.forget(held)  # its model was deleted elsewhere

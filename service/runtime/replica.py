@@ -1,4 +1,4 @@
-"""One model in this process: its machine, where it stands on its log, and who waits for it."""
+"""One model in this process: its machine, the version it has reached on its log, and who waits for it."""
 
 import asyncio
 import logging
@@ -11,7 +11,7 @@ from typing import Any
 from core.entry import Entry, Learned, Outcome, Overlap, Refused, Rows, Segment, Switch, Switched
 from core.machine import Machine
 from service.errors import ModelDown, OnepassError
-from service.runtime import feature_switch as change
+from service.runtime import feature_switch
 from service.runtime.stats import Stats
 from service.store import codec
 from service.store.codec import Answer
@@ -50,10 +50,10 @@ class Reply:
         learned: False where the row could only be scored.
         p_true: probability given to each true label, NaN where there was none; empty for regression.
         duplicates: how many rows had been sent before.
-        whole: True when nothing was learned because all of it had been sent before.
+        all_duplicate: True when nothing was learned because all of it had been sent before.
         overlap_rows: rows that have taught the mapping by then, where the request taught it or was a switch.
         warning: what the client of a switch should know, or None.
-        standing: where the model stood after a switch (JSON).
+        feature_state: where the model stood after a switch (JSON).
     """
 
     version: int
@@ -63,10 +63,10 @@ class Reply:
     learned: bool = True
     p_true: Sequence[float] = ()
     duplicates: int = 0
-    whole: bool = False
+    all_duplicate: bool = False
     overlap_rows: int = 0
     warning: str | None = None
-    standing: bytes = b""
+    feature_state: bytes = b""
 
 
 @dataclass(slots=True, eq=False)
@@ -110,8 +110,8 @@ class Replica:
         machine: its state at ``version``.
         version, uid, time_ms: the last applied entry.
         queue: requests not yet sent; syncs: readers who want the head first.
-        unsettled: an append whose fate is not known yet.
-        flying: an append is on its way to the store and back.
+        unresolved: an append whose fate is not known yet.
+        in_flight: an append is on its way to the store and back.
         busy: an apply or a reload is under way in a thread or a task.
         down: why the model is out of service, or None; gone: it was deleted.
         head: the highest version the log is known to have reached; since: when it passed ours, by the loop's clock.
@@ -121,7 +121,7 @@ class Replica:
         answers: id -> (version, answer) of applied entries, until the store has them.
         fresh: ids of own entries whose answers go with the next tick.
         log_bytes: bytes of entries since the last snapshot; snapshot_bytes, snapshot_version: the last snapshot.
-        published: the place up to which its alarms are known to be published; bell: told where there are later ones.
+        published: the key up to which its alarms are known to be published; on_alarm: called when there are later ones.
         nbytes: memory held, and the ledger that sums it up while the model is loaded.
         costs: columns, classes, and what learning a row with so many costs.
         lock: held while a thread works on the machine; saving: held while a snapshot is written.
@@ -137,8 +137,8 @@ class Replica:
     stats: Stats
     queue: deque[Job] = field(default_factory=deque)
     syncs: "list[asyncio.Future[None]]" = field(default_factory=list)
-    unsettled: Work | None = None
-    flying: bool = False
+    unresolved: Work | None = None
+    in_flight: bool = False
     busy: bool = False
     down: ModelDown | None = None
     gone: bool = False
@@ -153,7 +153,7 @@ class Replica:
     snapshot_bytes: int = 0
     snapshot_version: int = -1
     published: tuple[int, int] = (0, 0)
-    bell: "Callable[[Replica], None] | None" = None
+    on_alarm: "Callable[[Replica], None] | None" = None
     nbytes: int = OBJECT_BYTES
     ledger: Ledger | None = None
     costs: tuple[int, int, float] = (0, 0, 0.0)
@@ -164,18 +164,18 @@ class Replica:
     def idle(self) -> bool:
         """Whether the replica may leave memory."""
         waiting = self.queue or self.syncs or self.fresh or self.awaited
-        at_work = self.flying or self.busy or self.lock.locked() or self.saving.locked()
-        return not (waiting or at_work or self.unsettled or (self.bell is not None and self.unpublished))
+        at_work = self.in_flight or self.busy or self.lock.locked() or self.saving.locked()
+        return not (waiting or at_work or self.unresolved or (self.on_alarm is not None and self.unpublished))
 
     @property
     def unpublished(self) -> bool:
         """Whether the outbox holds alarms that are not known to be published."""
         return self.machine.outbox.last > self.published
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         """Tell that there are alarms to publish, where there are any and somebody listens."""
-        if self.bell is not None and self.unpublished:
-            self.bell(self)
+        if self.on_alarm is not None and self.unpublished:
+            self.on_alarm(self)
 
     def flops(self, rows: int) -> float:
         """Work of predicting or learning some rows with the models in use, as the catalogue estimates it."""
@@ -185,7 +185,7 @@ class Replica:
         if not steady:
             width = max(space.width for space in machine.spaces.values())
         row = self._row_flops(width, max(2, len(machine.labels.labels)))
-        return rows * row if steady else rows * (EXPERTS * row + change.recovery_flops(machine))
+        return rows * row if steady else rows * (EXPERTS * row + feature_switch.recovery_flops(machine))
 
     def _row_flops(self, width: int, classes: int) -> float:
         """What the catalogue says of one row, asked once: every tick wants to know."""
@@ -199,7 +199,7 @@ class Replica:
         learned = sum(len(segment.X) for segment in segments if isinstance(segment, Rows))
         mapped = learned + sum(len(segment.X) for segment in segments if isinstance(segment, Overlap))
         steps = any(isinstance(segment, Switch) for segment in segments)
-        taught = change.mapping_flops(self.machine, mapped) if mapped or steps else 0.0
+        taught = feature_switch.mapping_flops(self.machine, mapped) if mapped or steps else 0.0
         return self.flops(learned) + taught
 
     @asynccontextmanager
@@ -234,7 +234,7 @@ class Replica:
                 else:
                     outcomes = self.machine.apply(entry)
         except Exception as error:
-            raise self.take_out(f"applying entry {entry.version} failed: {error!r}") from error
+            raise self.quarantine(f"applying entry {entry.version} failed: {error!r}") from error
         self._moved(entry, uid, size, outcomes)
         return outcomes
 
@@ -245,8 +245,8 @@ class Replica:
         self.log_bytes += size
         for segment, outcome in zip(entry.segments, outcomes, strict=True):
             if segment.ids:
-                standing = change.record(self.machine) if isinstance(outcome, Switched) else b""
-                for identity, answer in codec.answers(entry.version, segment, outcome, standing):
+                feature_state = feature_switch.record(self.machine) if isinstance(outcome, Switched) else b""
+                for identity, answer in codec.answers(entry.version, segment, outcome, feature_state):
                     self.answers[identity] = (entry.version, answer)
             if isinstance(outcome, Learned):
                 self.stats.rows += len(outcome.losses)
@@ -254,7 +254,7 @@ class Replica:
                 self.stats.refused += 1
         if entry.version & 31 == 1 or before == 0 or any(isinstance(outcome, Switched) for outcome in outcomes):
             self.measure()
-        self.ring()
+        self.notify()
         if self.awaited:
             self._arrived()
         if self.since and not self.behind:
@@ -267,7 +267,7 @@ class Replica:
         if self.ledger is not None:
             self.ledger.used += self.nbytes - before
 
-    def take_out(self, why: str) -> ModelDown:
+    def quarantine(self, why: str) -> ModelDown:
         """Take this one model out of service, loudly; the others go on."""
         if self.down is None:
             self.stats.models_down += 1
@@ -288,7 +288,7 @@ class Replica:
         """Entries known to be on the log and not applied yet."""
         return max(0, self.head - self.version)
 
-    def hinted(self, version: int) -> None:
+    def note_head(self, version: int) -> None:
         """Note how far the log has come."""
         self.head = max(self.head, version)
         if not self.since:

@@ -6,11 +6,11 @@ from typing import Any
 
 from core.entry import Mapped, Outcome, Refused, Switched
 from core.problems import Problem
-from service.errors import Clash, OnepassError
+from service.errors import OnepassError, RequestConflict
 from service.runtime.replica import Job, Reply
 from service.store import codec
 from service.store.codec import Answer
-from service.store.log import Seen
+from service.store.log import SeenId
 
 FIELDS = {"i:": "id", "p:": "prediction_id", "k:": "Idempotency-Key", "o:": "id", "s:": "id"}
 """The field that an id came in, by the prefix it is remembered under."""
@@ -18,7 +18,7 @@ OTHER = "an id has been sent before with another label or body; nothing was lear
 
 
 def fresh(
-    job: Job, version: int, outcome: Outcome, earlier: Sequence[tuple[int, Answer]], standing: bytes = b""
+    job: Job, version: int, outcome: Outcome, earlier: Sequence[tuple[int, Answer]], feature_state: bytes = b""
 ) -> Reply | OnepassError:
     """The reply to a segment that was committed now.
 
@@ -27,11 +27,11 @@ def fresh(
         version: the version its entry made.
         outcome: what apply said of the rows that were not skipped.
         earlier: answers of its rows that had been seen before, by row.
-        standing: where the model stands after a switch.
+        feature_state: where the model stands after a switch.
     """
     if isinstance(outcome, Refused):
-        return Clash(outcome.detail)
-    now = codec.whole_answer(version, outcome, standing)
+        return RequestConflict(outcome.detail)
+    now = codec.outcome_answer(version, outcome, feature_state)
     if isinstance(outcome, Switched | Mapped):
         return _changed(now, duplicates=len(earlier))
     if not earlier:
@@ -44,19 +44,19 @@ def repeated(rows: int, earlier: Sequence[tuple[int, Answer]]) -> Reply | Onepas
     first = earlier[0][1]
     last = max((answer for _, answer in earlier), key=lambda answer: answer.version)
     if all(answer.refusal is not None for _, answer in earlier):
-        return Clash(first.refusal or "refused")
+        return RequestConflict(first.refusal or "refused")
     changed = [answer for _, answer in earlier if answer.switch is not None]
     if changed:
-        return _changed(max(changed, key=lambda answer: answer.version), duplicates=rows, whole=True)
+        return _changed(max(changed, key=lambda answer: answer.version), duplicates=rows, all_duplicate=True)
     if rows == 1:
         own = (first.predictions, first.losses, first.learned, first.p_true)
-        return Reply(first.version, first.rows, *own, duplicates=len(first.predictions), whole=True)
+        return Reply(first.version, first.rows, *own, duplicates=len(first.predictions), all_duplicate=True)
     learned = all(answer.learned for _, answer in earlier)
     nothing = Answer(codec.FORMAT, last.version, last.rows, [], [], learned)
-    return Reply(last.version, last.rows, *_merged(rows, nothing, earlier), duplicates=rows, whole=True)
+    return Reply(last.version, last.rows, *_merged(rows, nothing, earlier), duplicates=rows, all_duplicate=True)
 
 
-def _changed(answer: Answer, duplicates: int, whole: bool = False) -> Reply:
+def _changed(answer: Answer, duplicates: int, all_duplicate: bool = False) -> Reply:
     """The reply to a step in a change of features, or to overlap rows."""
     _, overlap_rows, warning = answer.switch or (None, 0, None)
     return Reply(
@@ -65,10 +65,10 @@ def _changed(answer: Answer, duplicates: int, whole: bool = False) -> Reply:
         (),
         (),
         duplicates=duplicates,
-        whole=whole,
+        all_duplicate=all_duplicate,
         overlap_rows=overlap_rows,
         warning=warning,
-        standing=answer.standing,
+        feature_state=answer.feature_state,
     )
 
 
@@ -93,9 +93,9 @@ def _probabilities(answer: Answer) -> list[float]:
     return answer.p_true or [math.nan] * len(answer.predictions)
 
 
-def mismatch(job: Job, row: int, seen: Seen) -> Clash | None:
+def mismatch(job: Job, row: int, seen: SeenId) -> RequestConflict | None:
     """The error for an id that comes back with another label (or body), or None where it is the same."""
     if seen.digest == job.sent.digests[row]:
         return None
     field = f"ids[{row}]" if len(job.sent.ids) > 1 else FIELDS.get(job.sent.ids[0][:2], "id")
-    return Clash(OTHER, [Problem(field, "has been sent before with another label or body")])
+    return RequestConflict(OTHER, [Problem(field, "has been sent before with another label or body")])

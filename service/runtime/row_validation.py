@@ -22,8 +22,8 @@ from core.entry import Overlap, Rows
 from core.features import Feature, Line, Schema, Space, SparseSchema, parse_features
 from core.features.labels import Label, LabelSet, canonical, from_texts
 from core.problems import Invalid, Problem, lacking
-from service.errors import Clash
-from service.runtime.model_cache import Hub
+from service.errors import RequestConflict
+from service.runtime.model_cache import ModelCache
 from service.runtime.replica import Replica
 
 PROBLEMS_MAX = 20
@@ -37,12 +37,12 @@ class RowValidator:
     """Checks rows against one model as it stands now.
 
     Args:
-        hub: asked whether a proposed schema would fit.
+        models: asked whether a proposed schema would fit.
         replica: the model.
     """
 
-    def __init__(self, hub: Hub, replica: Replica) -> None:
-        self._hub, self._machine, self._name = hub, replica.machine, replica.name
+    def __init__(self, models: ModelCache, replica: Replica) -> None:
+        self._models, self._machine, self._name = models, replica.machine, replica.name
         self.config: Config = replica.machine.config
         self.missing_allowed = self.config.missing != "error"
 
@@ -57,11 +57,11 @@ class RowValidator:
         """How the model reads rows to predict; in an overlap new names are passed over.
 
         Raises:
-            Clash: it has no features yet.
+            RequestConflict: it has no features yet.
         """
         space, union = self._machine.prediction_schema, self._machine.feedback_schema
         if space is None:
-            raise Clash(f"model {self._name} has no features yet: the first feedback row fixes them")
+            raise RequestConflict(f"model {self._name} has no features yet: the first feedback row fixes them")
         if isinstance(space, Schema) and isinstance(union, Schema) and union.raw_width > space.raw_width:
             return _passing(space, union)
         return space
@@ -70,7 +70,7 @@ class RowValidator:
         """The schema that rows to predict are read by.
 
         Raises:
-            Clash: the model has none yet.
+            RequestConflict: the model has none yet.
         """
         schema = self.space()
         assert isinstance(schema, Schema)
@@ -80,7 +80,7 @@ class RowValidator:
         """The schema that labelled rows are read by: in an overlap the features of both spaces.
 
         Raises:
-            Clash: the model has none yet.
+            RequestConflict: the model has none yet.
         """
         self.space()
         schema = self._machine.feedback_schema
@@ -91,7 +91,7 @@ class RowValidator:
         """Rows to predict by position: the columns of ``space``, in an overlap also those of both spaces.
 
         Raises:
-            Clash, Invalid: as ``known_schema`` and ``Schema.matrix``.
+            RequestConflict, Invalid: as ``known_schema`` and ``Schema.matrix``.
         """
         schema, union = self.known_schema(), self.teaching_schema()
         if array.ndim == 2 and array.shape[1] == union.raw_width > schema.raw_width:
@@ -114,7 +114,7 @@ class RowValidator:
             self.all_there(names, field)
             return self.teaching_schema(), None
         proposed = Schema(self._proposal(names, field))
-        self._hub.admit(self.config, proposed)
+        self._models.admit(self.config, proposed)
         return proposed, tuple(names)
 
     def all_there(self, names: Collection[str], field: str) -> None:
@@ -167,7 +167,7 @@ class RowValidator:
 
         Raises:
             Invalid: naming the field.
-            Clash: the label cannot join the classes of the model.
+            RequestConflict: the label cannot join the classes of the model.
         """
         space: Space | None = self._machine.feedback_schema
         names = None
@@ -182,10 +182,10 @@ class RowValidator:
         """The schema of unlabelled rows with both sets of features.
 
         Raises:
-            Clash: no overlap is under way.
+            RequestConflict: no overlap is under way.
         """
         if self._machine.phase != "overlap":
-            raise Clash(
+            raise RequestConflict(
                 f"no overlap is under way: the phase is {self._machine.phase}; begin a change of features first"
             )
         return self.teaching_schema()
@@ -194,7 +194,7 @@ class RowValidator:
         """One unlabelled row with both sets of features.
 
         Raises:
-            Clash: no overlap is under way.
+            RequestConflict: no overlap is under way.
             Invalid: naming the field.
         """
         schema = self.overlap_schema()
@@ -207,7 +207,7 @@ class RowValidator:
 
         Raises:
             Invalid: a label of the wrong type, or not among the declared ones.
-            Clash: more classes than the algorithm learns.
+            RequestConflict: more classes than the algorithm learns.
         """
         found = self.bare_labels(values, path)
         return found if isinstance(found, np.ndarray) else self._classes(found, path)
@@ -257,7 +257,9 @@ class RowValidator:
             trial.add(found[at])
         bound = self.config.algorithm.class_bound
         if len(trial) > bound:
-            raise Clash(f"{self.config.algorithm_id} learns at most {bound} classes; the model has {len(labels)}")
+            raise RequestConflict(
+                f"{self.config.algorithm_id} learns at most {bound} classes; the model has {len(labels)}"
+            )
 
     # ---------------------------------------------------------------- discounts
 

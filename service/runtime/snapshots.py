@@ -8,9 +8,9 @@ import asyncio
 import hashlib
 import logging
 
-from service.errors import Clash, OnepassError, StoreDown
-from service.runtime.committer import Pump
-from service.runtime.model_cache import Hub
+from service.errors import OnepassError, RequestConflict, StoreDown
+from service.runtime.committer import Committer
+from service.runtime.model_cache import ModelCache
 from service.runtime.replica import Replica
 from service.runtime.stats import Stats
 from service.store.snapshots import SnapshotInfo, Snapshots
@@ -29,8 +29,8 @@ class Snapshotter:
     """Writes the snapshots of all loaded models; of one model one at a time.
 
     Args:
-        hub: the loaded models.
-        pump: records answers first.
+        models: the loaded models.
+        committer: records answers first.
         snapshots: where they are kept.
         stats: counters.
         keep: snapshots kept per model.
@@ -38,26 +38,33 @@ class Snapshotter:
     """
 
     def __init__(
-        self, hub: Hub, pump: Pump, snapshots: Snapshots, stats: Stats, *, keep: int, least_bytes: int
+        self,
+        models: ModelCache,
+        committer: Committer,
+        snapshots: Snapshots,
+        stats: Stats,
+        *,
+        keep: int,
+        least_bytes: int,
     ) -> None:
-        self._hub, self._pump, self._snapshots, self._stats = hub, pump, snapshots, stats
+        self._models, self._committer, self._snapshots, self._stats = models, committer, snapshots, stats
         self._keep, self._least_bytes = keep, least_bytes
 
     async def run(self) -> None:
         """Look around for ever; the supervisor restarts it should it die."""
         while True:
             await asyncio.sleep(PAUSE_S)
-            if self._pump.store_down:
+            if self._committer.store_down:
                 continue
-            touched, self._pump.touched = self._pump.touched, {}
+            touched, self._committer.touched = self._committer.touched, {}
             for replica in touched:
                 if self._due(replica):
                     await self._attempt(replica)
-            self._hub.shrink()
+            self._models.shrink()
 
     async def flush(self) -> None:
         """Write a snapshot of every loaded model that has moved since its last one, longest tail first."""
-        moved = [replica for replica in self._hub.loaded if replica.down is None and replica.log_bytes > 0]
+        moved = [replica for replica in self._models.loaded if replica.down is None and replica.log_bytes > 0]
         waiting = iter(sorted(moved, key=lambda replica: -replica.log_bytes))
 
         async def write() -> None:
@@ -73,7 +80,7 @@ class Snapshotter:
     async def _attempt(self, replica: Replica) -> None:
         try:
             await self.take(replica)
-        except (StoreDown, Clash) as error:
+        except (StoreDown, RequestConflict) as error:
             logger.warning("model %s: no snapshot: %s", replica.name, error.detail)
         except OnepassError as error:
             logger.error("model %s: no snapshot: %s", replica.name, error.detail)  # noqa: TRY400
@@ -83,23 +90,25 @@ class Snapshotter:
 
         Raises:
             StoreDown: the store did not answer; the older snapshots still hold.
-            Clash: the replica was behind its log, or beside it; it has caught up now.
+            RequestConflict: the replica was behind its log, or beside it; it has caught up now.
         """
         async with replica.saving:
             blob, info, size = await self._pack(replica)
             try:
-                await self._pump.recorder.record(replica, info.version)
-            except Clash:
-                await self._pump.sync(replica)
+                await self._committer.answer_writer.record(replica, info.version)
+            except RequestConflict:
+                await self._committer.sync(replica)
                 raise
-            await self._hub.alarms.out(replica)
+            await self._models.alarms.until_published(replica)
             if await self._snapshots.write(replica.name, replica.incarnation, info, blob, self._keep):
                 self._stats.snapshots += 1
                 replica.log_bytes = max(0, replica.log_bytes - size)  # it may have reloaded meanwhile
                 replica.snapshot_bytes, replica.snapshot_version = info.bytes, info.version
             elif not replica.gone:
-                await self._pump.sync(replica)
-                raise Clash(f"version {info.version} is older than the snapshots kept, or not on the log any more")
+                await self._committer.sync(replica)
+                raise RequestConflict(
+                    f"version {info.version} is older than the snapshots kept, or not on the log any more"
+                )
             return info
 
     async def _pack(self, replica: Replica) -> tuple[bytes, SnapshotInfo, int]:

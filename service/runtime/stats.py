@@ -9,7 +9,7 @@ class Stats:
     """Counts since the process started.
 
     Attributes:
-        ticks: pipelines the pump has sent.
+        ticks: pipelines the committer has sent.
         entries: log entries this process made.
         segments: requests committed in them.
         rows: rows learned, whoever committed them.

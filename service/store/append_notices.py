@@ -16,10 +16,10 @@ QUIET_S = 2.0
 """A connection that has said nothing for so long is asked whether it is still there."""
 CHANNELS_MAX = 500
 """Most channels in one command."""
-_PREFIX, _SUFFIX = ModelKeys("|", "").hints.encode().split(b"|")
+_PREFIX, _SUFFIX = ModelKeys("|", "").notices.encode().split(b"|")
 
 
-class Hint(NamedTuple):
+class AppendNotice(NamedTuple):
     """Model ``name`` has a new entry; ``version`` None: this incarnation was deleted."""
 
     name: str
@@ -28,7 +28,7 @@ class Hint(NamedTuple):
     uid: str = ""
 
 
-class Hints:
+class AppendNotices:
     """The channels of the models that a process holds.
 
     Args:
@@ -57,7 +57,7 @@ class Hints:
         self._wanted.discard(name)
         self._changed.set()
 
-    async def listen(self, heard: Callable[[Hint], None], begun: Callable[[str], None]) -> None:
+    async def listen(self, heard: Callable[[AppendNotice], None], begun: Callable[[str], None]) -> None:
         """Pass on every hint until the connection breaks.
 
         Args:
@@ -81,7 +81,7 @@ class Hints:
                 await asyncio.gather(asking, return_exceptions=True)
                 await line.disconnect(nowait=True)
 
-    async def _read(self, line: Any, heard: Callable[[Hint], None], begun: Callable[[str], None]) -> None:
+    async def _read(self, line: Any, heard: Callable[[AppendNotice], None], begun: Callable[[str], None]) -> None:
         asked = False
         while True:
             said = await line.read_response(timeout=QUIET_S, disconnect_on_error=False)
@@ -95,7 +95,7 @@ class Hints:
             asked = False
             self.heard += 1
             if said[0] == b"message":
-                heard(_hint(said[1], said[2]))
+                heard(_notice(said[1], said[2]))
             elif said[0] == b"subscribe":
                 self.hearing = True
                 begun(_name(said[1]))
@@ -107,7 +107,7 @@ class Hints:
             self._changed.clear()
             new, old = self._wanted - self._asked, self._asked - self._wanted
             for verb, names in (("SUBSCRIBE", new), ("UNSUBSCRIBE", old)):
-                for part in _parts([ModelKeys(name, "").hints for name in sorted(names)]):
+                for part in _parts([ModelKeys(name, "").notices for name in sorted(names)]):
                     await line.send_command(verb, *part)
                     _heed()
             self._asked = (self._asked | new) - old
@@ -121,9 +121,9 @@ def _name(channel: bytes) -> str:
     return channel.removeprefix(_PREFIX).removesuffix(_SUFFIX).decode()
 
 
-def _hint(channel: bytes, text: bytes) -> Hint:
+def _notice(channel: bytes, text: bytes) -> AppendNotice:
     incarnation, *rest = text.decode().split(" ")
-    return Hint(_name(channel), incarnation, *((int(rest[0]), rest[1]) if rest else ()))
+    return AppendNotice(_name(channel), incarnation, *((int(rest[0]), rest[1]) if rest else ()))
 
 
 def _heed() -> None:

@@ -6,7 +6,7 @@
     switch   ["switch", 1, action, features as declared | nil, mapping | nil, ids]
     overlap  ["overlap", 1, space, n, X float64 (n, F), ids]
     answer   [1, version, rows, predictions, losses, learned, probabilities of the true labels, refusal | nil,
-              [phase | nil, overlap rows, warning | nil] | nil, standing after a switch (JSON)]
+              [phase | nil, overlap rows, warning | nil] | nil, feature state after a switch (JSON)]
 
 Arrays are little-endian float64 in C order. A record with another version number is refused, never guessed at.
 """
@@ -95,7 +95,7 @@ class Answer(msgspec.Struct, array_like=True, frozen=True):
         refusal: why it was refused (409), or None.
         switch: of a step in a change of features, or of overlap rows: the phase (None for rows), how many rows have
             taught the mapping by now, and a warning or None; else None.
-        standing: of a step in a change of features: where the model stood after it, as it was answered (JSON).
+        feature_state: of a step in a change of features: where the model stood after it, as it was answered (JSON).
     """
 
     format: int
@@ -107,7 +107,7 @@ class Answer(msgspec.Struct, array_like=True, frozen=True):
     p_true: list[float] = []
     refusal: str | None = None
     switch: tuple[str | None, int, str | None] | None = None
-    standing: bytes = b""
+    feature_state: bytes = b""
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -217,26 +217,26 @@ def _rows(record: _Rows, skip: tuple[int, ...]) -> Rows:
     )
 
 
-def answers(version: int, segment: Segment, outcome: Outcome, standing: bytes = b"") -> list[tuple[str, bytes]]:
+def answers(version: int, segment: Segment, outcome: Outcome, feature_state: bytes = b"") -> list[tuple[str, bytes]]:
     """What to remember with each id of a segment: one record per row, or one for the whole request."""
     ids = segment.ids
     if isinstance(outcome, Learned) and isinstance(segment, Rows) and len(ids) > 1:
         kept = [row for row in range(len(ids)) if row not in set(segment.skip)]
         return [(ids[row], encode_answer(_row_answer(version, outcome, at))) for at, row in enumerate(kept)]
     skipped = set(segment.skip) if isinstance(segment, Rows | Overlap) else set()
-    whole = encode_answer(whole_answer(version, outcome, standing))
+    whole = encode_answer(outcome_answer(version, outcome, feature_state))
     return [(identity, whole) for row, identity in enumerate(ids) if row not in skipped]
 
 
-def whole_answer(version: int, outcome: Outcome, standing: bytes = b"") -> Answer:
-    """An outcome as it is remembered and answered; ``standing`` goes with that of a switch."""
+def outcome_answer(version: int, outcome: Outcome, feature_state: bytes = b"") -> Answer:
+    """An outcome as it is remembered and answered; ``feature_state`` goes with that of a switch."""
     if isinstance(outcome, Refused):
         return Answer(FORMAT, version, 0, [], [], refusal=outcome.detail)
     if isinstance(outcome, Replaced):
         return Answer(FORMAT, version, outcome.rows, [], [])
     if isinstance(outcome, Switched):
         step = (outcome.phase, outcome.overlap_rows, outcome.warning)
-        return Answer(FORMAT, version, outcome.rows, [], [], switch=step, standing=standing)
+        return Answer(FORMAT, version, outcome.rows, [], [], switch=step, feature_state=feature_state)
     if isinstance(outcome, Mapped):
         return Answer(FORMAT, version, outcome.rows, [], [], switch=(None, outcome.overlap_rows, None))
     losses: list[float] = outcome.losses.tolist()

@@ -8,8 +8,8 @@ moment it is first asked for, and stays when its webhook is no longer configured
 from dataclasses import dataclass
 from typing import Any
 
-from service.store.drift import known_from
-from service.store.events import Known
+from service.store.drift import stored_event
+from service.store.events import StoredEvent
 from service.store.keys import DRIFT
 from service.store.redis.connection import Call, Connection, Script
 
@@ -20,7 +20,7 @@ FORGOTTEN_MS = 3_600_000
 
 # KEYS stream; ARGV group, consumer, most events, how long an owner may be silent, when a consumer is forgotten.
 # Answers: how many events left the capped stream before the group got to them, then events claimed, then new ones.
-_TAKE = Script("""
+_CLAIM = Script("""
 local call, most = redis.call, tonumber(ARGV[3])
 local function number(id) return tonumber(string.match(id, '%-(%d+)$')) end
 local function flat(list)
@@ -74,7 +74,7 @@ return {missed, claimed, fresh}
 """)
 
 # KEYS stream; ARGV group, entry. 0 where another consumer has settled it meanwhile.
-_SETTLE = Script("return redis.call('XACK', KEYS[1], ARGV[1], ARGV[2])")
+_ACKNOWLEDGE = Script("return redis.call('XACK', KEYS[1], ARGV[1], ARGV[2])")
 
 # KEYS stream; ARGV group, consumer, entry. 0 where the event is this consumer's no more.
 _TOUCH = Script("""
@@ -86,10 +86,10 @@ return 1
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class Claimed:
     """Events to deliver, those of consumers that are gone first, and how many can never be."""
 
-    events: tuple[Known, ...]
+    events: tuple[StoredEvent, ...]
     missed: int
 
 
@@ -107,19 +107,19 @@ class Deliveries:
     def __init__(self, connection: Connection, group: str, consumer: str) -> None:
         self._connection, self._group, self._consumer = connection, group, consumer
 
-    async def take(self, limit: int) -> Taken:
+    async def claim(self, limit: int) -> Claimed:
         """Up to ``limit`` events that nobody else is about to deliver."""
         args = (self._group, self._consumer, limit, IDLE_MS, FORGOTTEN_MS)
-        answer: list[Any] = await self._connection.one(Call(_TAKE, (DRIFT,), args))
+        answer: list[Any] = await self._connection.one(Call(_CLAIM, (DRIFT,), args))
         missed, claimed, fresh = answer
-        return Taken(tuple(known_from(item) for item in (*claimed, *fresh)), missed)
+        return Claimed(tuple(stored_event(item) for item in (*claimed, *fresh)), missed)
 
-    async def settle(self, known: Known) -> bool:
+    async def acknowledge(self, known: StoredEvent) -> bool:
         """An event is delivered, or given up; False where another consumer was first to say so."""
         args = (self._group, str(known.position))
-        return bool(await self._connection.one(Call(_SETTLE, (DRIFT,), args)))
+        return bool(await self._connection.one(Call(_ACKNOWLEDGE, (DRIFT,), args)))
 
-    async def touch(self, known: Known) -> bool:
+    async def touch(self, known: StoredEvent) -> bool:
         """Say that this consumer is still about to deliver an event; False where it is not its own any more."""
         args = (self._group, self._consumer, str(known.position))
         return bool(await self._connection.one(Call(_TOUCH, (DRIFT,), args)))

@@ -16,12 +16,12 @@ there, and an event that others make at the same place instead is taken for a re
 from dataclasses import dataclass
 from typing import Any
 
-from service.store.events import START, Event, Known, Place, Position
+from service.store.events import START, Event, EventKey, StoredEvent, StreamPosition
 from service.store.keys import DRIFT, DRIFT_GONE, DRIFT_MARKS, ModelKeys
 from service.store.log import failed
 from service.store.redis.connection import Call, Connection, Script
 
-NOWHERE = Place(0, 0)
+BEFORE_FIRST = EventKey(0, 0)
 """Before every event of a model."""
 GONE_MS = 3_600_000
 """How long the mark of a deleted model is kept."""
@@ -114,7 +114,7 @@ class Batch:
 
     name: str
     incarnation: str
-    after: Place
+    after: EventKey
     events: tuple[Event, ...]
 
 
@@ -142,61 +142,63 @@ class DriftStreams:
         self._connection, self._own = connection, own_connection
         self._model_max, self._service_max, self._wait_s = model_max, service_max, wait_s
 
-    async def to_model(self, batch: Batch) -> Place | None:
+    async def to_model(self, batch: Batch) -> EventKey | None:
         """Add what is new to the model's stream; the newest place it holds, None where the model is gone."""
         keys = ModelKeys(batch.name, batch.incarnation)
         args: list[bytes | str | int] = [batch.incarnation, str(batch.after), self._model_max]
         for event in batch.events:
-            args += (str(event.place), event.time_ms, event.body)
+            args += (str(event.key), event.time_ms, event.body)
         return (await self._added(Call(_TO_MODEL, (keys.meta, keys.drift), args)))[0]
 
-    async def to_service(self, batch: Batch) -> tuple[Place | None, int]:
+    async def to_service(self, batch: Batch) -> tuple[EventKey | None, int]:
         """The same for the service's stream, and how many were new: the last ones of the batch."""
         member = ModelKeys(batch.name, batch.incarnation).member()
         args: list[bytes | str | int] = [member, str(batch.after), self._service_max, batch.name]
         for event in batch.events:
-            args += (str(event.place), event.time_ms, event.body, event.id)
+            args += (str(event.key), event.time_ms, event.body, event.id)
         return await self._added(Call(_TO_SERVICE, (DRIFT, DRIFT_MARKS), args))
 
-    async def _added(self, call: Call) -> tuple[Place | None, int]:
+    async def _added(self, call: Call) -> tuple[EventKey | None, int]:
         (answer,) = await self._connection.run([call])
         if isinstance(answer, Exception):
             raise failed(answer)
         last, added = answer
-        return None if last == b"gone" else _place(last), added
+        return None if last == b"gone" else _event_key(last), added
 
     # ---------------------------------------------------------------- reading
 
-    async def of_model(self, name: str, incarnation: str, after: Place, limit: int) -> list[Known]:
+    async def of_model(self, name: str, incarnation: str, after: EventKey, limit: int) -> list[StoredEvent]:
         """Up to ``limit`` events of a model after a place, oldest first."""
         key = ModelKeys(name, incarnation).drift
         (found,) = await self._connection.ask(("XRANGE", key, f"({after}", "+", "COUNT", limit))
-        return [known_from(item) for item in found]
+        return [stored_event(item) for item in found]
 
-    async def of_service(self, after: Position, limit: int, until: Position | None = None) -> list[Known]:
+    async def of_service(
+        self, after: StreamPosition, limit: int, until: StreamPosition | None = None
+    ) -> list[StoredEvent]:
         """Up to ``limit`` events of all models after a position, oldest first; none after ``until``."""
         end = "+" if until is None else str(until)
         (found,) = await self._connection.ask(("XRANGE", DRIFT, f"({after}", end, "COUNT", limit))
-        return [known_from(item) for item in found]
+        return [stored_event(item) for item in found]
 
-    async def newest(self) -> Position:
+    async def newest(self) -> StreamPosition:
         """The position of the newest event of all models."""
         (found,) = await self._connection.ask(("XREVRANGE", DRIFT, "+", "-", "COUNT", 1))
-        return known_from(found[0]).position if found else START
+        return stored_event(found[0]).position if found else START
 
-    async def news(self, after: Position, limit: int) -> list[Known]:
+    async def news(self, after: StreamPosition, limit: int) -> list[StoredEvent]:
         """Events of all models after a position; waits for some, and returns none where none came."""
         wait_ms = max(1, int(1000 * self._wait_s))
         command = ("XREAD", "COUNT", limit, "BLOCK", wait_ms, "STREAMS", DRIFT, str(after))
         (found,) = await self._own.ask(command)
-        return [known_from(item) for item in found[0][1]] if found else []
+        return [stored_event(item) for item in found[0][1]] if found else []
 
-    async def find(self, event_id: str) -> Position | None:
+    async def find(self, event_id: str) -> StreamPosition | None:
         """The position of the event with this id, newest first looked for; None where it is not kept."""
         end = "+"
         while True:
             (found,) = await self._connection.ask(("XREVRANGE", DRIFT, end, "-", "COUNT", SCAN))
-            for known in map(known_from, found):
+            for known in map(stored_event, found):
                 if known.id == event_id:
                     return known.position
             if len(found) < SCAN:
@@ -204,15 +206,15 @@ class DriftStreams:
             end = f"({found[-1][0].decode()}"
 
 
-def _place(text: bytes) -> Place:
+def _event_key(text: bytes) -> EventKey:
     version, _, index = text.partition(b"-")
-    return Place(int(version), int(index))
+    return EventKey(int(version), int(index))
 
 
-def known_from(item: Any) -> Known:
+def stored_event(item: Any) -> StoredEvent:
     """An entry of one of the streams, as the server tells it."""
     entry_id, flat = item
     # Scripts answer with names and values in turn; of plain commands the client library has made a dict.
     fields = flat if isinstance(flat, dict) else dict(zip(flat[::2], flat[1::2], strict=True))
     model, identity = (fields.get(name, b"").decode() for name in (b"m", b"i"))
-    return Known(Position(*_place(entry_id)), model, identity, int(fields[b"t"]), fields[b"e"])
+    return StoredEvent(StreamPosition(*_event_key(entry_id)), model, identity, int(fields[b"t"]), fields[b"e"])

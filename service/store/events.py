@@ -22,7 +22,7 @@ _EVENT_ID = re.compile(r"[0-9A-Za-z]{1,64}-\d{1,16}-\d{1,16}")
 _encode = msgspec.json.Encoder().encode
 
 
-class Place(NamedTuple):
+class EventKey(NamedTuple):
     """Where an event stands among those of its model: its entry's version, and the how-manieth of that entry."""
 
     version: int
@@ -32,7 +32,7 @@ class Place(NamedTuple):
         return f"{self.version}-{self.ordinal}"
 
 
-class Position(NamedTuple):
+class StreamPosition(NamedTuple):
     """Where an event stands among those of the service; they grow, and ``number`` by one at a time."""
 
     time_ms: int
@@ -42,7 +42,7 @@ class Position(NamedTuple):
         return f"{self.time_ms}-{self.number}"
 
 
-START = Position(0, 0)
+START = StreamPosition(0, 0)
 """Before every event."""
 
 
@@ -51,24 +51,24 @@ class Event:
     """An event on its way into the streams.
 
     Attributes:
-        place: among the events of its model.
+        key: among the events of its model.
         id: its own.
         kind: which test found it.
         time_ms: the time of its entry.
         body: the JSON.
     """
 
-    place: Place
+    key: EventKey
     id: str
     kind: str
     time_ms: int
     body: bytes
 
 
-class Known(NamedTuple):
-    """An event as it lies in a stream of the store; ``position`` is its Place there where the stream is a model's."""
+class StoredEvent(NamedTuple):
+    """An event as a stream of the store holds it; in a model's own stream ``position`` holds its EventKey."""
 
-    position: Position
+    position: StreamPosition
     model: str
     id: str
     time_ms: int
@@ -77,16 +77,16 @@ class Known(NamedTuple):
 
 def event(model: str, incarnation: str, drift: Drift) -> Event:
     """The event of an alarm."""
-    place = Place(*drift.place)
-    identity = f"{incarnation}-{place}"
+    key = EventKey(*drift.place)
+    identity = f"{incarnation}-{key}"
     body = _encode({"id": identity, "model": model, "time": iso(drift.time_ms), **drift.to_json()})
-    return Event(place, identity, drift.kind, drift.time_ms, body)
+    return Event(key, identity, drift.kind, drift.time_ms, body)
 
 
-def position(text: str) -> Position | None:
+def position(text: str) -> StreamPosition | None:
     """A position, or None where the text is none."""
     found = _POSITION.fullmatch(text)
-    return None if found is None else Position(int(found[1]), int(found[2]))
+    return None if found is None else StreamPosition(int(found[1]), int(found[2]))
 
 
 def is_event_id(text: str) -> bool:

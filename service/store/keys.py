@@ -47,7 +47,7 @@ class ModelKeys:
         return f"onepass:{{{self.name}}}:meta"
 
     @property
-    def hints(self) -> str:
+    def notices(self) -> str:
         """Channel that says when the log has grown; scripts make it of ``meta``."""
         return f"onepass:{{{self.name}}}:hints"
 
@@ -57,12 +57,12 @@ class ModelKeys:
         return self._key("log")
 
     @property
-    def seen(self) -> str:
+    def idempotency(self) -> str:
         """Remembered ids."""
         return self._key("seen")
 
     @property
-    def seen_due(self) -> str:
+    def idempotency_expiry(self) -> str:
         """When they may be forgotten."""
         return self._key("seen_due")
 

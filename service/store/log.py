@@ -112,7 +112,7 @@ class Append:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenId:
     """An id that is remembered: which row it was, and what was answered, if that is known yet."""
 
     version: int
@@ -136,7 +136,7 @@ class SegmentOut:
 
     status: Status
     skip: tuple[int, ...] = ()
-    seen: tuple[tuple[int, Seen], ...] = ()
+    seen: tuple[tuple[int, SeenId], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +184,9 @@ class Log:
         self._reads: list[tuple[Call, asyncio.Future[Any]]] = []
         self._reading: set[asyncio.Task[None]] = set()
 
-    def lane(self, name: str) -> str:
+    def node_key(self, name: str) -> str:
         """Equal for models that wait for the same server."""
-        return self._connection.lane(ModelKeys(name, "").meta)
+        return self._connection.node_key(ModelKeys(name, "").meta)
 
     async def append_many(
         self, requests: Sequence[Append], answers: Sequence[Answers] = ()
@@ -268,15 +268,17 @@ class Log:
             else:
                 reply.set_result(result)
 
-    async def lookup(self, name: str, incarnation: str, ids: Sequence[str]) -> list[Seen | None]:
+    async def lookup(self, name: str, incarnation: str, ids: Sequence[str]) -> list[SeenId | None]:
         """What is remembered of each id.
 
         Raises:
             StoreDown: the store did not answer, or answered that it cannot.
         """
         keys = ModelKeys(name, incarnation)
-        records = await self._connection.one(Call(LOOKUP, (keys.seen, keys.seen_due), [raw(i) for i in ids]))
-        return [None if record is None else seen_from(record) for record in records]
+        records = await self._connection.one(
+            Call(LOOKUP, (keys.idempotency, keys.idempotency_expiry), [raw(i) for i in ids])
+        )
+        return [None if record is None else decode_seen(record) for record in records]
 
     async def heads(self, names: Sequence[str]) -> list[Head | None]:
         """Where each model is, or None where there is none, in one round trip.
@@ -289,10 +291,10 @@ class Log:
         return [None if i is None else Head(i.decode(), int(v), u.decode()) for i, v, u in answers]
 
 
-def seen_from(record: bytes) -> Seen:
+def decode_seen(record: bytes) -> SeenId:
     """A record of the seen HASH."""
     version, ordinal, row, digest, answer = record.split(b":", 4)
-    return Seen(int(version), int(ordinal), int(row), digest.decode(), answer or None)
+    return SeenId(int(version), int(ordinal), int(row), digest.decode(), answer or None)
 
 
 def _append_call(request: Append) -> Call:
@@ -313,7 +315,9 @@ def _append_call(request: Append) -> Call:
         args += (segment.blob, raw(segment.pending or ""), len(segment.ids))
         args += map(raw, segment.ids)
         args += segment.digests
-    return Call(APPEND, (keys.meta, keys.log, keys.seen, keys.seen_due, keys.pending, keys.pending_due), args)
+    return Call(
+        APPEND, (keys.meta, keys.log, keys.idempotency, keys.idempotency_expiry, keys.pending, keys.pending_due), args
+    )
 
 
 def _record_call(answers: Answers) -> Call:
@@ -321,7 +325,7 @@ def _record_call(answers: Answers) -> Call:
     args: list[bytes | str | int] = [answers.incarnation, answers.version, answers.uid]
     for seen_id, version, answer in answers.items:
         args += (raw(seen_id), version, answer)
-    return Call(RECORD, (keys.meta, keys.log, keys.seen), args)
+    return Call(RECORD, (keys.meta, keys.log, keys.idempotency), args)
 
 
 def _recorded(result: Any) -> StoreDown | bool:
@@ -380,5 +384,5 @@ def _segment(answer: Any) -> SegmentOut:
         return _FULL
     status, hits = answer
     rows, records = hits[::2], hits[1::2]
-    seen = tuple((row, seen_from(record)) for row, record in zip(rows, records, strict=True) if record)
+    seen = tuple((row, decode_seen(record)) for row, record in zip(rows, records, strict=True) if record)
     return SegmentOut("added", tuple(rows), seen) if status == b"added" else SegmentOut("seen", (), seen)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from service.errors import StoreDown
 from service.store.keys import ModelKeys, raw, text
-from service.store.log import Seen, failed, seen_from
+from service.store.log import SeenId, decode_seen, failed
 from service.store.redis.connection import Call, Connection, Script
 from service.store.scripts import BASICS, LOOK, SWEEP
 
@@ -93,12 +93,12 @@ class Pending:
 
     async def fetch(
         self, name: str, incarnation: str, prediction_id: str, seen_id: str
-    ) -> tuple[bytes | None, int | None, Seen | None]:
+    ) -> tuple[bytes | None, int | None, SeenId | None]:
         """A prediction, when it expires (ms), and what is remembered of the id its label is learned under."""
         keys = ModelKeys(name, incarnation)
-        own = (keys.pending, keys.pending_due, keys.seen, keys.seen_due)
+        own = (keys.pending, keys.pending_due, keys.idempotency, keys.idempotency_expiry)
         blob, due, seen = await self._connection.one(Call(_FETCH, own, (raw(prediction_id), raw(seen_id))))
-        return blob, due, None if seen is None else seen_from(seen)
+        return blob, due, None if seen is None else decode_seen(seen)
 
     async def list(
         self, name: str, incarnation: str, limit: int, after: str | None = None

@@ -110,7 +110,7 @@ local function others(k, made)
 end
 
 -- What an earlier call with this sequence made, told again from the log and seen; nothing is written.
-local function told_again(made)
+local function retry_reply(made)
   local held, time = nil, 0                  -- fields of the entry made, unless it is trimmed
   local entry = call('XRANGE', log, entry_id(made), entry_id(made))[1]
   if entry then
@@ -148,7 +148,7 @@ local last = call('HGET', KEYS[1], writer)
 if last then
   local last_sequence, made = string.match(last, '^(%d+):(%d+)$')
   if sequence < tonumber(last_sequence) then return {'fenced', head, meta[3]} end
-  if sequence == tonumber(last_sequence) then return told_again(tonumber(made)) end
+  if sequence == tonumber(last_sequence) then return retry_reply(tonumber(made)) end
 end
 
 local made = head + 1

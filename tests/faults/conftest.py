@@ -9,7 +9,7 @@ import pytest
 from tests.faults.load import Client, Row
 from tests.faults.processes import Service, Store
 from tests.faults.proxy import Proxy
-from tests.faults.replay import bare, learnt
+from tests.faults.rebuild import bare, learnt
 
 
 @pytest.fixture

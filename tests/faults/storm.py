@@ -15,7 +15,7 @@ from service.store import codec
 from service.store.entries import RawEntry
 from tests.faults.load import Row, rows
 from tests.faults.processes import Answer, Service, eventually
-from tests.faults.replay import learnt, meta, oldest_snapshot, replay, stamp
+from tests.faults.rebuild import learnt, meta, oldest_snapshot, replay, stamp
 
 BATCH = 5
 PAUSE_S = 0.03

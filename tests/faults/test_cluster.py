@@ -7,7 +7,7 @@ from service.store import codec
 from tests.faults.drifts import Stream, calm, events, learn, moved
 from tests.faults.load import Load, rows
 from tests.faults.processes import eventually
-from tests.faults.replay import bare, judge, learnt, meta, repeat, replay, stamp, whole_log
+from tests.faults.rebuild import bare, judge, learnt, meta, repeat, replay, stamp, whole_log
 from tests.faults.servers import Cluster, Sentineled
 
 pytestmark = pytest.mark.faults

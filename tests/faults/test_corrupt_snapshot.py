@@ -5,7 +5,7 @@ import pytest
 from service.store.keys import ModelKeys
 from tests.faults.load import Client, Load, rows
 from tests.faults.processes import eventually
-from tests.faults.replay import judge, meta, repeat, whole_log
+from tests.faults.rebuild import judge, meta, repeat, whole_log
 
 pytestmark = pytest.mark.faults
 

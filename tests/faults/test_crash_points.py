@@ -8,7 +8,7 @@ import pytest
 from core.entry import Refused, Rows
 from service.store import codec
 from tests.faults.load import Client, rows
-from tests.faults.replay import bare, judge, learnt, whole_log
+from tests.faults.rebuild import bare, judge, learnt, whole_log
 
 pytestmark = pytest.mark.faults
 TABLE = rows(24, 5)

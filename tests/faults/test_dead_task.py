@@ -19,7 +19,7 @@ pytestmark = pytest.mark.faults
 class _Dying:
     """A log whose round trips raise what nobody foresaw."""
 
-    def lane(self, _):
+    def node_key(self, _):
         return ""
 
     async def exchange(self, *_):
@@ -31,19 +31,19 @@ async def test_a_pump_that_dies_answers_whom_it_had_and_who_waited_behind(store)
     engine = Engine(app.store(store.url, 5), app.bounds(Settings(tick_segments_max=2)))
     await engine.start()
     try:
-        replica, _ = await engine.hub.create(
+        replica, _ = await engine.models.create(
             "m", Config.parse({"algorithm": "dfop", "task": "regression", "features": ["x"]})
         )
         row = Rows(replica.machine.prediction_schema.id, None, np.ones((1, 1)), np.ones(1))
-        log, engine.pump._log = engine.pump._log, _Dying()
-        waiting = [engine.pump.submit(replica, row) for _ in range(5)]
+        log, engine.committer._log = engine.committer._log, _Dying()
+        waiting = [engine.committer.submit(replica, row) for _ in range(5)]
         async with asyncio.timeout(PATIENCE_S):
             answers = await asyncio.gather(*waiting, return_exceptions=True)
             assert [StoreDown] * 5 == [type(answer) for answer in answers]
             assert not engine.ready()[0]
-            engine.pump._log = log
+            engine.committer._log = log
             while not engine.ready()[0]:
                 await asyncio.sleep(0.01)
-            assert 1 == (await engine.pump.submit(replica, row)).rows
+            assert 1 == (await engine.committer.submit(replica, row)).rows
     finally:
         await engine.stop()

@@ -10,7 +10,7 @@ from core.machine import Machine
 from service.store.keys import DRIFT
 from tests.faults.drifts import Stream, calm, events, learn, moved, table
 from tests.faults.processes import eventually
-from tests.faults.replay import meta
+from tests.faults.rebuild import meta
 
 pytestmark = pytest.mark.faults
 

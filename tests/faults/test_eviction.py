@@ -3,7 +3,7 @@
 import pytest
 
 from tests.faults.load import Load, rows
-from tests.faults.replay import judge, repeat, whole_log
+from tests.faults.rebuild import judge, repeat, whole_log
 
 pytestmark = pytest.mark.faults
 NAMES = [f"m{number}" for number in range(12)]

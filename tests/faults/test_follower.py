@@ -7,7 +7,7 @@ from redis import Redis
 
 from tests.faults.load import Client, Load, rows
 from tests.faults.processes import eventually
-from tests.faults.replay import judge, repeat, whole_log
+from tests.faults.rebuild import judge, repeat, whole_log
 
 pytestmark = pytest.mark.faults
 TABLE = rows(120, 60)

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.faults.load import Load, rows
-from tests.faults.replay import history, judge, meta, repeat
+from tests.faults.rebuild import history, judge, meta, repeat
 
 pytestmark = pytest.mark.faults
 

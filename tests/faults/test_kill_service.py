@@ -5,7 +5,7 @@ import random
 import pytest
 
 from tests.faults.load import Load, rows
-from tests.faults.replay import history, judge, meta, repeat, whole_log
+from tests.faults.rebuild import history, judge, meta, repeat, whole_log
 
 pytestmark = pytest.mark.faults
 COUNT = 2000

@@ -6,7 +6,7 @@ import pytest
 
 from tests.faults.load import Load, rows
 from tests.faults.processes import eventually
-from tests.faults.replay import judge, repeat, whole_log
+from tests.faults.rebuild import judge, repeat, whole_log
 
 pytestmark = pytest.mark.faults
 COUNT = 2000

@@ -18,7 +18,7 @@ from service.store.log import Append, Appended, Log, SegmentIn
 from service.store.redis.connection import Connection
 from tests.faults.load import Client, Load, rows
 from tests.faults.processes import eventually
-from tests.faults.replay import judge, meta, whole_log
+from tests.faults.rebuild import judge, meta, whole_log
 
 pytestmark = pytest.mark.faults
 

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from tests.faults.replay import history, meta, whole_log
+from tests.faults.rebuild import history, meta, whole_log
 from tests.faults.servers import Cluster
 from tests.faults.storm import Storm, calm, kill_service, rage, table, verdict
 

@@ -5,7 +5,7 @@ import http.client
 import pytest
 
 from tests.faults.load import Client, Load, Row, rows
-from tests.faults.replay import judge, whole_log
+from tests.faults.rebuild import judge, whole_log
 
 pytestmark = pytest.mark.faults
 

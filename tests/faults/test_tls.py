@@ -7,7 +7,7 @@ import pytest
 
 from tests.faults.load import Load, rows
 from tests.faults.processes import eventually
-from tests.faults.replay import judge, whole_log
+from tests.faults.rebuild import judge, whole_log
 from tests.faults.servers import Server, free_port
 
 pytestmark = pytest.mark.faults

@@ -9,7 +9,7 @@ import pytest
 from service.store.scripts import READ_AFTER
 from tests.faults.load import Client, Load, rows
 from tests.faults.processes import eventually
-from tests.faults.replay import bare, judge, learnt, repeat, whole_log
+from tests.faults.rebuild import bare, judge, learnt, repeat, whole_log
 
 pytestmark = pytest.mark.faults
 

@@ -147,8 +147,8 @@ class Model:
         k = self.keys
         commands = [
             ("XLEN", k.log),
-            ("HLEN", k.seen),
-            ("ZCARD", k.seen_due),
+            ("HLEN", k.idempotency),
+            ("ZCARD", k.idempotency_expiry),
             ("HLEN", k.pending),
             ("ZCARD", k.pending_due),
         ]

@@ -8,7 +8,7 @@ import pytest
 from service.errors import StoreDown
 from service.store.catalog import Catalog
 from service.store.entries import RawEntry
-from service.store.log import Seen, SegmentIn, SegmentOut
+from service.store.log import SeenId, SegmentIn, SegmentOut
 from tests.service.store_fixtures import INCARNATION, Model, many, one
 
 ADDED, FULL = SegmentOut("added"), SegmentOut("full")
@@ -115,8 +115,8 @@ async def test_segments_seen_before_are_dropped_and_rows_are_skipped(model):
     await model.append(one("old"))
     await model.log.record_answers([model.answered([("old", 1, b"told:\x00")])])
     answer = await model.append(*_mixed())
-    old = Seen(1, 0, 0, "d", b"told:\x00")
-    new, x = Seen(2, 2, 0, "d", None), Seen(2, 4, 1, "d", None)
+    old = SeenId(1, 0, 0, "d", b"told:\x00")
+    new, x = SeenId(2, 2, 0, "d", None), SeenId(2, 4, 1, "d", None)
     expected = (
         SegmentOut("seen", (), ((0, old),)),
         ADDED,
@@ -131,7 +131,7 @@ async def test_segments_seen_before_are_dropped_and_rows_are_skipped(model):
     assert ((1, b"plain", ()), (2, b"row", ()), (4, b"rows", (0, 2)), (6, b"two rows", ())) == read.entries[0].segments
     assert 7 == read.entries[0].count
     known = await model.log.lookup("m", INCARNATION, ["x", "y", "both", "nobody"])
-    assert [x, Seen(2, 4, 3, "d", None), Seen(2, 6, 0, "b", None), None] == known
+    assert [x, SeenId(2, 4, 3, "d", None), SeenId(2, 6, 0, "b", None), None] == known
 
 
 async def test_a_segment_that_gives_an_id_another_digest_is_dropped_whole(model):
@@ -141,7 +141,7 @@ async def test_a_segment_that_gives_an_id_another_digest_is_dropped_whole(model)
     digests = (("d", "o"), ("d", "d"), ("1", "d", "2"), ("d", "d"), ("other",))
     segments = [SegmentIn(b"rows", ids, each, len(ids)) for ids, each in zip(rows, digests, strict=True)]
     answer = await model.append(*segments)
-    old, x, z = Seen(1, 0, 0, "o", None), Seen(2, 2, 0, "1", None), Seen(2, 3, 1, "d", None)
+    old, x, z = SeenId(1, 0, 0, "o", None), SeenId(2, 2, 0, "1", None), SeenId(2, 3, 1, "d", None)
     expected = (
         SegmentOut("added", (1,), ((1, old),)),
         SegmentOut("seen", (), ((0, old),)),
@@ -236,7 +236,7 @@ async def test_expired_ids_are_forgotten_and_swept(model):
     answer = await model.append(one("a0"), one("b"), id_cap=2)
     assert (ADDED, ADDED) == answer.segments
     assert (2, 2, 2, 0, 0) == await model.shape()
-    assert [Seen(2, 0, 0, "d", None)] == await model.log.lookup("m", INCARNATION, ["a0"])
+    assert [SeenId(2, 0, 0, "d", None)] == await model.log.lookup("m", INCARNATION, ["a0"])
 
 
 async def test_the_sweep_is_bounded_and_keeps_pace(model):

@@ -8,7 +8,7 @@ from core.entry import Entry, Overlap, Reset, Rows, Switch
 from core.features import Feature, Schema
 from core.machine import Machine
 from core.problems import Invalid
-from service.errors import Clash
+from service.errors import RequestConflict
 from service.runtime import feature_switch as change
 from service.runtime.replica import THREAD_FLOPS, Replica
 from service.runtime.stats import Stats
@@ -110,7 +110,7 @@ def test_nothing_is_asked_for_before_the_fields_are_right():
     machine = model()
     with pytest.raises(Invalid):
         change.step(machine, anything, "complete", ["c"], None)
-    with pytest.raises(Clash):
+    with pytest.raises(RequestConflict):
         change.step(machine, anything, "complete", None, None)
     asked = []
     change.step(machine, lambda *given: asked.append(given), "begin", ["b", "c"], "kernel")

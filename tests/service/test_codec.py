@@ -41,8 +41,8 @@ def test_overlap_rows_come_back_bit_for_bit():
 
 def test_answers_of_a_switch_are_remembered():
     """Phase, overlap rows and warning of a step; the count alone of overlap rows."""
-    step = codec.whole_answer(7, Switched("ensemble", 12, 400, "few rows"))
-    rows = codec.whole_answer(8, Mapped(3, 15, 400))
+    step = codec.outcome_answer(7, Switched("ensemble", 12, 400, "few rows"))
+    rows = codec.outcome_answer(8, Mapped(3, 15, 400))
     assert ("ensemble", 12, "few rows") == codec.decode_answer(codec.encode_answer(step)).switch
     assert (None, 15, None) == codec.decode_answer(codec.encode_answer(rows)).switch
 
@@ -52,17 +52,17 @@ def test_where_a_model_stood_after_a_switch_is_remembered_with_its_id():
     ((identity, blob),) = codec.answers(
         7, Switch("abort", ids=("s:x",)), Switched("steady", 0, 3), b'{"phase":"steady"}'
     )
-    assert ("s:x", b'{"phase":"steady"}') == (identity, codec.decode_answer(blob).standing)
+    assert ("s:x", b'{"phase":"steady"}') == (identity, codec.decode_answer(blob).feature_state)
     X = np.zeros((3, 2))
     found = codec.answers(8, Overlap("space", X, ("a", "b", "c"), (1,)), Mapped(2, 2, 3))
     assert ["a", "c"] == [name for name, _ in found]
-    assert [b"", b""] == [codec.decode_answer(blob).standing for _, blob in found]
+    assert [b"", b""] == [codec.decode_answer(blob).feature_state for _, blob in found]
 
 
 def test_an_answer_without_a_standing_is_read():
     """As records of the same format were written before there were switches."""
     old = msgspec.msgpack.encode([1, 7, 3, ["UP"], [0.0], True, [0.5], None])
-    assert (b"", None) == (codec.decode_answer(old).standing, codec.decode_answer(old).switch)
+    assert (b"", None) == (codec.decode_answer(old).feature_state, codec.decode_answer(old).switch)
 
 
 @pytest.mark.parametrize("blob", [b"", b"\xc1", codec.encode(Reset())[:-1], codec.encode(Reset(("x",))) + b"\0"])

@@ -9,8 +9,8 @@ from service.errors import StoreDown
 from service.store import deliveries
 from service.store.catalog import Catalog
 from service.store.deliveries import Deliveries
-from service.store.drift import NOWHERE, Batch, DriftStreams
-from service.store.events import START, Place, Position, event
+from service.store.drift import BEFORE_FIRST, Batch, DriftStreams
+from service.store.events import START, EventKey, StreamPosition, event
 from service.store.keys import DRIFT, DRIFT_GONE, DRIFT_MARKS, ModelKeys
 from tests.service.store_fixtures import INCARNATION
 
@@ -21,7 +21,7 @@ def alarm(version, index=0):
     )
 
 
-def batch(*places, after=NOWHERE, name="m", incarnation=INCARNATION):
+def batch(*places, after=BEFORE_FIRST, name="m", incarnation=INCARNATION):
     return Batch(name, incarnation, after, tuple(event(name, incarnation, alarm(*place)) for place in places))
 
 
@@ -38,7 +38,7 @@ async def both(streams, sent):
 
 async def places(streams, name="m"):
     """What the model's stream holds, and what the service's holds of it."""
-    own = await streams.of_model(name, INCARNATION, NOWHERE, 1000)
+    own = await streams.of_model(name, INCARNATION, BEFORE_FIRST, 1000)
     everything = await streams.of_service(START, 1000)
     return [known.position for known in own], [known.id for known in everything if known.model == name]
 
@@ -47,9 +47,9 @@ async def test_every_event_is_in_once_whoever_sends_it_and_how_often(streams, mo
     """Repeats, overlaps and late ones add nothing; order is kept; who was first is told."""
     assert ((2, 0), ((2, 0), 2)) == await both(streams, batch((1, 0), (2, 0)))
     assert ((2, 0), ((2, 0), 0)) == await both(streams, batch((1, 0), (2, 0)))
-    assert ((2, 1), ((2, 1), 1)) == await both(streams, batch((2, 0), (2, 1), after=Place(1, 0)))
+    assert ((2, 1), ((2, 1), 1)) == await both(streams, batch((2, 0), (2, 1), after=EventKey(1, 0)))
     assert ((2, 1), ((2, 1), 0)) == await both(streams, batch((1, 0)))
-    assert ((10, 0), ((10, 0), 2)) == await both(streams, batch((9, 3), (10, 0), after=Place(2, 1)))
+    assert ((10, 0), ((10, 0), 2)) == await both(streams, batch((9, 3), (10, 0), after=EventKey(2, 1)))
     own, everything = await places(streams)
     assert [(1, 0), (2, 0), (2, 1), (9, 3), (10, 0)] == own
     assert [f"{INCARNATION}-{place}" for place in own] == everything
@@ -59,7 +59,7 @@ async def test_a_stream_that_has_lost_events_is_sent_them_first(streams, connect
     """Where it lacks what the sender believes to be there it takes nothing, and says how far it is."""
     await both(streams, batch((1, 0), (2, 0), (3, 0)))
     await connection.ask(("DEL", model.keys.drift), ("DEL", DRIFT, DRIFT_MARKS))
-    assert (NOWHERE, (NOWHERE, 0)) == await both(streams, batch((4, 0), after=Place(3, 0)))
+    assert (BEFORE_FIRST, (BEFORE_FIRST, 0)) == await both(streams, batch((4, 0), after=EventKey(3, 0)))
     assert ((4, 0), ((4, 0), 4)) == await both(streams, batch((1, 0), (2, 0), (3, 0), (4, 0)))
 
 
@@ -116,10 +116,10 @@ async def test_a_store_without_memory_refuses_events_whole(streams, connection, 
 
 async def test_positions_grow_where_the_clock_goes_back(streams, connection, model):
     """A server that took over with a slower clock goes on behind what it has."""
-    future = Position(2**42, 7)
+    future = StreamPosition(2**42, 7)
     await connection.ask(("XADD", DRIFT, str(future), "m", "x", "i", "x", "t", 1, "e", "{}"))
     await both(streams, batch((1, 0)))
-    assert Position(2**42, 8) == await streams.newest()
+    assert StreamPosition(2**42, 8) == await streams.newest()
 
 
 # ------------------------------------------------------------------------------------------------ consumer groups
@@ -135,54 +135,54 @@ async def test_each_event_goes_to_one_consumer(streams, group, model):
     """From the moment the group exists; settled ones do not come again."""
     await both(streams, batch((1, 0)))
     first, second = group("one"), group("two")
-    assert ((), 0) == ((await first.take(1)).events, (await second.take(1)).missed)
+    assert ((), 0) == ((await first.claim(1)).events, (await second.claim(1)).missed)
     await both(streams, batch((2, 0), (3, 0)))
-    taken = [(await consumer.take(1)).events[0] for consumer in (first, second)]
+    taken = [(await consumer.claim(1)).events[0] for consumer in (first, second)]
     assert [f"{INCARNATION}-2-0", f"{INCARNATION}-3-0"] == [known.id for known in taken]
-    assert (True, False) == (await first.settle(taken[0]), await first.settle(taken[0]))
-    assert () == (await first.take(5)).events
+    assert (True, False) == (await first.acknowledge(taken[0]), await first.acknowledge(taken[0]))
+    assert () == (await first.claim(5)).events
 
 
 async def test_what_a_dead_consumer_owed_is_claimed(streams, group, model, monkeypatch):
     """After a silence; one that says it is still at it keeps it, and one that has lost it is told so."""
     dead, heir = group("dead"), group("heir")
-    await dead.take(1)
+    await dead.claim(1)
     await both(streams, batch((1, 0)))
-    (known,) = (await dead.take(1)).events
-    assert () == (await heir.take(5)).events
+    (known,) = (await dead.claim(1)).events
+    assert () == (await heir.claim(5)).events
     assert await dead.touch(known)
     monkeypatch.setattr(deliveries, "IDLE_MS", 1)
     await asyncio.sleep(0.01)
-    assert (known,) == (await heir.take(5)).events
+    assert (known,) == (await heir.claim(5)).events
     assert (False, True) == (await dead.touch(known), await heir.touch(known))
-    assert await heir.settle(known)
+    assert await heir.acknowledge(known)
 
 
 async def test_what_left_the_stream_is_counted_as_missed(connection, group, model, monkeypatch):
     """Whether it was owed by a dead consumer, or nobody had got to it."""
     streams = DriftStreams(connection, connection, model_max=9, service_max=2, wait_s=0.01)
     dead, heir = group("dead"), group("heir")
-    await dead.take(1)
+    await dead.claim(1)
     await both(streams, batch((1, 0)))
-    await dead.take(1)
+    await dead.claim(1)
     await both(streams, batch(*((version, 0) for version in range(2, 7))))
     monkeypatch.setattr(deliveries, "IDLE_MS", 1)
     await asyncio.sleep(0.01)
-    taken = await heir.take(5)
+    taken = await heir.claim(5)
     assert [f"{INCARNATION}-5-0", f"{INCARNATION}-6-0"] == [known.id for known in taken.events]
-    again = await heir.take(5)
+    again = await heir.claim(5)
     assert 4 == taken.missed + again.missed  # 1, which was owed, and 2 to 4, which nobody got to
 
 
 async def test_consumers_that_owe_nothing_are_forgotten(connection, streams, group, model, monkeypatch):
     """A process that restarts often leaves no trail of names."""
     monkeypatch.setattr(deliveries, "FORGOTTEN_MS", 1)
-    await group("first").take(1)
+    await group("first").claim(1)
     await both(streams, batch((1, 0)))
-    (known,) = (await group("first").take(1)).events
-    await group("first").settle(known)
+    (known,) = (await group("first").claim(1)).events
+    await group("first").acknowledge(known)
     await asyncio.sleep(0.01)
     await both(streams, batch((2, 0)))
-    await group("second").take(1)
+    await group("second").claim(1)
     (consumers,) = await connection.ask(("XINFO", "CONSUMERS", DRIFT, "g"))
     assert [b"second"] == [consumer[1] for consumer in consumers]

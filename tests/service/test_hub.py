@@ -10,12 +10,12 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 async def test_a_model_is_loaded_once_whoever_asks_in_between(api, monkeypatch):
     """One who asks just when the load has ended, and its waiters have not heard of it yet, gets the same replica."""
     path = await api.learnt(rows=5)
-    hub, name = api.app.state.context.engine.hub, path.removeprefix("/models/")
-    hub.forget(await hub.get(name))
-    load, loads, late = hub._recovery.load, [], []
+    models, name = api.app.state.context.engine.models, path.removeprefix("/models/")
+    models.forget(await models.get(name))
+    load, loads, late = models._loader.load, [], []
 
     def ask():
-        late.append(asyncio.ensure_future(hub.get(name)))
+        late.append(asyncio.ensure_future(models.get(name)))
 
     async def and_then_ask(asked_for):
         loads.append(asked_for)
@@ -24,8 +24,8 @@ async def test_a_model_is_loaded_once_whoever_asks_in_between(api, monkeypatch):
             asyncio.get_running_loop().call_soon(_in_turns(turns, ask))
         return replica
 
-    monkeypatch.setattr(hub._recovery, "load", and_then_ask)
-    first = await hub.get(name)
+    monkeypatch.setattr(models._loader, "load", and_then_ask)
+    first = await models.get(name)
     for _ in range(10):
         await asyncio.sleep(0)
     assert [first] * 4 == await asyncio.gather(*late)

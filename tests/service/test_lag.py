@@ -13,8 +13,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 async def _lagging(api, path, entries, seconds):
     """Let a replica know of entries that nobody has appended."""
-    replica = await api.app.state.context.engine.hub.get(path.removeprefix("/models/"))
-    replica.hinted(replica.version + entries)
+    replica = await api.app.state.context.engine.models.get(path.removeprefix("/models/"))
+    replica.note_head(replica.version + entries)
     replica.since = asyncio.get_running_loop().time() - seconds
     return replica
 
@@ -50,14 +50,14 @@ async def test_a_lag_that_is_none_ends_with_the_next_look(start):
 
 
 async def test_a_model_in_no_memory_is_not_followed(start):
-    """Hints of models that nobody has asked for cost nothing, and one that leaves is not listened to any more."""
+    """Notices of models that nobody has asked for cost nothing, and one that leaves memory is unsubscribed."""
     api = await start()
     await api.client.put("/models/idle", json=DFOP)
     engine = api.app.state.context.engine
-    channel = ModelKeys("idle", "").hints
-    assert "idle" in engine.hints._wanted, channel
-    engine.hub._drop("idle")
-    assert "idle" not in engine.hints._wanted
+    channel = ModelKeys("idle", "").notices
+    assert "idle" in engine.notices._wanted, channel
+    engine.models._drop("idle")
+    assert "idle" not in engine.notices._wanted
     before = engine.stats.loads
     await engine.follower._look(["idle"])
     assert before == engine.stats.loads
@@ -67,7 +67,7 @@ async def test_the_list_of_models_is_as_fresh_as_asked(api):
     """A strong list has read the heads of the logs; the events of all models are read from the store in any case."""
     path = await api.learnt(rows=3)
     name, engine = path.removeprefix("/models/"), api.app.state.context.engine
-    replica, heads = await engine.hub.get(name), []
+    replica, heads = await engine.models.get(name), []
     at_head = engine._at_head
 
     async def noted(asked):

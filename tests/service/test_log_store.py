@@ -2,7 +2,7 @@
 
 import asyncio
 
-from service.store.log import Answers, Seen, SegmentIn
+from service.store.log import Answers, SeenId, SegmentIn
 from tests.service.store_fixtures import INCARNATION, Model, one
 
 
@@ -48,7 +48,7 @@ async def test_answers_are_added_once_and_to_their_version_only(model):
     items = [("a", 1, b"first"), ("b", 2, b"wrong version"), ("nobody", 1, b"x")]
     assert [True] == await model.log.record_answers([model.answered(items)])
     assert [True] == await model.log.record_answers([model.answered([("a", 1, b"second")])])
-    assert [Seen(1, 0, 0, "", b"first"), Seen(1, 1, 0, "d", None), None] == await model.log.lookup(
+    assert [SeenId(1, 0, 0, "", b"first"), SeenId(1, 1, 0, "d", None), None] == await model.log.lookup(
         "m", INCARNATION, ["a", "b", "nobody"]
     )
     assert [False] == await model.log.record_answers([Answers("m", "inc0", 1, "w1-1", [("a", 1, b"x")])])

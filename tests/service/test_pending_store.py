@@ -4,7 +4,7 @@ import pytest
 
 from service.errors import StoreDown
 from service.store.catalog import Catalog
-from service.store.log import Seen
+from service.store.log import SeenId
 from service.store.pending import Pending, Track
 from tests.service.store_fixtures import INCARNATION, one
 
@@ -28,7 +28,7 @@ async def test_a_tracked_prediction_is_fetched_until_its_label_comes(model):
     assert (blob, None) == (found, seen)
     assert 10_000 > abs(expires_ms - int(now[0]) * 1000 - 60_000)
     await model.append(one("p", pending="p"))
-    assert (None, None, Seen(1, 0, 0, "d", None)) == await pending.fetch("m", INCARNATION, "p", "p")
+    assert (None, None, SeenId(1, 0, 0, "d", None)) == await pending.fetch("m", INCARNATION, "p", "p")
     assert (None, None, None) == await pending.fetch("m", INCARNATION, "nobody", "nobody")
 
 

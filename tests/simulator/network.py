@@ -68,7 +68,7 @@ class Way:
         self._world = world
         self.dead = False
 
-    def lane(self, key: str) -> str:
+    def node_key(self, key: str) -> str:
         return ""
 
     async def run(self, calls: Sequence[Call], *, quick: bool = False, safety: Safety | None = None) -> list[Any]:

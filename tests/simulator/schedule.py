@@ -37,7 +37,7 @@ SWEEP_S = 0.4
 CALM_S = 1.1
 """How long everything is left in peace before the verdict: for two sweeps and a probe."""
 BOUNDS = Bounds(
-    pump=Limits(64, 8, id_ttl_ms=10**9, ids_max=10**6, read_bytes_max=500, timeout_s=TIMEOUT_S),
+    committer=Limits(64, 8, id_ttl_ms=10**9, ids_max=10**6, read_bytes_max=500, timeout_s=TIMEOUT_S),
     budget_bytes=2**30,
     model_bytes_max=2**30,
     body_bytes_max=2**20,
@@ -126,7 +126,7 @@ class Schedule(Verdict):
         """Every replica holds the model when the calm begins."""
         for member in self.members:
             try:
-                await member.engine.hub.get(NAME)
+                await member.engine.models.get(NAME)
             except (OnepassError, TimeoutError) as error:
                 self.say("not held by", member.number, repr(error))
 
@@ -162,7 +162,7 @@ class Schedule(Verdict):
     async def _create(self) -> None:
         for member in self.members * RETRIES:
             try:
-                await member.engine.hub.create(NAME, CONFIG)
+                await member.engine.models.create(NAME, CONFIG)
             except OnepassError:
                 continue
             return
@@ -189,7 +189,9 @@ class Schedule(Verdict):
                 try:
                     async with asyncio.timeout(8 * TIMEOUT_S):
                         replica = await member.engine.replica(NAME)
-                        reply = await member.engine.pump.submit(replica, rows, [f"{y:g}" for y in rows.y if rows.ids])
+                        reply = await member.engine.committer.submit(
+                            replica, rows, [f"{y:g}" for y in rows.y if rows.ids]
+                        )
                 except OnepassError as error:
                     self.say("refused by", member.number, rows.ids, repr(error))
                     if isinstance(error, ModelDown) and not self.dropped:
@@ -214,7 +216,7 @@ class Schedule(Verdict):
         if member is not None:
             try:
                 async with asyncio.timeout(8 * TIMEOUT_S):
-                    await member.engine.pump.submit(await member.engine.replica(NAME), Reset())
+                    await member.engine.committer.submit(await member.engine.replica(NAME), Reset())
             except (OnepassError, TimeoutError):
                 return
 
@@ -271,9 +273,9 @@ class Schedule(Verdict):
     async def _leave(self) -> None:
         """The model leaves one memory."""
         member = self._anyone()
-        replica = member and member.engine.hub.held(NAME)
+        replica = member and member.engine.models.peek(NAME)
         if member is not None and replica is not None and replica.idle:
-            member.engine.hub._drop(NAME)
+            member.engine.models._drop(NAME)
 
     async def _outage(self) -> None:
         self.world.up = False
@@ -324,7 +326,7 @@ class Schedule(Verdict):
                 self.dropped.append((incarnation, version, ids_of(version, entries[version])))
             if lost:
                 for member in self.members:
-                    replica = member.engine.hub.held(NAME)
+                    replica = member.engine.models.peek(NAME)
                     if replica is not None and replica.incarnation == incarnation and replica.version >= min(lost):
                         self.counts["replicas-ahead"] += 1
                         before = member.engine.stats.lost_tails
@@ -335,8 +337,8 @@ class Schedule(Verdict):
         if member is not None:
             try:
                 async with asyncio.timeout(20 * TIMEOUT_S):
-                    await member.engine.hub.delete(NAME)
-                    await member.engine.hub.create(NAME, CONFIG)
+                    await member.engine.models.delete(NAME)
+                    await member.engine.models.create(NAME, CONFIG)
             except (OnepassError, TimeoutError):
                 return
 
@@ -351,7 +353,7 @@ def play(seed: int, say: Any = lambda *_: None) -> Counter[str]:
     loop = Loop()
     schedule = Schedule(seed, loop, say)
     names = mock.patch("secrets.token_hex", side_effect=lambda _: f"{next(numbers):x}")
-    slow, quick = mock.patch.object(engines, "WATCH_S", 1e9), mock.patch.object(follower, "SWEEP_S", SWEEP_S)
+    slow, quick = mock.patch.object(engines, "POLL_S", 1e9), mock.patch.object(follower, "SWEEP_S", SWEEP_S)
     with names, slow, quick:
         try:
             loop.run_until_complete(schedule.run())

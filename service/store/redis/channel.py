@@ -1,8 +1,8 @@
 """One connection for the calls that carry every row: commands in one write, replies in order, nothing else.
 
-The client library spends more time around a pipeline than the server spends on it (`python -m tests.benchmarks.service`
-shows it per request), so the pump's round trips go through this instead: the library's own packer and parser (hiredis)
-around a plain asyncio transport. The rules are those of connection.py: bounded in time, nothing is ever sent twice.
+The client library spends more time on a pipeline than the server does (`python -m tests.benchmarks.service` shows it),
+so the committer's round trips bypass it: hiredis, its packer and parser, on a plain asyncio transport. The
+rules are those of connection.py: bounded in time, nothing is ever sent twice.
 
 A connection whose reply did not come in time, or that broke, is closed, and everything that waits on it fails: replies
 that come late must never be taken for those of a later call.
@@ -83,7 +83,7 @@ class Channel:
                 line = await self._connected()
         return await line.call(commands, self._timeout_s)
 
-    async def ear(self) -> "Ear":
+    async def subscription(self) -> "Subscription":
         """A connection of its own for what the server says unasked.
 
         Raises:
@@ -91,7 +91,7 @@ class Channel:
             RedisError: the server refuses it.
         """
         async with asyncio.timeout(self._timeout_s):
-            return Ear(await self._made())
+            return Subscription(await self._made())
 
     def close(self) -> None:
         """Close the connection; what waits on it fails."""
@@ -123,7 +123,7 @@ class Channel:
                 raise reply
 
 
-class Ear:
+class Subscription:
     """A connection that is subscribed to something; the library's, as far as it is needed, at a tenth of the cost."""
 
     def __init__(self, line: "_Line") -> None:

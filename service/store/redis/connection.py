@@ -18,7 +18,7 @@ from redis import exceptions
 from redis.asyncio.connection import AbstractConnection
 
 from service.errors import StoreDown
-from service.store.redis.channel import Command, Ear
+from service.store.redis.channel import Command, Subscription
 from service.store.redis.node import Node
 from service.store.redis.redis_errors import store_down, translated
 from service.store.redis.topology import Cluster, Sentinels, Single, Topology
@@ -98,9 +98,9 @@ class Connection:
         else:
             self.topology = Single(Node(place.where, timeout_s, connections_max))
 
-    def lane(self, key: str) -> str:
+    def node_key(self, key: str) -> str:
         """Equal for keys that wait for the same server."""
-        return self.topology.lane(key)
+        return self.topology.node_key(key)
 
     async def run(self, calls: Sequence[Call], *, quick: bool = False, safety: Safety | None = None) -> list[Any]:
         """Run all calls in one round trip per server, in order; one that fails does not stop the others.
@@ -160,7 +160,7 @@ class Connection:
         kept = [None if values is None else values[0] == "0" or values[1] == "noeviction" for values in found]
         return False if False in kept else None if None in kept else True
 
-    async def subscriber(self) -> AbstractConnection | Ear:
+    async def subscriber(self) -> AbstractConnection | Subscription:
         """A connection of its own for what the store says unasked; the caller reads it and disconnects it.
 
         Raises:

@@ -13,7 +13,7 @@ from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from service.store.redis.channel import Address, Channel, Command, Ear
+from service.store.redis.channel import Address, Channel, Command, Subscription
 
 
 class Node:
@@ -74,14 +74,14 @@ class Node:
             raise TimeoutError
         return task.result()
 
-    async def subscriber(self) -> AbstractConnection | Ear:
+    async def subscriber(self) -> AbstractConnection | Subscription:
         """A connection of its own for what the server says unasked; the caller reads it and disconnects it.
 
         Raises:
             RedisError, OSError: it cannot be made.
         """
         if self._channel is not None:
-            return await self._channel.ear()
+            return await self._channel.subscription()
         made: AbstractConnection = self._pool.make_connection()  # type: ignore[no-untyped-call]
         await made.connect()  # type: ignore[no-untyped-call]
         return made

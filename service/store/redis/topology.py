@@ -19,7 +19,7 @@ from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
 
 from service.errors import StoreDown
 from service.store.redis.node import Node
-from service.store.redis.url import Place, Server
+from service.store.redis.url import Server, StoreUrl
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class Topology(ABC):
     async def close(self) -> None:
         """Close every connection."""
 
-    def lane(self, key: str) -> str:  # noqa: ARG002  one server has one lane
+    def node_key(self, key: str) -> str:  # noqa: ARG002  one server has one node_key
         """What two keys have in common if and only if one slow server would make both wait."""
         return ""
 
@@ -152,7 +152,7 @@ class Sentinels(_Found):
         timeout_s: bound of a look.
     """
 
-    def __init__(self, place: Place, make: Make, timeout_s: float) -> None:
+    def __init__(self, place: StoreUrl, make: Make, timeout_s: float) -> None:
         super().__init__(make, timeout_s)
         self._service = place.service
         kept = {name: value for name, value in (place.sentinel or {}).items() if name != "connection_class"}
@@ -254,7 +254,7 @@ class Cluster(_Found):
             raise StoreDown(UNKNOWN)
         return [*self._known.values()]
 
-    def lane(self, key: str) -> str:
+    def node_key(self, key: str) -> str:
         """The node."""
         return str(self._of(key))
 

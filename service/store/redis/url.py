@@ -27,7 +27,7 @@ Server = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class Place:
+class StoreUrl:
     """What a URL says.
 
     Attributes:
@@ -45,7 +45,7 @@ class Place:
     sentinel: dict[str, Any] | None = None
 
 
-def parse(url: str) -> Place:
+def parse(url: str) -> StoreUrl:
     """Read a URL.
 
     Raises:
@@ -56,12 +56,12 @@ def parse(url: str) -> Place:
         known = ", ".join(f"{s}://" for s in (*_SINGLE, *_MANY))
         raise ValueError(f"the store's URL has to begin with one of {known}; {scheme or 'no scheme'} is not supported")
     try:
-        return Place("single", dict(parse_url(url))) if scheme in _SINGLE else _many(url, scheme)
+        return StoreUrl("single", dict(parse_url(url))) if scheme in _SINGLE else _many(url, scheme)
     except ValueError:
         raise ValueError(_UNREADABLE.format(scheme)) from None
 
 
-def _many(url: str, scheme: str) -> Place:
+def _many(url: str, scheme: str) -> StoreUrl:
     """One URL for many servers: each host is read as if it stood there alone."""
     plain, _, kind = scheme.partition("+")
     parts = urlsplit(url)
@@ -78,7 +78,7 @@ def _many(url: str, scheme: str) -> Place:
     seeds = tuple((found.pop("host"), int(found.pop("port", _PORT[kind]))) for found in read)
     where = read[0]
     if kind == "cluster":
-        return Place("cluster", where, seeds)
+        return StoreUrl("cluster", where, seeds)
     unasked = ("username", "password", "db")
     sentinel = {name: value for name, value in where.items() if name not in unasked} | own
-    return Place("sentinel", where, seeds, service, sentinel)
+    return StoreUrl("sentinel", where, seeds, service, sentinel)

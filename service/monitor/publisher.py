@@ -1,6 +1,6 @@
 """Alarms out of the outboxes of the machines and into the streams: one event per detection.
 
-A replica rings when an entry it has applied has left alarms in its outbox, whoever wrote the entry. Its alarms go to
+A replica notifies when an entry it has applied has left alarms in its outbox, whoever wrote the entry. Its alarms go to
 the model's stream, then to the service's; both refuse what they have. So every replica may try, again after a crash and
 again after a replay, and what fails is only tried again: alarms wait in the outboxes, which are bounded.
 
@@ -20,8 +20,8 @@ from service.runtime.engine import Engine
 from service.runtime.replica import Replica
 from service.store import codec
 from service.store.catalog import ModelMeta
-from service.store.drift import NOWHERE, Batch, DriftStreams
-from service.store.events import Place, event
+from service.store.drift import BEFORE_FIRST, Batch, DriftStreams
+from service.store.events import EventKey, event
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class Publisher:
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._tasks: dict[Replica, asyncio.Task[None]] = {}
         self.published: Counter[str] = Counter()
-        engine.hub.alarms.listen(self.publish)
+        engine.models.alarms.listen(self.publish)
 
     async def run(self) -> None:
         """Publish for ever; the supervisor restarts it should it die."""
@@ -71,7 +71,7 @@ class Publisher:
             StoreDown: the store did not answer; nothing is lost.
             ModelDown: the model is out of service.
         """
-        ask = replica.published == NOWHERE  # just loaded: most of its alarms may be published
+        ask = replica.published == BEFORE_FIRST  # just loaded: most of its alarms may be published
         while replica.unpublished:
             batch = await self._batch(replica, ask)
             ask = False
@@ -90,7 +90,7 @@ class Publisher:
     async def _batch(self, replica: Replica, ask: bool) -> Batch:
         """What to send; nothing where there is much and it is only asked how much of it the streams have."""
         async with replica.held():
-            after = Place(*replica.published)
+            after = EventKey(*replica.published)
             drifts = replica.machine.outbox.after(after)
             pushed_out = len(drifts) == KEPT < replica.machine.outbox.total
         if ask and len(drifts) > FEW:
@@ -100,10 +100,10 @@ class Publisher:
         events = tuple(event(replica.name, replica.incarnation, drift) for drift in drifts)
         return Batch(replica.name, replica.incarnation, after, events)
 
-    # ---------------------------------------------------------------- replicas that ring
+    # ---------------------------------------------------------------- replicas that notify
 
     async def _listen(self) -> None:
-        alarms = self._engine.hub.alarms
+        alarms = self._engine.models.alarms
         while True:
             await alarms.wake.wait()
             for replica in alarms.take():
@@ -116,7 +116,7 @@ class Publisher:
     def _ended(self, replica: Replica) -> None:
         self._tasks.pop(replica, None)
         if not replica.gone and replica.down is None:
-            replica.ring()  # what came after the last look
+            replica.notify()  # what came after the last look
 
     async def _until_out(self, replica: Replica) -> None:
         pause_s = BACKOFF_S
@@ -150,7 +150,7 @@ class Publisher:
                 return
 
     async def _look(self, name: str, incarnation: str) -> None:
-        if self._engine.hub.held(name) is not None or not await self._has_tail(name, incarnation):
+        if self._engine.models.peek(name) is not None or not await self._has_tail(name, incarnation):
             return
         clock = asyncio.get_running_loop().time
         began = clock()
@@ -165,8 +165,8 @@ class Publisher:
     async def _loaded(self, name: str) -> Replica:
         """A model with its tail: kept where there is plenty of room, else let go, not to crowd out others."""
         engine = self._engine
-        plenty = 2 * engine.hub.ledger.used < engine.bounds.budget_bytes
-        return await (engine.hub.get(name) if plenty else engine.recovery.load(name))
+        plenty = 2 * engine.models.ledger.used < engine.bounds.budget_bytes
+        return await (engine.models.get(name) if plenty else engine.loader.load(name))
 
     async def _has_tail(self, name: str, incarnation: str) -> bool:
         meta = await self._engine.store.catalog.read(name)

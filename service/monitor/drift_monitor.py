@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Callable, Sequence
 
-from service.monitor.drift import Publisher
+from service.monitor.publisher import Publisher
 from service.monitor.webhooks import Webhook, group_of, quiet
 from service.runtime.broadcast import Broadcast
 from service.runtime.engine import Engine
@@ -11,7 +11,7 @@ from service.store.deliveries import Deliveries
 from service.store.drift import DriftStreams
 
 
-class Watch:
+class DriftMonitor:
     """The monitor of one process; its tasks are companions of the engine, which starts, supervises and ends them.
 
     Args:
