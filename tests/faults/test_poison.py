@@ -25,7 +25,7 @@ pytestmark = pytest.mark.faults
 
 def _too_wide(state):
     """Rows of the model's own space with a column too many."""
-    space = Machine.from_bytes(state)[0].schema.id
+    space = Machine.from_bytes(state)[0].prediction_schema.id
     return codec.encode(Rows(space, None, np.ones((1, 6)), ["up"]))
 
 

@@ -31,7 +31,7 @@ from tests.simulator.clock import Loop
 from tests.simulator.network import TIMEOUT_S, Way, Weather, World
 from tests.simulator.verdict import CONFIG, NAME, Verdict, ids_of
 
-SPACE = Machine(CONFIG).schema.id
+SPACE = Machine(CONFIG).prediction_schema.id
 RETRIES = 6
 SWEEP_S = 0.4
 CALM_S = 1.1
