@@ -16,7 +16,7 @@ below is a rule that the conformance suite (tests/core/learners/test_conformance
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -318,7 +318,7 @@ class Algorithm:
     state_bytes: Callable[[Spec, int], int]
     row_cost: Callable[[Spec, int], float]
     row_discounts: bool = False
-    class_bound: int = field(default=100)
+    class_bound: int = 100
     evolves: bool = False
     selects: bool = False
     sparse: bool = False

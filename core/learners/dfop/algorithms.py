@@ -7,7 +7,7 @@ from core.contract import Algorithm, Learner, Param, Spec
 from core.features.scaling import SCALING
 from core.learners.dfop.bank import RATES, ForgettingBank, member_specs
 from core.learners.dfop.kernels import LEAK_AFTER
-from core.learners.dfop.learner import CLASS_BOUND, OBJECT_BYTES, Dfop, column_count, refresh_rows
+from core.learners.dfop.learner import OBJECT_BYTES, Dfop, refresh_rows
 
 AUTO = "auto"
 
@@ -38,13 +38,9 @@ def row_cost(spec: Spec, classes: int) -> float:
 
 def _member_cost(spec: Spec, classes: int) -> float:
     """8 D^2 + 5 D per column, and the row's share of the refreshes (D^3 each)."""
-    D = float(spec.dimension + bool(spec.params["bias"]))
+    columns, D = Dfop.sizes(spec, classes).values()
     forgets = -math.log1p(-spec.params["forgetting_rate"]) if "forgetting_rate" in spec.params else 0.0
-    return (
-        8 * D * D
-        + 5 * D * column_count(spec.task == "regression", classes)
-        + D**3 * max(forgets / LEAK_AFTER, 1 / refresh_rows(int(D)))
-    )
+    return 8.0 * D * D + 5.0 * D * columns + float(D) ** 3 * max(forgets / LEAK_AFTER, 1 / refresh_rows(D))
 
 
 _PAPER = "Zhao, Wang, Xie, Guo, Zhou: Distribution-Free One-Pass Learning, IEEE TKDE 33(3), 2021"
@@ -115,7 +111,6 @@ ENTRIES = (
         build=build,
         state_bytes=state_bytes,
         row_cost=row_cost,
-        class_bound=CLASS_BOUND,
         forgets=True,
     ),
     Algorithm(
@@ -129,7 +124,6 @@ ENTRIES = (
         state_bytes=state_bytes,
         row_cost=row_cost,
         row_discounts=True,
-        class_bound=CLASS_BOUND,
         forgets=True,
     ),
     Algorithm(
@@ -142,7 +136,6 @@ ENTRIES = (
         build=Dfop,
         state_bytes=state_bytes,
         row_cost=row_cost,
-        class_bound=CLASS_BOUND,
         forgets=True,
     ),
     Algorithm(
@@ -155,7 +148,6 @@ ENTRIES = (
         build=build,
         state_bytes=state_bytes,
         row_cost=row_cost,
-        class_bound=CLASS_BOUND,
         forgets=True,
         sparse=True,
     ),

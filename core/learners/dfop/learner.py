@@ -86,6 +86,7 @@ from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Prediction, Spec, Weights
 from core.learners.calibration import CALIBRATION, classify, classify_and_fit, fresh_calibration
+from core.learners.classes import CLASS_BOUND, column_count, linear_model, with_class
 from core.learners.dfop.blocks import (
     COLUMNS_MIN,
     ROWS_MIN,
@@ -123,7 +124,6 @@ VARIANCE_MIN = 1e-60
 RATE_MIN = 1e-12
 OBJECT_BYTES = 1000
 """Memory of the objects around the arrays, measured with 10 000 models in one process."""
-CLASS_BOUND = 100
 
 _NO_DISCOUNTS = np.empty(0)
 
@@ -169,7 +169,7 @@ class Dfop:
     @staticmethod
     def sizes(spec: Spec, classes: int) -> dict[str, int]:
         """The sizes of the layout."""
-        columns = column_count(spec.task == "regression", classes)
+        columns = _all_columns(spec.task == "regression", classes)
         return {"columns": columns, "D": spec.dimension + bool(spec.params["bias"])}
 
     def __init__(self, spec: Spec) -> None:
@@ -195,11 +195,8 @@ class Dfop:
     def add_class(self) -> None:
         """A new class starts from the column u of a class not seen yet; the third makes [w, u] into [-w, w, u, u]."""
         self.classes += 1
-        if self.classes == 3:
-            w, u = self.W
-            self.W = np.stack([-w, w, u, u])
-        elif self.classes > 3:
-            self.W = np.concatenate([self.W, self.W[-1:]])
+        known, unseen = self.W[:-1], self.W[-1:]
+        self.W = np.concatenate([with_class(known, self.classes, unseen), unseen])
 
     def predict(self, X: Floats) -> Prediction:
         """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
@@ -292,12 +289,9 @@ class Dfop:
 
     def weights(self) -> Weights:
         """One row per output in its own terms: for two classes, -w and w."""
-        w = self.W if self.regression else self.W[:-1]
-        if not self.regression and self.classes < 3:
-            w = np.concatenate([-w, w])[: self.classes]
-        d = self.dimension
-        bias = w[:, d] if w.shape[1] > d else np.zeros(w.shape[0])
-        return Weights(w[:, :d].copy(), bias.copy())
+        if self.regression:
+            return linear_model(self.W, self.dimension, None)
+        return linear_model(self.W[:-1], self.dimension, self.classes)
 
     def info(self) -> Header:
         """Rows learned, the effective window 1/mu (None: all rows) and, for regression, the noise deviation."""
@@ -325,14 +319,13 @@ class Dfop:
             ValueError: what no state of this spec can be; nothing has changed.
         """
         (classes,) = counts(header, classes=0 if self.regression else CLASS_BOUND)
-        columns = column_count(self.regression, classes)
-        self.layout.load(self, arrays, columns=columns, D=self.W.shape[1])
+        self.layout.load(self, arrays, columns=_all_columns(self.regression, classes), D=self.W.shape[1])
         self.classes = classes
 
     @property
     def columns(self) -> int:
         """Columns that make predictions: one, or from three classes on one per class."""
-        return self.classes if self.classes > 2 else 1
+        return column_count(self.classes)
 
     def empty(self, n: int) -> tuple[Floats, Floats]:
         """Room for the scores and deviations of n rows."""
@@ -345,6 +338,6 @@ class Dfop:
         self.Q = spd_inverse(self.R)
 
 
-def column_count(regression: bool, classes: int) -> int:
+def _all_columns(regression: bool, classes: int) -> int:
     """Weight columns of a state, the one for a class not seen yet included."""
-    return 1 if regression else 2 if classes < 3 else classes + 1
+    return 1 if regression else column_count(classes) + 1

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from core.contract import Algorithm, Param, Spec
 from core.features.scaling import SCALING
-from core.learners.fesl.learner import CLASS_BOUND, OBJECT_BYTES, GradientDescent
+from core.learners.fesl.learner import OBJECT_BYTES, GradientDescent
 
 
 def state_bytes(spec: Spec, classes: int) -> int:
@@ -69,7 +69,6 @@ _COMBINED = Algorithm(
     build=GradientDescent,
     state_bytes=state_bytes,
     row_cost=row_cost,
-    class_bound=CLASS_BOUND,
     evolves=True,
 )
 _SELECTED = replace(

@@ -41,9 +41,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Prediction, Spec, Weights
+from core.learners.classes import CLASS_BOUND, column_count, linear_model, with_class
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout, counts
 
-CLASS_BOUND = 100
+HALVES = (-0.5, 0.5)
+"""The columns of two classes in terms of their common one, the difference of the two."""
 OBJECT_BYTES = 500
 PROBABILITY_MIN = 1e-6
 ROWS, GRADIENTS, SQUARES = range(3)
@@ -222,11 +224,7 @@ class GradientDescent:
     def add_class(self) -> None:
         """A new class starts at zero; the third makes w into [-w/2, w/2, 0]."""
         self.classes += 1
-        if self.classes == 3:
-            w = self.W / 2
-            self.W = np.concatenate([-w, w, np.zeros_like(w)])
-        elif self.classes > 3:
-            self.W = np.concatenate([self.W, np.zeros((1, self.W.shape[1]))])
+        self.W = with_class(self.W, self.classes, np.zeros((1, self.W.shape[1])), HALVES)
 
     def predict(self, X: Floats) -> Prediction:
         """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
@@ -257,12 +255,7 @@ class GradientDescent:
 
     def weights(self) -> Weights:
         """Scores s_k per class (for two of them -w/2 and w/2: their difference is the log-odds), or the numbers'."""
-        w = self.W
-        if not self.regression and self.classes < 3:
-            w = np.concatenate([-w / 2, w / 2])[: self.classes]
-        d = self.dimension
-        bias = w[:, d] if w.shape[1] > d else np.zeros(w.shape[0])
-        return Weights(w[:, :d].copy(), bias.copy())
+        return linear_model(self.W, self.dimension, None if self.regression else self.classes, HALVES)
 
     def start_at(self, weights: Weights) -> None:
         """Take over a linear model in the terms of ``weights``; see ``core.contract.Transferable``."""
@@ -299,8 +292,3 @@ class GradientDescent:
         (classes,) = counts(header, classes=0 if self.regression else CLASS_BOUND)
         self.layout.load(self, arrays, columns=column_count(classes), D=self.W.shape[1])
         self.classes = classes
-
-
-def column_count(classes: int) -> int:
-    """Weight columns: one for regression (no classes) and up to two classes, else one per class."""
-    return classes if classes > 2 else 1

@@ -4,7 +4,7 @@ import math
 
 from core.contract import Algorithm, Param, Spec
 from core.features.scaling import SCALING
-from core.learners.odm.learner import AUTO, CLASS_BOUND, COUNT_MAX, OBJECT_BYTES, RULE_SIZE, DynamicOdm, grows
+from core.learners.odm.learner import AUTO, COUNT_MAX, OBJECT_BYTES, RULE_SIZE, DynamicOdm, grows
 
 _TYPICAL_ROWS = 1e6
 """Rows for which a growing bank's cost is told."""
@@ -131,7 +131,6 @@ ENTRIES = (
         build=DynamicOdm,
         state_bytes=state_bytes,
         row_cost=row_cost,
-        class_bound=CLASS_BOUND,
         forgets=True,
     ),
     Algorithm(
@@ -144,7 +143,6 @@ ENTRIES = (
         build=DynamicOdm,
         state_bytes=state_bytes,
         row_cost=row_cost,
-        class_bound=CLASS_BOUND,
         forgets=True,
     ),
 )

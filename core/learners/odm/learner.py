@@ -81,6 +81,7 @@ from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Ints, Prediction, Spec, Weights
 from core.learners.calibration import CALIBRATION, classify, classify_and_fit, fresh_calibration
+from core.learners.classes import CLASS_BOUND, column_count, linear_model, with_class
 from core.learners.odm.kernels import (
     COUNT,
     FORGOTTEN,
@@ -103,7 +104,6 @@ FIRST_EPOCH = 8
 COUNT_MAX = 40
 """Candidates of a growing bank: the last one splits for the last time after 8 2^38 = 2e12 rows."""
 OBJECT_BYTES = 1500
-CLASS_BOUND = 100
 AUTO = "auto"
 RULE_SIZE = 12
 
@@ -229,14 +229,10 @@ class DynamicOdm:
     def add_class(self) -> None:
         """Room for one more class; the third makes [w] into [-w, w, new]."""
         self.classes += 1
-        if self.classes < 3:
-            return
-        if self.classes == 3:
-            self.W = np.concatenate([-self.W, self.W])
-            self.shares, self.losses = np.repeat(self.shares, 2, axis=0), np.repeat(self.losses, 2, axis=0)
-        self.W = np.concatenate([self.W, self._newcomer()])
-        self.shares = np.concatenate([self.shares, self.shares.mean(axis=0, keepdims=True)])
-        self.losses = np.concatenate([self.losses, self.losses.mean(axis=0, keepdims=True)])
+        shares, losses = (sums.mean(axis=0, keepdims=True) for sums in (self.shares, self.losses))
+        self.W = with_class(self.W, self.classes, self._newcomer())
+        self.shares = with_class(self.shares, self.classes, shares, (1.0, 1.0))
+        self.losses = with_class(self.losses, self.classes, losses, (1.0, 1.0))
 
     def _newcomer(self) -> Floats:
         """A column for a class not seen in any row so far: the minimiser of f for y = -1, x = (0 ... 0, 1)."""
@@ -283,10 +279,7 @@ class DynamicOdm:
         if not self._mixed or self._features is not None:
             return None
         w = np.einsum("ck,ckj->cj", self.shares, self.W)
-        if self.classes < 3:
-            w = np.concatenate([-w, w])[: self.classes]
-        d = self.dimension
-        return Weights(w[:, :d].copy(), w[:, d].copy() if self.bias else np.zeros(len(w)))
+        return linear_model(w, self.dimension, self.classes)
 
     def info(self) -> Header:
         """Rows, the margin's mean and deviation and, for a bank, epochs with their weights, averaged over the columns.
@@ -347,8 +340,3 @@ class DynamicOdm:
             raise ValueError("a candidate is larger than any can be")
         if (found["losses"] > tally[ROWS] * (1.0 + 1e-6)).any():
             raise ValueError("a sum of losses is none that its rows can have")
-
-
-def column_count(classes: int) -> int:
-    """Columns of candidates: one up to two classes, else one per class."""
-    return classes if classes > 2 else 1

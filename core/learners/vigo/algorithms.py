@@ -7,7 +7,6 @@ from typing import Any
 
 from core.contract import Algorithm, Param, Spec
 from core.features.scaling import SCALING
-from core.learners.vigo.gaussians import CLASS_BOUND
 from core.learners.vigo.learner import OBJECT_BYTES, Vigo, settings
 
 
@@ -98,7 +97,6 @@ def _entry(kind: str, summary: str, equation: str, params: tuple[Param, ...]) ->
         build=partial(Vigo, kind),
         state_bytes=partial(state_bytes, kind),
         row_cost=partial(row_cost, kind),
-        class_bound=CLASS_BOUND,
         likeliest=False,
         forgets=True,
     )

@@ -71,7 +71,6 @@ from core.learners.vigo.kernels import (
 )
 from core.state.layout import NOT_NEGATIVE, POSITIVE, WHOLE, Array, Layout, Range, Triangle
 
-CLASS_BOUND = 100
 STATS, FEATURES, TALLY = 14, 5, 3
 STATE_MAX = 1e200
 

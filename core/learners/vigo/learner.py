@@ -55,7 +55,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import ALARM_COLUMNS_MAX, Alarm, Floats, Header, Ints, Prediction, Spec, Weights
-from core.learners.vigo.gaussians import CLASS_BOUND, LAYOUT, densities, fresh, with_class
+from core.learners.classes import CLASS_BOUND
+from core.learners.vigo.gaussians import LAYOUT, densities, fresh, with_class
 from core.learners.vigo.kernels import (
     BATCH,
     BETA,

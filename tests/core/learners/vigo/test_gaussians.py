@@ -10,7 +10,7 @@ from scipy.stats import multivariate_normal, multivariate_t
 
 from core.contract import Spec
 from core.learners.catalogue import find
-from core.learners.vigo.gaussians import CLASS_BOUND
+from core.learners.classes import CLASS_BOUND
 from core.learners.vigo.kernels import BETA, COUNT, HIGH, LOGDET, LOW, NU, SHARE
 from core.state.arrays import pack, unpack
 

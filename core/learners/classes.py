@@ -1,0 +1,53 @@
+"""The weight columns of linear classifiers, one class against the rest.
+
+Up to two classes share one column w, whose score speaks for class 1 and against class 0. The third class makes it two,
+(a w, b w) with (a, b) = (-1, 1) or what a learner's loss asks for, and appends a column of its own, as every class
+after it does. So a column per class exists from the third class on, and no score of the first two changes its order.
+"""
+
+import numpy as np
+
+from core.contract import Floats, Weights
+
+CLASS_BOUND = 100
+"""Classes that a learner of this catalogue learns at most."""
+OPPOSITE = (-1.0, 1.0)
+"""(a, b): the columns of two classes in terms of their common one."""
+
+
+def column_count(classes: int) -> int:
+    """Columns for a number of classes, 0 for regression."""
+    return classes if classes > 2 else 1
+
+
+def with_class(columns: Floats, classes: int, newcomer: Floats, first_two: tuple[float, float] = OPPOSITE) -> Floats:
+    """The columns when the last of ``classes`` has just appeared.
+
+    Args:
+        columns: (m, ...) those of the classes before it; itself returned where nothing changes.
+        classes: K, the new class included.
+        newcomer: (1, ...) its column.
+        first_two: (a, b).
+    """
+    if classes < 3:
+        return columns
+    if classes == 3:
+        columns = np.concatenate([share * columns for share in first_two])
+    return np.concatenate([columns, newcomer])
+
+
+def linear_model(
+    columns: Floats, dimension: int, classes: int | None, first_two: tuple[float, float] = OPPOSITE
+) -> Weights:
+    """Columns (m, d) or (m, d + 1), the bias last, as copies in the terms of ``core.contract.Weights``.
+
+    Args:
+        columns: the weights.
+        dimension: d.
+        classes: K; None for regression.
+        first_two: (a, b).
+    """
+    if classes is not None and classes < 3:
+        columns = np.concatenate([share * columns for share in first_two])[:classes]
+    bias = columns[:, dimension] if columns.shape[1] > dimension else np.zeros(len(columns))
+    return Weights(columns[:, :dimension].copy(), bias.copy())
