@@ -213,6 +213,27 @@ def test_every_folder_says_what_lives_there() -> None:
     none(sorted(folder for folder in held if not (ROOT / folder / "README.md").is_file()))
 
 
+def test_every_link_leads_somewhere() -> None:
+    """Links between the READMEs name files, folders and headings that exist."""
+    documents = {path: path.read_text() for path in FILES if path.suffix == ".md"}
+    anchors = {
+        path: {
+            re.sub(r"[^\w -]", "", line.lower()).replace(" ", "-")
+            for line in re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+        }
+        for path, text in documents.items()
+    }
+    none(
+        f"{_name(path)}: {target}"
+        for path, text in documents.items()
+        for target in re.findall(r"\]\(([^)\s]+)\)", text)
+        if not target.startswith(("https://", "http://"))
+        for file, _, anchor in [target.partition("#")]
+        for there in [(path.parent / file).resolve() if file else path]
+        if not there.exists() or (anchor and anchor not in anchors.get(there, set()))
+    )
+
+
 def test_no_machine_and_no_registry_is_written_down() -> None:
     """What is committed works from any directory, on any machine, with any registry."""
     parts = (("/wo", "rk/"), ("/opt/", "pypi"), ("/opt/", "wheels"), ("pypi", ".org"), ("files.python", "hosted"))

@@ -18,7 +18,7 @@ from service.replay.options import default_name
 from service.settings import Settings
 
 SECRET = "hush-hush"
-README = Path(__file__).parents[2] / "README.md"
+README = Path(__file__).parents[2] / "service/README.md"
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""The README's sessions, run as they stand against services that start empty."""
+"""The sessions in README.md and service/README.md, run as they stand against services that start empty."""
 
 import re
 import shutil
@@ -9,8 +9,12 @@ import pytest
 
 from service.replay import private
 
-README = Path(__file__).parents[2] / "README.md"
-SESSIONS = re.findall(r"```console\n(.*?)```", README.read_text(), re.DOTALL)
+ROOT = Path(__file__).parents[2]
+SESSIONS = [
+    session
+    for document in ("README.md", "service/README.md")
+    for session in re.findall(r"```console\n(.*?)```", (ROOT / document).read_text(), re.DOTALL)
+]
 
 
 def steps(session: str) -> list[tuple[str, list[str]]]:
@@ -27,7 +31,7 @@ def steps(session: str) -> list[tuple[str, list[str]]]:
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl: apt install curl")
 @pytest.mark.parametrize("session", SESSIONS, ids=["the first", "a change of features"])
 def test_session(session):
-    """Every call of the README's sessions answers what the README says, and the number has moved."""
+    """Every call is answered as documented, and the number has moved."""
     with private.service() as url:
         for shown, pieces in steps(session):
             command = shown.replace("localhost:8000", url)
