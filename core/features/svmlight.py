@@ -8,6 +8,7 @@ not learn, and is refused rather than taken for a name.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 _CELL = re.compile(r"\S+")
@@ -36,14 +37,12 @@ class Line:
         return f"line {self.number}, column {1 + (starts[position] if 0 <= position < len(starts) else 0)}"
 
 
-def read_lines(text: str) -> list[Line]:
-    """The rows of an SVMlight text, their cells not looked at yet."""
-    lines = []
+def read_lines(text: str) -> Iterator[Line]:
+    """The rows of an SVMlight text, one after the other, their cells not looked at yet."""
     for number, raw in enumerate(text.split("\n"), 1):
         line = raw.partition("#")[0]
         cells = line.split()
         if not cells:
             continue
         label = cells.pop(0) if ":" not in cells[0] else None
-        lines.append(Line(number, line, label, cells))
-    return lines
+        yield Line(number, line, label, cells)

@@ -1,15 +1,17 @@
 """Reading request bodies: size, media type, JSON. Nothing here knows a model.
 
 JSON is decoded strictly into msgspec structs: unknown fields are refused, a number is a number, and a name that is
-given twice is refused (decoders keep the last one silently; here a count of colons finds the suspects and a slower
-reading settles them).
+given twice in one object is refused (decoders keep the last one silently). Such names are found by counting: a body
+has as many colons outside its strings as it has names. Only a body that holds more of them than its request has fields
+is read a second time. Large bodies are decoded in a thread (``service.runtime.threads``): what explains a refusal may
+take a second for 32 MB.
 """
 
 import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -119,20 +121,29 @@ async def require_empty(request: Request, limit: int) -> None:
         raise Invalid.of("body", "has nothing to say here", "no body, or {}")
 
 
-def decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
+def decode(body: bytes, decoder: "msgspec.json.Decoder[T]", names: Callable[[T], int] | None = None) -> T:
     """A struct from a JSON body.
+
+    Args:
+        body: the bytes.
+        decoder: of the struct.
+        names: how many names a body holds, all objects together, that decodes to this struct; None: repeated names are
+            the caller's to refuse.
 
     Raises:
         NotJson: not JSON, or not UTF-8.
-        Invalid: JSON of another shape, naming the field.
+        Invalid: JSON of another shape, or a name that is given twice; naming the field.
     """
     try:
-        return decoder.decode(body)
+        found = decoder.decode(body)
     except msgspec.ValidationError as error:
         _refuse_broken(body)
         raise _wrong_shape(body, error, decoder) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _not_json(body, error) from None
+    if names is not None and body.count(b":") != (expected := names(found)):
+        refuse_repeated(body, expected)
+    return found
 
 
 _syntax = msgspec.json.Decoder(float_hook=len)
@@ -149,26 +160,40 @@ def _refuse_broken(body: bytes) -> None:
         raise _not_json(body, error) from None
 
 
-def refuse_repeated(body: bytes, names: int) -> None:
+def refuse_repeated(body: bytes, names: int = -1) -> None:
     """Refuse a JSON body that gives a name twice in one object.
 
     Args:
         body: valid JSON.
-        names: how many names it is known to hold, all objects together; where colons say otherwise it is read again.
+        names: how many names it is known to hold, all objects together; -1: unknown.
     """
-    if body.count(b":") == names:
+    if _STRING.sub(b"", body).count(b":") == names:
         return
-    twice: list[str] = []
-    for path, value in _walk(_parsed(body, object_pairs_hook=_Pairs)):
-        if isinstance(value, _Pairs):
-            counted = Counter(name for name, _ in value)
-            twice += [_child(path, name) for name, times in counted.items() if times > 1]
-    if twice:
-        raise Invalid(*(Problem(path, "is given twice") for path in twice[:PROBLEMS_MAX]))
+    repeating: list[_Pairs] = []
+    parsed = _parsed(body, object_pairs_hook=lambda pairs: _object(pairs, repeating))
+    if repeating:
+        twice = (_child(path, name) for path, pairs in _find(parsed, _Pairs) for name in _repeated(pairs))
+        raise Invalid(*(Problem(path, "is given twice") for path in islice(twice, PROBLEMS_MAX)))
+
+
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"')
+"""A JSON string; possessive, so that no place in it is kept to come back to."""
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """A JSON object with the names it idempotency."""
+    """A JSON object that gives a name twice, as pairs."""
+
+
+def _object(pairs: list[tuple[str, Any]], repeating: list[_Pairs]) -> dict[str, Any] | _Pairs:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    repeating.append(_Pairs(pairs))
+    return repeating[-1]
+
+
+def _repeated(pairs: _Pairs) -> list[str]:
+    return [name for name, times in Counter(name for name, _ in pairs).items() if times > 1]
 
 
 def _wrong_shape(body: bytes, error: msgspec.ValidationError, decoder: "msgspec.json.Decoder[T]") -> Exception:
@@ -247,23 +272,48 @@ def _integer(digits: str) -> int | float:
 
 def _odd(parsed: Any, problem: str) -> list[Problem]:
     """The first numbers that are not finite."""
-    wrong = (path for path, value in _walk(parsed) if isinstance(value, float) and not math.isfinite(value))
+    wrong = (path for path, value in _find(parsed, float) if not math.isfinite(value))
     return [Problem(path or "body", problem, "a finite number") for path in islice(wrong, PROBLEMS_MAX)]
 
 
-def _walk(parsed: Any) -> Iterator[tuple[str, Any]]:
-    """Every value with its path, in order; without recursion, since a body may nest as deep as it likes."""
-    left = [("", parsed)]
+def _find(parsed: Any, kind: type) -> Iterator[tuple[str, Any]]:
+    """The values of one type with their paths, in order.
+
+    Without recursion, since a body may nest as deep as it likes; paths are put together for these values alone.
+    """
+    steps: list[str | int] = []
+    left: list[Iterator[tuple[str | int, Any]]] = [iter([("", parsed)])]
     while left:
-        path, value = left.pop()
-        yield path, value
-        if isinstance(value, dict | _Pairs):
-            pairs = value.items() if isinstance(value, dict) else value
-            left += [(_child(path, name), item) for name, item in pairs][::-1]
-        elif isinstance(value, list):
-            left += [(f"{path}[{at}]"[:PATH_MAX], item) for at, item in enumerate(value)][::-1]
+        for step, value in left[-1]:
+            found = type(value)
+            if found is kind:
+                yield _path((*steps[1:], step)), value
+            if value and found in _NESTED:
+                steps.append(step)
+                left.append(_members(value))
+                break
+        else:
+            left.pop()
+            del steps[-1:]
+
+
+_NESTED = frozenset({dict, list, _Pairs})
+
+
+def _members(value: Any) -> Iterator[tuple[str | int, Any]]:
+    if type(value) is list:
+        return enumerate(value)
+    return iter(value.items() if isinstance(value, dict) else value)
+
+
+def _path(steps: Iterable[str | int]) -> str:
+    return _short("".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps))
 
 
 def _child(path: str, name: str) -> str:
-    """The path of a member; bounded, and without the half surrogate pairs that no answer could carry."""
-    return f"{path}.{name}".removeprefix(".")[:PATH_MAX].encode(errors="replace").decode()
+    return _short(f"{path}.{name}")
+
+
+def _short(path: str) -> str:
+    """A path that an answer can carry: bounded, and without halves of surrogate pairs."""
+    return path.removeprefix(".")[:PATH_MAX].encode(errors="replace").decode()

@@ -11,14 +11,13 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from core.problems import Conflict, Invalid
-from service.api import bodies, idempotency
+from service.api import bodies
 from service.api.context import Context, freshness
 from service.api.feature_schemas import FeatureSpaces, SwitchBody, SwitchedSpaces
+from service.api.idempotency import REFUSED, SWITCH, Identity, answer_if_seen, digest, identity_of
 from service.runtime import feature_switch
 from service.runtime.engine import Freshness
 from service.runtime.replica import Replica, Reply
-from service.runtime.row_validation import digest_of_bytes
 
 
 class _Ask(SwitchBody):
@@ -54,34 +53,25 @@ async def switch(ctx: Context, request: Request) -> Response:
     body = await bodies.read_body(request, engine.bounds.body_bytes_max)
     ask = bodies.decode(body, _switch)
     bodies.refuse_repeated(body, -1)
-    ids, digests = _switch_id(ask, request.headers.get("idempotency-key"), body)
+    identity = _identity(ask, request.headers.get("idempotency-key"), body)
     # strong: which phase the model is in, the log says
     replica = await engine.replica(request.path_params["name"], Freshness(strong=True))
     try:
         segment = feature_switch.step(
             replica.machine, engine.models.admit_switch, ask.action, ask.features, ask.mapping
         )
-    except (Invalid, Conflict) as error:
-        seen = await idempotency.known(ctx, replica, ids, error)
-        idempotency.same(seen, digests)
-        reply = await idempotency.first_reply(ctx, replica, ids, seen)
+    except REFUSED as error:
+        reply = await answer_if_seen(ctx, replica, identity, error)
     else:
-        reply = await engine.committer.submit(replica, replace(segment, ids=ids), digests)
+        reply = await engine.committer.submit(replica, replace(segment, ids=identity.ids), identity.digests)
     return answer(_switched(ctx, replica, reply))
 
 
-def _switch_id(ask: _Ask, key: str | None, body: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The id a switch is remembered by, and the digest of what it asks for."""
-    if key is not None and ask.id is not None:
-        raise Invalid.of("id", "excludes Idempotency-Key")
-    if key is not None:
-        return (idempotency.REQUEST + idempotency.printable(key, "Idempotency-Key"),), (
-            digest_of_bytes(b"switch\n" + body),
-        )
-    if ask.id is None:
-        return (), ()
+def _identity(ask: _Ask, key: str | None, body: bytes) -> Identity:
+    """What a switch is remembered by: its own id stands for what it asks for."""
+    identity = identity_of(key, ask.id, SWITCH, (b"switch\n", body))
     asked = _json((ask.action, ask.features, ask.mapping))
-    return (idempotency.SWITCH + idempotency.printable(ask.id, "id"),), (digest_of_bytes(asked),)
+    return Identity(identity.ids, identity.digests or (digest(asked),) * len(identity.ids))
 
 
 def _switched(ctx: Context, replica: Replica, reply: Reply) -> SwitchedSpaces:

@@ -2,7 +2,6 @@
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -14,19 +13,21 @@ from core.contract import Floats, Prediction
 from core.features import Space, SparseSchema
 from core.features.labels import key
 from core.machine import Machine
-from core.problems import Conflict, Invalid
-from service.api import bodies, tables
+from core.problems import Invalid
+from service.api import bodies
 from service.api.context import Context, freshness
+from service.api.idempotency import read_rows
 from service.api.schemas import PredictColumns, Predicted, PredictedBatch, PredictRow, PredictSparse
+from service.api.tables import TableForm, names_given, read_table
 from service.api.weights import no_weights
 from service.errors import PendingFull, no_model
-from service.runtime.engine import Bounds
 from service.runtime.replica import THREAD_FLOPS, Replica
-from service.runtime.row_validation import RowValidator
+from service.runtime.row_validation import RowValidator, Table
+from service.runtime.threads import in_thread_if_large
 from service.store import codec
 from service.store.pending import Track
 
-_rows = msgspec.json.Decoder(PredictRow)
+_row = msgspec.json.Decoder(PredictRow)
 _columns = msgspec.json.Decoder(PredictColumns)
 _sparse_rows = msgspec.json.Decoder(PredictSparse)
 _encode = msgspec.json.Encoder().encode
@@ -34,22 +35,15 @@ _encode = msgspec.json.Encoder().encode
 
 async def predict_row(ctx: Context, request: Request) -> Response:
     """One row."""
-    engine = ctx.engine
+    engine, name = ctx.engine, request.path_params["name"]
     bodies.media_type(request, (bodies.JSON,))
     body = await bodies.read_body(request, engine.bounds.body_bytes_max)
-    ask = bodies.decode(body, _rows)
-    bodies.refuse_repeated(body, len(ask.features) + 1 + ask.track + ask.explain)
-    if ask.track:
-        ctx.keys.allow(request.headers, "learn", request.path_params["name"])
-    replica = await engine.replica(request.path_params["name"], freshness(request))
     size = len(body)
-
-    async def row(validator: RowValidator) -> Floats:
-        return await tables.in_thread_if_large(
-            size if validator.sparse else 0, validator.space().row, ask.features, validator.missing_allowed
-        )
-
-    space, raw, prediction = await _answered(ctx, replica, row)
+    ask = await in_thread_if_large(size, bodies.decode, body, _row, _names_in_row)
+    if ask.track:
+        ctx.keys.allow(request.headers, "learn", name)
+    replica = await engine.replica(name, freshness(request))
+    space, raw, prediction = await _predicted(ctx, replica, Table(ask.features, 1), size)
     answer = _one(replica, prediction)
     if ask.explain:  # at once: the model may move on while anything is waited for
         answer.explanation = await _explain(replica.machine, ask.features, raw, prediction, size)
@@ -59,72 +53,39 @@ async def predict_row(ctx: Context, request: Request) -> Response:
     return Response(_encode(answer), media_type=bodies.JSON)
 
 
+def _names_in_row(ask: PredictRow) -> int:
+    return 1 + len(ask.features) + ask.track + ask.explain
+
+
 async def predict_batch(ctx: Context, request: Request) -> Response:
     """Many rows: JSON by column, CSV, or .npy; sparse ones: JSON or SVMlight."""
-    engine = ctx.engine
+    bounds = ctx.engine.bounds
     kind = bodies.table_type(request)
-    body = await bodies.read_body(request, engine.bounds.body_bytes_max)
-    replica = await engine.replica(request.path_params["name"], freshness(request))
-    bodies.check_media_type(kind, replica.machine.config.algorithm.sparse)
-
-    async def rows(validator: RowValidator) -> Floats:
-        return await tables.in_thread_if_large(
-            len(body) if validator.sparse else 0, _table, kind, body, validator, engine.bounds
-        )
-
-    _, _, prediction = await _answered(ctx, replica, rows)
+    body = await bodies.read_body(request, bounds.body_bytes_max)
+    replica = await ctx.engine.replica(request.path_params["name"], freshness(request))
+    table = await read_table(BATCH, kind, body, request.query_params, bounds, replica.machine)
+    _, _, prediction = await _predicted(ctx, replica, table, len(body))
     return Response(_encode(_many(replica, prediction)), media_type=bodies.JSON)
 
 
-def _table(kind: str, body: bytes, validator: RowValidator, bounds: Bounds) -> Floats:
-    if validator.sparse:
-        return _sparse_table(kind, body, validator.sparse_schema(), bounds)
-    raw = _dense_table(kind, body, validator)
-    tables.check_size(len(raw), bounds.batch_rows_max)
-    return raw
+def _read_json(body: bytes, sparse: bool) -> Table:
+    if sparse:
+        rows = bodies.decode(body, _sparse_rows, lambda ask: 1 + 2 * len(ask.rows)).rows
+        return Table(rows, len(rows))
+    ask = bodies.decode(body, _columns, names_given)
+    return Table(ask.data, len(ask.data), ask.columns)
 
 
-def _sparse_table(kind: str, body: bytes, schema: SparseSchema, bounds: Bounds) -> Floats:
-    rows: Sequence[Any]
-    if kind == bodies.SVMLIGHT:
-        rows = tables.svmlight(body)
-    else:
-        rows = bodies.decode(body, _sparse_rows).rows
-        bodies.refuse_repeated(body, 1 + 2 * len(rows))
-    tables.check_sparse_size(len(rows), schema, bounds.batch_rows_max, bounds.body_bytes_max)
-    return tables.sparse(schema, kind, rows)
+BATCH = TableForm(labelled=False, json=_read_json)
 
 
-def _dense_table(kind: str, body: bytes, validator: RowValidator) -> Floats:
-    schema = validator.known_schema()
-    if kind == bodies.CSV:
-        header, rows = tables.csv_rows(body)
-        return schema.text_cells(header, rows, validator.missing_allowed)
-    if kind == bodies.NPY:
-        return validator.prediction_matrix(tables.npy(body))
-    ask = bodies.decode(body, _columns)
-    bodies.refuse_repeated(body, 2)
-    return schema.block(ask.columns, ask.data, validator.missing_allowed)
+async def _predicted(ctx: Context, replica: Replica, table: Table, size: int) -> tuple[Space, Floats, Prediction]:
+    """Rows that are read and predicted in one and the same space: it, the rows, and the prediction.
 
-
-async def _answered(
-    ctx: Context, replica: Replica, read: Callable[[RowValidator], Awaitable[Floats]]
-) -> tuple[Space, Floats, Prediction]:
-    """Rows that are read and predicted in one and the same space: it, the rows, and what is said of them.
-
-    They are read again where the features have changed between the two, and where the replica stood behind the log.
+    They are read again where the features have changed between the two.
     """
-    asked = False
     while True:
-        space = replica.machine.prediction_schema
-        try:
-            raw = await read(RowValidator(ctx.engine.models, replica))
-        except (Invalid, Conflict):
-            if asked or not await ctx.engine.caught_up(replica):
-                raise
-            asked = True
-            continue
-        assert space is not None
+        space, raw = await read_rows(ctx, replica, size, lambda validator: validator.prediction(table))
         prediction = await _predict(replica, space, raw)
         if prediction is not None:
             return space, raw, prediction
@@ -135,18 +96,15 @@ async def _predict(replica: Replica, space: Space, raw: Floats) -> Prediction | 
 
     None where the model has other features by then.
     """
-    if replica.flops(len(raw)) > THREAD_FLOPS:
-        async with replica.held():
-            return await asyncio.to_thread(replica.machine.predict, raw) if _still(replica, space) else None
-    if replica.lock.locked():
-        async with replica.held():
-            return replica.machine.predict(raw) if _still(replica, space) else None
-    return replica.machine.predict(raw) if _still(replica, space) else None
-
-
-def _still(replica: Replica, space: Space) -> bool:
-    now = replica.machine.prediction_schema
-    return now is not None and now.id == space.id
+    large = replica.flops(len(raw)) > THREAD_FLOPS
+    if not large and not replica.lock.locked():
+        return replica.machine.predict(raw) if replica.machine.prediction_schema == space else None
+    async with replica.held():
+        if replica.machine.prediction_schema != space:
+            return None
+        if large:
+            return await asyncio.to_thread(replica.machine.predict, raw)
+        return replica.machine.predict(raw)
 
 
 def _one(replica: Replica, prediction: Prediction) -> Predicted:
@@ -216,9 +174,7 @@ async def _explain(
         explained["class"] = key(machine.labels.labels[output])
     w = weights.coefficients[output]
     if isinstance(machine.prediction_schema, SparseSchema):
-        explained["contributions"] = await tables.in_thread_if_large(
-            size, machine.prediction_schema.contributions, values, w
-        )
+        explained["contributions"] = await in_thread_if_large(size, machine.prediction_schema.contributions, values, w)
     else:
         with np.errstate(over="ignore"):
             parts = np.clip(w * machine.pipeline.encoder.encode(raw)[0], -1e300, 1e300)

@@ -1,130 +1,94 @@
-"""Tables in bodies that are not JSON: CSV with a header, .npy arrays, SVMlight."""
+"""Tables in bodies: JSON by column, CSV with a header, .npy arrays; sparse rows as JSON or SVMlight.
 
-import asyncio
+``read_table`` makes one record of all of them, and knows no model.
+"""
+
 import csv
 import io
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable
+from itertools import islice
+from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
+from starlette.datastructures import QueryParams
 
-from core.contract import Floats
-from core.features import Line, SparseSchema, read_lines
+from core.features import SparseSchema, read_lines
+from core.machine import Machine
 from core.problems import Invalid, Problem
 from service.api import bodies
-from service.api.schemas import SparseRow
 from service.errors import NotTable, TooLarge
+from service.runtime.engine import Bounds
+from service.runtime.row_validation import PROBLEMS_MAX, FieldPath, Table
+from service.runtime.threads import in_thread_if_large
 
-T = TypeVar("T")
-THREAD_BODY_BYTES = 65_536
-"""A larger body of sparse rows is read in a thread."""
+COLUMN_QUERIES = ("label", "id", "discount")
+"""Query parameters that name columns of CSV."""
 
 
-def csv_rows(body: bytes) -> tuple[list[str], list[list[str]]]:
-    """Header and rows of a CSV body; blank lines are passed over.
+class TableForm(NamedTuple):
+    """What the tables of a route hold.
 
-    Raises:
-        NotTable: not UTF-8, or not CSV (400).
-        Invalid: no header.
+    Attributes:
+        labelled: whether every row has a label.
+        json: reads a JSON body; the second argument is whether the rows are sparse.
     """
-    try:
-        lines = list(csv.reader(io.StringIO(body.decode("utf-8-sig"), newline=""), strict=True))
-    except UnicodeDecodeError as error:
-        raise NotTable(f"the body is not UTF-8 (byte {error.start})") from None
-    except csv.Error as error:
-        raise NotTable(f"the body is not CSV: {error}") from None
-    rows = [line for line in lines if line]
-    if not rows:
-        raise Invalid.of("body", "has no header line")
-    return rows[0], rows[1:]
+
+    labelled: bool
+    json: Callable[[bytes, bool], Table]
 
 
-def pop_column(header: list[str], rows: list[list[str]], name: str | None, query: str) -> list[str] | None:
-    """Take a named column out of a table, in place.
+async def read_table(
+    form: TableForm, kind: str, body: bytes, query: QueryParams, bounds: Bounds, machine: Machine | None = None
+) -> Table:
+    """Read the rows of a body, in a thread where it is large.
 
     Args:
-        header: changed.
-        rows: changed.
-        name: the column, or None.
-        query: the query parameter that named it, for the error.
+        form: what the route reads.
+        kind: the body's media type.
+        body: the bytes.
+        query: names the columns of CSV that are no features.
+        bounds: of the service.
+        machine: the model, where it may be one of sparse rows.
 
     Raises:
-        Invalid: no such column, or a row that is too short or too long.
+        WrongMedia: a form that the model's rows do not have (415).
+        NotJson, NotTable: the body is not what its media type says (400).
+        TooLarge: more rows than a batch may have (413).
+        Invalid: no rows, columns that are not there, or lists that are not one item per row.
     """
-    if name is None:
-        return None
-    if header.count(name) != 1:
-        raise Invalid.of(query, "does not name exactly one column of the header", header[:100])
-    at, width = header.index(name), len(header)
-    for number, row in enumerate(rows):
-        if len(row) != width:
-            raise Invalid.of(f"row {number + 1}", f"has {len(row)} cells", f"{width} cells")
-    header.pop(at)
-    return [row.pop(at) for row in rows]
+    schema = None if machine is None else machine.prediction_schema
+    most, field = bounds.batch_rows_max, "data"
+    if isinstance(schema, SparseSchema):  # a sparse row is ``width`` numbers once it is read
+        most, field = min(most, max(1, bounds.body_bytes_max // (8 * schema.width))), "rows"
+    bodies.check_media_type(kind, field == "rows")
+    return await in_thread_if_large(len(body), _read, form, kind, body, query, most, field)
 
 
-def npy(body: bytes) -> NDArray[Any]:
-    """The array of an .npy body; object arrays (which would need pickle) are refused.
-
-    Raises:
-        NotTable: not an .npy file (400).
-        Invalid: no real numbers.
-    """
-    stream = io.BytesIO(body)
-    try:
-        read_header = _NPY_HEADERS[npy_format.read_magic(stream)]
-        shape, by_columns, kind = read_header(stream)
-    except Exception as error:  # noqa: BLE001 - the reader raises whatever a broken header makes it trip over
-        raise NotTable(f"the body is not an .npy array: {type(error).__name__}") from None
-    if kind.kind not in "fiu":
-        raise Invalid.of("body", f"has type {kind.name}", "float64")
-    if min(shape, default=0) < 0 or math.prod(shape) * kind.itemsize != len(body) - stream.tell():
-        raise NotTable("the body is not as long as its .npy header says")  # said before anything is allocated
-    return np.frombuffer(body, kind, math.prod(shape), stream.tell()).reshape(shape, order="F" if by_columns else "C")
+def _read(form: TableForm, kind: str, body: bytes, query: QueryParams, most: int, field: str) -> Table:
+    if kind == bodies.CSV:
+        table = _csv(body, query, form.labelled, most)
+    else:
+        misplaced = [name for name in COLUMN_QUERIES if name in query]
+        if misplaced:
+            raise Invalid.of(misplaced[0], "is not a query parameter here", [])
+        if kind == bodies.NPY:
+            table = _npy(body, form.labelled)
+        elif kind == bodies.SVMLIGHT:
+            table = _svmlight(body, form.labelled, most)
+        else:
+            table = form.json(body, field == "rows")
+            _check_counts(table)
+    check_size(table.size, most, field)
+    return table
 
 
-_NPY_HEADERS: dict[Any, Any] = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
-
-
-def svmlight(body: bytes) -> list[Line]:
-    """The lines of an SVMlight body.
-
-    Raises:
-        NotTable: not UTF-8 (400).
-    """
-    try:
-        return read_lines(body.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise NotTable(f"the body is not UTF-8 (byte {error.start})") from None
-
-
-def sparse(schema: SparseSchema, kind: str, data: Sequence[Any]) -> Floats:
-    """Sparse rows as the model's columns: ``SparseRow`` out of JSON, or lines of SVMlight.
-
-    Raises:
-        Invalid: naming what is wrong.
-    """
-    if kind == bodies.SVMLIGHT:
-        return schema.lines(data)
-    rows: Sequence[SparseRow] = data
-    return schema.lists([row.names for row in rows], [row.values for row in rows])
-
-
-def check_sparse_size(rows: int, schema: SparseSchema, rows_max: int, bytes_max: int) -> None:
-    """Refuse an empty batch, and one over the bounds: a sparse row is ``compressed_dim`` numbers once it is read.
-
-    Raises:
-        Invalid, TooLarge: as ``check_size``.
-    """
-    check_size(rows, min(rows_max, max(1, bytes_max // (8 * schema.width))), "rows")
-
-
-async def in_thread_if_large(size: int, work: "Callable[..., T]", *args: Any) -> T:
-    """Do the work of reading a body at once, or in a thread where the body is large."""
-    return work(*args) if size <= THREAD_BODY_BYTES else await asyncio.to_thread(work, *args)
+def names_given(ask: msgspec.Struct) -> int:
+    """How many fields of a request are given: with a value other than null."""
+    return sum(getattr(ask, name) is not None for name in ask.__struct_fields__)
 
 
 def check_size(rows: int, most: int, field: str = "data") -> None:
@@ -137,4 +101,110 @@ def check_size(rows: int, most: int, field: str = "data") -> None:
     if rows == 0:
         raise Invalid.of(field, "holds no rows", ">= 1 row")
     if rows > most:
-        raise TooLarge(f"the batch holds {rows} rows", [Problem(field, "holds too many rows", f"<= {most} rows")])
+        raise TooLarge(
+            f"the batch holds more than {most} rows", [Problem(field, "holds too many rows", f"<= {most} rows")]
+        )
+
+
+def _check_counts(table: Table) -> None:
+    for field, values in (("labels", table.labels), ("ids", table.ids), ("discounts", table.discounts)):
+        if values is not None and not isinstance(values, str) and len(values) != table.size:
+            raise Invalid.of(field, f"has {len(values)} items for {table.size} rows", f"{table.size} items")
+
+
+# ------------------------------------------------------------------------------------------------ CSV
+
+
+def _csv(body: bytes, query: QueryParams, labelled: bool, most: int) -> Table:
+    header, rows = _csv_rows(body, most)
+    label, discount = query.get("label"), query.get("discount", "")
+    if labelled and label is None:
+        raise Invalid.of("label", "is required as a query parameter: the column that holds the label", header[:100])
+    labels, ids, discounts = (_pop_column(header, rows, query.get(name), name) for name in COLUMN_QUERIES)
+    paths = FieldPath("label", column=label or ""), FieldPath("discount", column=discount)
+    return Table(rows, len(rows), header, True, labels, paths[0], ids, discounts, paths[1])
+
+
+def _csv_rows(body: bytes, most: int) -> tuple[list[str], list[list[str]]]:
+    """Header and rows, at most one more than ``most``; blank lines are passed over."""
+    lines = csv.reader(io.StringIO(_text(body), newline=""), strict=True)
+    try:
+        rows = list(islice((line for line in lines if line), most + 2))
+    except csv.Error as error:
+        raise NotTable(f"the body is not CSV: {error}") from None
+    if not rows:
+        raise Invalid.of("body", "has no header line")
+    return rows[0], rows[1:]
+
+
+def _text(body: bytes) -> str:
+    try:
+        return body.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise NotTable(f"the body is not UTF-8 (byte {error.start})") from None
+
+
+def _pop_column(header: list[str], rows: list[list[str]], name: str | None, query: str) -> list[str] | None:
+    """Take the column that a query parameter names out of a table, in place; None where it names none."""
+    if name is None:
+        return None
+    if header.count(name) != 1:
+        raise Invalid.of(query, "does not name exactly one column of the header", header[:100])
+    at, width = header.index(name), len(header)
+    for number, row in enumerate(rows):
+        if len(row) != width:
+            raise Invalid.of(f"row {number + 1}", f"has {len(row)} cells", f"{width} cells")
+    header.pop(at)
+    return [row.pop(at) for row in rows]
+
+
+# ------------------------------------------------------------------------------------------------ .npy
+
+
+def _npy(body: bytes, labelled: bool) -> Table:
+    array = _array(body)
+    if array.ndim != 2 or array.shape[1] < 1 + labelled:
+        if labelled:
+            raise Invalid.of("body", "is not a table of features and a label", "two dimensions, the label last")
+        raise Invalid.of("body", "is not a table of features", "two dimensions")
+    return Table(array, len(array), labels=array[:, -1].tolist() if labelled else None)
+
+
+def _array(body: bytes) -> NDArray[Any]:
+    """The array of an .npy body; object arrays (which would need pickle) are refused.
+
+    numpy.load would allocate whatever size the header claims; here the claim is compared with the body first.
+    """
+    stream = io.BytesIO(body)
+    try:
+        read_header = _NPY_HEADERS[npy_format.read_magic(stream)]
+        shape, by_columns, kind = read_header(stream)
+    except Exception as error:  # noqa: BLE001 - the reader raises whatever a broken header makes it trip over
+        raise NotTable(f"the body is not an .npy array: {type(error).__name__}") from None
+    if kind.kind not in "fiu":
+        raise Invalid.of("body", f"has type {kind.name}", "float64")
+    size = math.prod(shape)
+    if min(shape, default=0) < 0 or size * kind.itemsize != len(body) - stream.tell():
+        raise NotTable("the body is not as long as its .npy header says")
+    try:
+        return np.frombuffer(body, kind, size, stream.tell()).reshape(shape, order="F" if by_columns else "C")
+    except (ValueError, OverflowError, TypeError):  # (2**63, 0) and the like
+        raise NotTable("the body is not an .npy array: no array has the shape in its header") from None
+
+
+_NPY_HEADERS: dict[Any, Any] = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
+
+
+# ------------------------------------------------------------------------------------------------ SVMlight
+
+
+def _svmlight(body: bytes, labelled: bool, most: int) -> Table:
+    """Rows without features of their own; ids and discounts have no place in this form."""
+    lines = list(islice(read_lines(_text(body)), most + 1))
+    if not labelled:
+        return Table(lines, len(lines), texts=True)
+    bare = list(islice((line.place(-1) for line in lines if line.label is None), PROBLEMS_MAX))
+    if bare:
+        raise Invalid(*(Problem(place, "is no label", "label name:value ...") for place in bare))
+    labels = [line.label for line in lines]
+    return Table(lines, len(lines), texts=True, labels=labels, label_path=FieldPath("labels", lines=lines))

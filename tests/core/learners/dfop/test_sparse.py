@@ -156,9 +156,8 @@ def test_all_forms_of_a_row_agree():
     single = [schema.row(dict(zip(*row, strict=True))) for row in zip(names, values, strict=True)]
     assert_array_equal(expected, np.concatenate(single))
     text = [" ".join(f"{n}:{x!r}" for n, x in zip(*row, strict=True)) for row in zip(names, values, strict=True)]
-    assert_array_equal(
-        expected, schema.lines(read_lines("\r\n".join(f"+1 {line}  # {at}" for at, line in enumerate(text))))
-    )
+    lines = "\r\n".join(f"+1 {line}  # {at}" for at, line in enumerate(text))
+    assert_array_equal(expected, schema.lines([*read_lines(lines)]))
     assert_array_equal(np.zeros((2, d)), schema.lists([[], ["a"]], [[], [0]]))
     assert_array_equal(np.zeros((1, d)), schema.row({}))
     assert (0, d) == schema.lists([], []).shape
@@ -168,7 +167,7 @@ def test_names_are_texts():
     """Numbers are names by their text, letters of any script and colons are all right, order does not matter."""
     schema = SparseSchema(0, d, "sign")
     assert not np.array_equal(schema.row({"1": 1}), schema.row({"01": 1}))
-    assert_array_equal(schema.row({"größe": 2, "a:b": 1}), schema.lines(read_lines("größe:2 a:b:1")))
+    assert_array_equal(schema.row({"größe": 2, "a:b": 1}), schema.lines([*read_lines("größe:2 a:b:1")]))
     assert_allclose(schema.row({"a": 1, "b": 2.5, "c": 3}), schema.row({"c": 3, "b": 2.5, "a": 1}), rtol=1e-12)
 
 
@@ -230,13 +229,13 @@ def test_lists_that_cannot_be(names, values, named):
 def test_svmlight_that_cannot_be(text, place):
     """Each is named by line and column, from 1, blank lines and comments counted."""
     with pytest.raises(Invalid) as refused:
-        SparseSchema(0, d, "sign").lines(read_lines(text))
+        SparseSchema(0, d, "sign").lines([*read_lines(text)])
     assert [place] == fields(refused)
 
 
 def test_svmlight_lines():
     """Labels are the first cells without a value; blank lines and comments are passed over."""
-    lines = read_lines("+1 a:1 # x:9\n\n#\n-1\nb:2\n")
+    lines = [*read_lines("+1 a:1 # x:9\n\n#\n-1\nb:2\n")]
     assert [(1, "+1", ["a:1"]), (4, "-1", []), (5, None, ["b:2"])] == [(x.number, x.label, x.cells) for x in lines]
     assert ["line 1, column 1", "line 5, column 1"] == [lines[0].place(-1), lines[2].place(0)]
 
