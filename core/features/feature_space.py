@@ -39,6 +39,14 @@ def parse_next(raw: object, current: Schema, field: str = "features") -> tuple[F
     return features
 
 
+def with_declarations(raw: object, current: Schema) -> object:
+    """Features as a client declares them, in which a bare name that is kept stands for its declaration."""
+    if not isinstance(raw, list | tuple):
+        return raw
+    kept = dict(zip(current.names, current.features, strict=True))
+    return [kept[item].to_json() if isinstance(item, str) and item in kept else item for item in raw]
+
+
 def fits(features: Sequence[Feature], current: Schema) -> bool:
     """Whether features checked against some space can follow the current one."""
     try:

@@ -92,6 +92,10 @@ class LabelSet:
         """The index of a label, -1 where it is unknown."""
         return self._indices.get((type(label), label), -1)
 
+    def knows(self, labels: Sequence[Label]) -> bool:
+        """Whether all labels are of the set."""
+        return all(map(self._indices.__contains__, zip(map(type, labels), labels, strict=True)))
+
     def indices(self, labels: Sequence[Label]) -> Ints:
         """The indices of n labels, int64 (n,), -1 where one is unknown; about 0.1 us each."""
         pairs = zip(map(type, labels), labels, strict=True)

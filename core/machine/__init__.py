@@ -1,5 +1,6 @@
 """One model as one deterministic state machine."""
 
 from core.machine.machine import Machine
+from core.switching.phases import bytes_to_switch
 
-__all__ = ["Machine"]
+__all__ = ["Machine", "bytes_to_switch"]

@@ -1,7 +1,7 @@
-"""What a segment of the log may do to the model as it stands now: admitted or refused, and how segments are cut.
+"""Which segments a model still accepts, and which are learned together.
 
-Rows name the feature space and the labels they were validated against. What an entry before them has made
-impossible is refused here, deterministically, segment by segment.
+Rows name the feature space and the labels they were validated against. What an entry before them has made impossible
+is refused here, deterministically, segment by segment.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from core.config import Config
 from core.entry import Refused, Rows, Segment
 from core.features import Feature, Schema, Space
-from core.features.labels import Label, LabelSet
+from core.features.labels import LabelSet
 
 
 def check_space(rows: Rows, schema: Space | None) -> Space | Refused:
@@ -26,22 +26,20 @@ def check_labels(rows: Rows, seen: LabelSet, config: Config) -> Refused | None:
     if config.task == "regression":
         return None
     skip = set(rows.skip)
-    trial = LabelSet.from_header(seen.to_header())
+    joined = LabelSet.from_header(seen.to_header())
     for at, label in enumerate(rows.y):
-        if at in skip or trial.index(label) >= 0:
+        if at in skip or joined.index(label) >= 0:
             continue
-        if trial.clash(label) is not None:
+        if joined.clash(label) is not None:
             return Refused("a label shows under the same JSON key as another label of the model")
-        if len(trial.labels) >= config.algorithm.class_bound:
-            return Refused(
-                f"the model has as many classes as {config.algorithm_id} learns: {config.algorithm.class_bound}"
-            )
-        trial.add(label)
+        if len(joined.labels) >= (bound := config.algorithm.class_bound):
+            return Refused(f"the model has as many classes as {config.algorithm_id} learns: {bound}")
+        joined.add(label)
     return None
 
 
-def group_into_blocks(segments: Sequence[Segment], plain: Callable[[Rows], bool]) -> Iterator[list[Segment]]:
-    """Cut an entry into runs that are learned as one block.
+def group_into_blocks(segments: Sequence[Segment], plain: Callable[[Rows], bool]) -> Iterator[Sequence[Segment]]:
+    """Cut an entry into runs of segments that are learned as one block.
 
     The cut is made lazily, while the state moves: whether a segment is plain depends on the classes seen so far.
 
@@ -49,24 +47,22 @@ def group_into_blocks(segments: Sequence[Segment], plain: Callable[[Rows], bool]
         segments: of one entry.
         plain: whether rows need no special care as the model stands now.
     """
-    run: list[Segment] = []
+    if len(segments) == 1:
+        yield segments
+        return
+    block: list[Segment] = []
     for segment in segments:
         simple = isinstance(segment, Rows) and plain(segment)
-        if run and not (simple and _alike(run[0], segment)):
-            yield run
-            run = []
+        if block and not (simple and _alike(block[0], segment)):
+            yield block
+            block = []
             simple = isinstance(segment, Rows) and plain(segment)
-        run.append(segment)
+        block.append(segment)
         if not simple:
-            yield run
-            run = []
-    if run:
-        yield run
-
-
-def known(labels: Sequence[Label], seen: LabelSet) -> bool:
-    """Whether all labels are classes seen."""
-    return all(seen.index(label) >= 0 for label in labels)
+            yield block
+            block = []
+    if block:
+        yield block
 
 
 def _alike(first: Segment, other: Segment) -> bool:

@@ -1,4 +1,4 @@
-"""One model as one deterministic state machine: features + labels + learner + drift watch + metrics.
+"""One model as one deterministic state machine.
 
     state(v+1) = apply(state(v), entry v+1)
 
@@ -7,15 +7,14 @@ row segments that need no special care are learned as one block. That depends on
 every replica does the same; and a block is its rows, bit for bit for most learners, to round-off for the wide ones.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import KeysView, Sequence
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.config import Config
-from core.contract import Floats, Header
-from core.drift.outbox import Outbox, of_alarm
+from core.contract import Floats, Header, Prediction, Weights
+from core.drift.outbox import of_alarm
 from core.entry import (
     Entry,
     Learned,
@@ -27,74 +26,49 @@ from core.entry import (
     Reset,
     Restore,
     Rows,
+    Segment,
     ServedPrediction,
     Switch,
     Switched,
 )
-from core.features import Space
-from core.features.labels import LabelSet
-from core.machine.acceptance import check_labels, check_space, group_into_blocks, known
-from core.machine.drift_response import DriftResponse
-from core.machine.reading import Readable
-from core.machine.training import TrainingBlock, learn_classes, learn_numbers, scored_as_served, without_predictions
-from core.metrics import ClassificationMetrics, RegressionMetrics
-from core.metrics.scored import Scored, squared
-from core.state import envelope
-from core.state.nesting import flatten, unflatten
+from core.features import Schema, Space
+from core.machine.acceptance import check_labels, check_space, group_into_blocks
+from core.machine.state import ModelState
+from core.machine.training import (
+    Scored,
+    TrainingBlock,
+    learn_classes,
+    learn_numbers,
+    scored_as_served,
+    without_predictions,
+)
+from core.metrics import RegressionMetrics
+from core.metrics.regression import squared_errors
+from core.switching.feature_recovery import Kind
 from core.switching.overlap import OverlapPeriod
-from core.switching.phases import Switching
-from core.switching.structure import build, describe, spaces_of
+from core.switching.phases import Action, Phase, RowRoute, Switching
+
+EXPERTS = 3
+"""Models that learn side by side after a change of features."""
 
 
-class Machine(Readable):
-    """The state of one model.
+class Machine(ModelState):
+    """The state of one model, and what log entries and readers do with it."""
 
-    Args:
-        config: the model's configuration.
+    _row_cost = (0, 0, 0.0)
+    """Columns, classes, and what learning a row with so many costs: every tick asks for it."""
 
-    Attributes:
-        switching: the feature spaces and what reads and learns their rows.
-        rows: rows learned.
-        outbox: alarms on their way out; resets and restores leave it alone, since versions go on.
-    """
-
-    def __init__(self, config: Config) -> None:
-        self.config = config
-        self.outbox = Outbox()
-        self._first_state()
-
-    def _first_state(self) -> None:
-        self.rows = 0
-        self.labels = LabelSet()
-        self.switching = Switching(self.config, self.config.space)
-        classify = self.config.task == "classification"
-        self.metrics: ClassificationMetrics | RegressionMetrics = (
-            ClassificationMetrics() if classify else RegressionMetrics()
-        )
-        self.drift_response: DriftResponse | None = None
-        self._watch()
-
-    def _watch(self) -> None:
-        """A watch for the space in force, which has seen nothing."""
-        self.drift_response = (
-            None if self.prediction_schema is None else DriftResponse(self.config, self.prediction_schema)
-        )
-
-    def info(self) -> Header:
-        """What a person wants to see of the state."""
-        labels = list(self.labels.labels)
-        return {"features": self._features(), "labels": labels, "state_bytes": self.nbytes, **self.learner_info()}
-
-    # ---------------------------------------------------------------- the state machine
+    # ---------------------------------------------------------------- apply
 
     def apply(self, entry: Entry) -> list[Outcome]:
         """Apply one log entry; one outcome per segment, in order."""
         outcomes: list[Outcome] = []
-        for run in group_into_blocks(entry.segments, self._plain):
-            first = run[0]
+        for block in group_into_blocks(entry.segments, self._is_plain):
+            first = block[0]
             if isinstance(first, Rows):
-                outcomes.extend(self._apply_rows([rows for rows in run if isinstance(rows, Rows)]))
-                self._report(entry)
+                outcomes += self._learn(cast("Sequence[Rows]", block))
+                if self.drift_response is not None and self.drift_response.alarms:
+                    self._report_alarms(entry)
             elif isinstance(first, Reset):
                 outcomes.append(self._reset())
             elif isinstance(first, Restore):
@@ -105,90 +79,53 @@ class Machine(Readable):
                 outcomes.append(self._map(first))
         return outcomes
 
-    def _plain(self, rows: Rows) -> bool:
+    def _is_plain(self, rows: Rows) -> bool:
         """Whether the rows are of the space of feedback, with known labels only, none of them to be skipped."""
-        if self.feedback_schema is None or rows.space != self.feedback_schema.id or rows.skip:
+        schema = self.feedback_schema
+        if schema is None or rows.space != schema.id or rows.skip:
             return False
-        return self.config.task == "regression" or known(rows.y, self.labels)  # type: ignore[arg-type]
+        return self.regression or self.labels.knows(rows.y)  # type: ignore[arg-type]
 
-    def _apply_rows(self, run: Sequence[Rows]) -> list[Outcome]:
-        if len(run) == 1 and (refused := self._admit(run[0])) is not None:
+    def _learn(self, segments: Sequence[Rows]) -> list[Outcome]:
+        """Test then train on the rows of one block, and score them."""
+        first = segments[0]
+        if len(segments) == 1 and (refused := self._accept(first)) is not None:
             return [refused]
-        raw = run[0].X if len(run) == 1 else np.concatenate([rows.X for rows in run])
-        labels = run[0].y if len(run) == 1 else [label for rows in run for label in rows.y]
-        discounts = None
-        if run[0].discounts is not None:
-            discounts = np.concatenate([rows.discounts for rows in run if rows.discounts is not None])
-        served = [rows.served for rows in run for _ in range(len(rows.X))] if any(rows.served for rows in run) else None
-        if len(run) == 1 and run[0].skip:
-            keep = np.setdiff1d(np.arange(len(raw)), run[0].skip)
-            raw, discounts = raw[keep], None if discounts is None else discounts[keep]
-            labels = [labels[i] for i in keep]
-        scored = self._learn(run[0].space, np.ascontiguousarray(raw), labels, discounts, served)
-        learned = self.switching.route(run[0].space) is not None
-        return self._outcomes(run, scored, served, learned=learned)
-
-    def _admit(self, rows: Rows) -> Refused | None:
-        """Fix the space if this segment proposes it; refuse what earlier entries have made impossible."""
-        gone = rows.served is not None and rows.space in self.switching.retired
-        if self.switching.route(rows.space) is None and not gone:
-            space = check_space(rows, self.prediction_schema)
-            if isinstance(space, Refused):
-                return space
-            if (refused := check_labels(rows, self.labels, self.config)) is not None:
-                return refused
-            self.switching = Switching(self.config, space)
-            self._watch()
-            return None
-        return check_labels(rows, self.labels, self.config)
-
-    def _learn(
-        self,
-        space: str,
-        raw: Floats,
-        labels: Any,
-        discounts: Floats | None,
-        served: list[ServedPrediction | None] | None,
-    ) -> Scored:
-        route = self.switching.route(space)
+        route = self.switching.routes.get(first.space)
+        raw, labels, discounts, served = _table(segments)
         if route is None or self.drift_response is None:
-            scored = self._only_scored(labels)
-        elif raw.shape != (len(labels), route.schema.raw_width):
-            raise ValueError(f"rows of shape {raw.shape} with {len(labels)} labels are not of this feature space")
-        elif self.config.task == "regression":
-            block = TrainingBlock(route, self.drift_response, raw, discounts, self.rows)
-            scored = learn_numbers(block, np.asarray(labels, dtype=np.float64))
+            scored = self._only_labels(labels)
         else:
+            if raw.shape != (len(labels), route.schema.raw_width):
+                raise ValueError(f"rows of shape {raw.shape} with {len(labels)} labels are not of this feature space")
             block = TrainingBlock(route, self.drift_response, raw, discounts, self.rows)
-            scored = learn_classes(block, self.labels, labels)
+            if self.regression:
+                scored = learn_numbers(block, np.asarray(labels, dtype=np.float64))
+            else:
+                scored = learn_classes(block, self.labels, labels)
         if served is not None:
-            scored = scored_as_served(scored, served, self.labels if self.config.task == "classification" else None)
-        self._score(scored)
+            scored = scored_as_served(scored, served, None if self.regression else self.labels)
         self.rows += len(raw)
-        return scored
+        losses = self._score(scored)
+        return self._outcomes(segments, scored, losses, served, route)
 
-    def _report(self, entry: Entry) -> None:
-        """What the watch saw goes into the outbox, and is marked beside the metrics."""
-        for row, alarm, action in [] if self.drift_response is None else self.drift_response.take():
-            label = None if self.config.task == "regression" else self.labels.labels[alarm.cls]
-            last = self.outbox.last
-            place = entry.version, last[1] + 1 if last[0] == entry.version else 0
-            columns = (
-                [] if self.prediction_schema is None else [self.prediction_schema.columns[at] for at in alarm.columns]
-            )
-            drift = of_alarm(alarm, place, row, entry.time_ms, label, columns, action)
-            self.outbox.put(drift)
-            self.metrics.mark(row, "drift", test=alarm.kind, label=label, action=drift.action)
+    def _accept(self, rows: Rows) -> Refused | None:
+        """Fix the space if this segment proposes it; refuse what earlier entries have made impossible."""
+        if rows.space in self.switching.routes:
+            known = self.regression or self.labels.knows(rows.y)  # type: ignore[arg-type]
+            return None if known else check_labels(rows, self.labels, self.config)
+        if rows.served is not None and rows.space in self.switching.retired:
+            return check_labels(rows, self.labels, self.config)
+        space = check_space(rows, self.prediction_schema)
+        if isinstance(space, Refused):
+            return space
+        if (refused := check_labels(rows, self.labels, self.config)) is None:
+            self.enter(Switching(self.config, space))
+        return refused
 
-    def _score(self, scored: Scored) -> None:
-        if isinstance(self.metrics, RegressionMetrics):
-            self.metrics.absorb(scored.predicted, scored.truth)
-        else:
-            self.metrics.absorb(scored.predicted, scored.truth, scored.p_true, len(self.labels.labels))
-
-    def _only_scored(self, labels: Sequence[Any]) -> Scored:
-        """Tracked rows of a space that is gone: the labels, to be scored by what was served."""
-        if self.config.task == "regression":
+    def _only_labels(self, labels: Any) -> Scored:
+        """Tracked rows of a space that is gone: the labels, to be scored by the predictions that were served."""
+        if self.regression:
             return without_predictions(np.asarray(labels, dtype=np.float64))
         for label in labels:
             if self.labels.index(label) < 0:
@@ -198,28 +135,47 @@ class Machine(Readable):
                     self.drift_response.add_class()
         return without_predictions(self.labels.indices(labels))
 
+    def _score(self, scored: Scored) -> Floats:
+        """Add rows to the metrics; their losses (n,): 0 or 1, or squared errors."""
+        if isinstance(self.metrics, RegressionMetrics):
+            self.metrics.absorb(scored.predicted, scored.truth)
+            return squared_errors(scored.predicted, scored.truth)
+        self.metrics.absorb(scored.predicted, scored.truth, scored.p_true, len(self.labels.labels))
+        return np.asarray(scored.predicted != scored.truth, dtype=np.float64)
+
     def _outcomes(
-        self, run: Sequence[Rows], scored: Scored, served: list[ServedPrediction | None] | None, *, learned: bool
+        self,
+        segments: Sequence[Rows],
+        scored: Scored,
+        losses: Floats,
+        served: list[ServedPrediction | None] | None,
+        route: RowRoute | None,
     ) -> list[Outcome]:
-        names, losses = self.named(scored.predicted), self._losses(scored)
+        names = self.named(scored.predicted)
         if served is not None:
             names = [name if answer is None else answer.prediction for name, answer in zip(names, served, strict=True)]
         outcomes: list[Outcome] = []
         start, rows = 0, self.rows - len(names)
-        for segment in run:
+        for segment in segments:
             stop = start + len(segment.X) - len(segment.skip)
-            rows += stop - start
-            chunk = slice(start, stop)
-            outcomes.append(Learned(names[chunk], losses[chunk], rows, learned, scored.p_true[chunk].tolist()))
+            part, p_true = slice(start, stop), scored.p_true[start:stop].tolist()
+            outcomes.append(Learned(names[part], losses[part], rows + stop, route is not None, p_true))
             start = stop
         return outcomes
 
-    def _losses(self, scored: Scored) -> Floats:
-        if self.config.task == "classification":
-            return np.asarray(scored.predicted != scored.truth, dtype=np.float64)
-        return squared(scored.predicted, scored.truth)
+    def _report_alarms(self, entry: Entry) -> None:
+        """Put the alarms into the outbox, and mark them beside the metrics."""
+        assert self.drift_response is not None
+        columns = () if self.prediction_schema is None else self.prediction_schema.columns
+        for row, alarm, action in self.drift_response.take_alarms():
+            label = None if self.regression else self.labels.labels[alarm.cls]
+            last = self.outbox.last
+            place = entry.version, last[1] + 1 if last[0] == entry.version else 0
+            named = [columns[at] for at in alarm.columns]
+            self.outbox.put(of_alarm(alarm, place, row, entry.time_ms, label, named, action))
+            self.metrics.mark(row, "drift", test=alarm.kind, label=label, action=action)
 
-    # ---------------------------------------------------------------- change of features
+    # ---------------------------------------------------------------- change of features, reset, restore
 
     def _switch(self, segment: Switch) -> Switched | Refused:
         if (refusal := self.switching.refusal(segment)) is not None:
@@ -238,19 +194,11 @@ class Machine(Readable):
         now.map(np.ascontiguousarray(raw))
         return Mapped(len(raw), self.overlap_rows, self.rows)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory the state holds."""
-        return sum(part.nbytes for part in self._parts().values())
-
-    # ---------------------------------------------------------------- reset, save, load
-
     def _reset(self) -> Replaced:
         switching = self.switching
-        self._first_state()
+        self.clear()
         switching.reset()
-        self.switching = switching
-        self._watch()
+        self.enter(switching)
         self.metrics.mark(0, "reset")
         return Replaced(0)
 
@@ -266,70 +214,168 @@ class Machine(Readable):
         self.metrics.mark(self.rows, segment.source)
         return Replaced(self.rows)
 
-    def to_bytes(self, stamp: Mapping[str, Any] | None = None) -> bytes:
-        """The whole state, sealed; equal states give equal bytes.
+    # ---------------------------------------------------------------- feature spaces
 
-        Args:
-            stamp: JSON-able facts about where the state was taken (version, incarnation), kept in the header.
-        """
-        arrays, parts = flatten(self._parts())
-        state: Header = {"rows": self.rows, "labels": self.labels.to_header(), **parts}
-        state["switching"] = describe(self.switching)
-        return envelope.dump(arrays, {"config": self.config.to_json(), "stamp": dict(stamp or {}), "state": state})
+    @property
+    def pipeline(self) -> Phase | None:
+        """The models of this phase, or None until the first row fixes the features."""
+        return self.switching.now
 
-    def _parts(self) -> dict[str, Any]:
-        held = {"metrics": self.metrics, "outbox": self.outbox, "watch": self.drift_response, "pipeline": self.pipeline}
-        return {name: part for name, part in held.items() if part is not None}
+    @property
+    def prediction_schema(self) -> Space | None:
+        """The feature space that predictions are made in, or None until the first row fixes it."""
+        now = self.switching.now
+        return None if now is None else now.schema
 
-    def _features(self) -> list[Any]:
-        return (
-            [] if self.prediction_schema is None else [feature.to_json() for feature in self.prediction_schema.features]
-        )
+    @property
+    def feedback_schema(self) -> Space | None:
+        """The space that feedback rows come in: in an overlap the union of both, else ``prediction_schema``."""
+        now = self.switching.now
+        return None if now is None else now.feedback_schema
 
-    @classmethod
-    def from_bytes(
-        cls, data: bytes, admit: Callable[[Config, Space], None] = lambda _config, _schema: None
-    ) -> "tuple[Machine, dict[str, Any]]":
-        """A machine and its stamp from sealed bytes.
+    @property
+    def next_schema(self) -> Schema | None:
+        """The feature space that a change of features leads to, or None."""
+        now = self.switching.now
+        return None if now is None else now.next_schema
 
-        Args:
-            data: what ``to_bytes`` gave.
-            admit: asked before anything is allocated for a feature space; raises what it wants where it is too large.
+    @property
+    def spaces(self) -> KeysView[str]:
+        """Ids of the feature spaces in which rows are accepted for learning."""
+        return self.switching.routes.keys()
+
+    @property
+    def phase(self) -> str:
+        """The phase of a change of features: "steady", "overlap" or "ensemble"."""
+        now = self.switching.now
+        return "steady" if now is None else now.phase
+
+    @property
+    def overlap_rows(self) -> int:
+        """Rows that have trained the mapping of the change under way, or of the last one."""
+        return self.switching.overlap_rows
+
+    @property
+    def mapping_error(self) -> float | None:
+        """The mapping's relative squared error on the latest rows, before each was learned; or None."""
+        return self.switching.mapping_error
+
+    @property
+    def ensemble(self) -> list[Header] | None:
+        """The experts after a change, each with ``expert``, ``weight`` and cumulative ``loss``; else None."""
+        return self.switching.report()
+
+    def plan_switch(self, action: Action, features: object = None, mapping: Kind | None = None) -> Switch:
+        """A step in a change of features as a client asks for it, checked; see ``Switching.plan``.
 
         Raises:
-            ValueError: corrupt, of another format version, or not a state that this configuration can have.
+            Conflict: the phase does not allow the action, or the algorithm no change of features at all.
+            Invalid: naming the field.
         """
-        arrays, header = envelope.load(data)
-        try:
-            config, state = Config.parse(header["config"]), header["state"]
-            for space in spaces_of(config, state["switching"]):
-                admit(config, space)
-            machine = cls(config)
-            machine._load(arrays, state)
-            return machine, dict(header["stamp"])
-        except (KeyError, TypeError, IndexError, AttributeError) as error:
-            raise ValueError(f"state is not one of a model: {error!r}") from error
+        return self.switching.plan(action, features, mapping)
 
-    def _load(self, arrays: Mapping[str, NDArray[Any]], state: Header) -> None:
-        self.switching = build(self.config, state["switching"])
-        self._watch()
-        self.labels = LabelSet.from_header(state["labels"])
-        unflatten(self._parts(), arrays, state)
-        self.rows = state["rows"]
-        self._check_together()
+    # ---------------------------------------------------------------- predictions and other readings
 
-    def _check_together(self) -> None:
-        """Parts that are each a state of their own must be of one and the same model."""
-        rows, classes = self.metrics.rows, len(self.labels)
-        if type(self.rows) is not int or self.rows != rows or (rows > 0 and self.pipeline is None):
-            raise ValueError("the rows of the parts differ")
-        declared = self.config.labels
-        if declared is not None and any(LabelSet(declared).index(label) < 0 for label in self.labels.labels):
-            raise ValueError("a class is not one of the declared labels")
-        if self.config.task == "regression" and classes:
-            raise ValueError("a regression has no classes")
-        if self.pipeline is None or self.drift_response is None or not isinstance(self.metrics, ClassificationMetrics):
-            return
-        watched = self.drift_response.detector.classes
-        if {self.metrics.classes, watched} != {classes} or self.pipeline.classes_differ(classes):
-            raise ValueError("the classes of the parts differ")
+    def predict(self, raw: Floats) -> Prediction:
+        """Predict raw rows (n, F) of ``prediction_schema``; changes nothing.
+
+        Raises:
+            RuntimeError: the space is not fixed yet.
+        """
+        if self.pipeline is None:
+            raise RuntimeError("no feature space yet")
+        return self.pipeline.predict(raw)
+
+    def served(self, prediction: Prediction, row: int) -> ServedPrediction:
+        """One row of a prediction as a client receives it."""
+        if self.regression:
+            return ServedPrediction(float(prediction.value[row]))
+        if prediction.value[row] < 0:
+            return ServedPrediction(None)
+        shares = prediction.probabilities
+        pairs = None if shares is None else tuple(zip(self.labels.labels, shares[row].tolist(), strict=True))
+        return ServedPrediction(self.labels.labels[prediction.value[row]], pairs)
+
+    def named(self, values: NDArray[Any]) -> list[Any]:
+        """Predicted values in the client's terms: labels, None before the first class, or numbers."""
+        if self.regression:
+            return list(values.tolist())
+        labels = self.labels.labels
+        return [labels[index] if index >= 0 else None for index in values.tolist()]
+
+    def weights(self) -> Weights | None:
+        """The linear model in use over the encoded columns, or None."""
+        return None if self.pipeline is None else self.pipeline.weights()
+
+    def explain(self, raw: Floats) -> Header | None:
+        """What a learner without weights knows about one raw row (1, F), classes as their labels.
+
+        None where it has nothing to say; weights explain a linear one.
+        """
+        found = None if self.pipeline is None else self.pipeline.explain(raw)
+        if found is None:
+            return None
+        labels, ambiguity = self.labels.labels, found["ambiguity"]
+        if ambiguity is not None:
+            ambiguity = {**ambiguity, "nearest": labels[ambiguity["nearest"]]}
+        return {**found, "classes": [labels[index] for index in found["classes"]], "ambiguity": ambiguity}
+
+    def learner_info(self) -> Header:
+        """What the learner reports of itself."""
+        return {} if self.pipeline is None else self.pipeline.info()
+
+    def info(self) -> Header:
+        """What a person wants to see of the state."""
+        schema = self.prediction_schema
+        features = [] if schema is None else [feature.to_json() for feature in schema.features]
+        labels = list(self.labels.labels)
+        return {"features": features, "labels": labels, "state_bytes": self.nbytes, **self.learner_info()}
+
+    # ---------------------------------------------------------------- estimates
+
+    def flops_to_predict(self, rows: int) -> float:
+        """Floating-point operations of predicting, or of learning, some rows: the catalogue's estimate, coarse."""
+        now, routes = self.switching.now, self.switching.routes
+        if now is None or now.phase == "steady":
+            return rows * self._flops_of_row(1 if now is None else now.schema.width)
+        row = self._flops_of_row(max(route.schema.width for route in routes.values()))
+        return rows * (EXPERTS * row + self.switching.flops_to_recover)
+
+    def flops_to_apply(self, segments: Sequence[Segment]) -> float:
+        """Floating-point operations of applying some segments."""
+        learned = sum(len(segment.X) for segment in segments if isinstance(segment, Rows))
+        mapped = learned + sum(len(segment.X) for segment in segments if isinstance(segment, Overlap))
+        steps = any(isinstance(segment, Switch) for segment in segments)
+        return self.flops_to_predict(learned) + (self.switching.flops_to_map(mapped) if mapped or steps else 0.0)
+
+    def _flops_of_row(self, width: int) -> float:
+        classes = max(2, len(self.labels.labels))
+        if self._row_cost[:2] != (width, classes):
+            self._row_cost = width, classes, self.config.algorithm.row_cost(self.config.spec(width), classes)
+        return self._row_cost[2]
+
+    def bytes_to_switch(self, following: Schema, mapping: Kind) -> int:
+        """Bytes of memory that the model will hold at most during a change to a feature space."""
+        return self.switching.bytes_to_switch(following, mapping)
+
+
+_Table = tuple[Floats, Any, Floats | None, list[ServedPrediction | None] | None]
+
+
+def _table(segments: Sequence[Rows]) -> _Table:
+    """The rows of a block to be learned: X (n, F), labels, discounts, and what was served where a row was tracked."""
+    first = segments[0]
+    if len(segments) == 1 and not first.skip:
+        tracked: list[ServedPrediction | None] | None = None if first.served is None else [first.served] * len(first.X)
+        return np.ascontiguousarray(first.X), first.y, first.discounts, tracked
+    raw = np.concatenate([rows.X for rows in segments])
+    labels = [label for rows in segments for label in rows.y]
+    discounts = None
+    if first.discounts is not None:
+        discounts = np.concatenate([rows.discounts for rows in segments if rows.discounts is not None])
+    all_served = [rows.served for rows in segments for _ in range(len(rows.X))]
+    if first.skip:  # such a segment is a block of its own
+        kept = np.setdiff1d(np.arange(len(raw)), first.skip)
+        raw, labels, all_served = raw[kept], [labels[at] for at in kept], [all_served[at] for at in kept]
+        discounts = None if discounts is None else discounts[kept]
+    return raw, labels, discounts, all_served if any(all_served) else None

@@ -1,7 +1,7 @@
-"""Test, then train: rows with labels as values go through a pipeline; what comes out is watched, then scored.
+"""Test, then train: labelled rows of one space go through its models; the predictions are tested for drift.
 
-A class is cut out where it appears for the first time: its own row is tested without it. Where the model acts on
-drift, rows are also cut where a drift can be found.
+Rows are cut where a class appears for the first time: its own row is predicted without it. Where the model acts on
+drift, they are also cut at every row that can raise an alarm.
 """
 
 from collections.abc import Sequence
@@ -14,15 +14,28 @@ from core.contract import Floats, Ints, Prediction
 from core.entry import ServedPrediction
 from core.features.labels import Label, LabelSet
 from core.machine.drift_response import DriftResponse
-from core.metrics.scored import Scored, joined, of_classes
 from core.switching.phases import RowRoute
 
 
-class TrainingBlock(NamedTuple):
-    """Rows to learn, in order, of one space under one watch.
+class Scored(NamedTuple):
+    """Rows beside their a-priori predictions.
 
     Attributes:
-        route: how rows of the space are read, and what they train.
+        predicted: class indices (-1: none), or numbers; for tracked rows as served.
+        truth: class indices, or numbers.
+        p_true: probability given to the true label, NaN where there was none; empty for regression.
+    """
+
+    predicted: NDArray[Any]
+    truth: NDArray[Any]
+    p_true: Floats
+
+
+class TrainingBlock(NamedTuple):
+    """Rows of one space to learn, in order.
+
+    Attributes:
+        route: how rows of the space are read, and which models they train.
         drift_response: the drift tests.
         raw: (n, F) rows.
         discounts: (n,) or None.
@@ -36,61 +49,75 @@ class TrainingBlock(NamedTuple):
     row: int
 
     def learn(self, part: slice, truth: NDArray[Any], new: bool) -> Prediction:
-        """Test then train on a part of the rows; what the model says of them is shown to the watch."""
-        given = None if self.discounts is None else self.discounts[part]
-        route, X = self.route, self.route.absorb(self.raw[part])
-        predictions = (route.learn_new_class if new else route.learn)(X, truth, given)
+        """Test then train on a part of the rows, and test the predictions for drift."""
+        route, model = self.route, self.route.model
+        discounts = None if self.discounts is None else self.discounts[part]
+        X = route.absorb(self.raw[part])
+        predictions = (route.learn_new_class if new else model.learn)(X, truth, discounts)
         if route.watched:
-            shown = route.teaches.watched(X)
-            self.drift_response.observe(route.teaches, shown, truth, predictions.value, self.row + part.start)
+            D = model.schema.width  # in an overlap the new space's columns follow
+            shown = X if X.shape[1] == D else np.ascontiguousarray(X[:, :D])
+            self.drift_response.observe(model, shown, truth, predictions.value, self.row + part.start)
         else:
-            route.teaches.take_alarms()
+            model.take_alarms()
         return predictions
 
-    def rows_until_next_test(self, classes: Ints) -> int:
-        """How many of the next rows, of these classes (n,), may be learned at once."""
-        return self.drift_response.rows_until_next_test(classes) if self.route.watched else len(classes)
+    def stop(self, start: int, classes: Ints) -> int:
+        """Where to stop among rows of these classes (n,), from ``start`` on, so that alarms are acted upon in time."""
+        rows = self.drift_response.rows_until_next_test(classes) if self.route.watched else len(classes)
+        return start + rows
 
 
 def learn_numbers(block: TrainingBlock, truth: Floats) -> Scored:
-    """Regression rows and their numbers (n,), in order."""
-    parts: list[Scored] = []
+    """Learn regression rows with their numbers (n,), in order."""
+    parts: list[NDArray[Any]] = []
     start, classes = 0, np.zeros(len(truth), dtype=np.int64)
     while start < len(truth) or not parts:
-        stop = start + block.rows_until_next_test(classes[start:])
-        part = slice(start, stop)
-        predictions = block.learn(part, truth[part], new=False)
-        parts.append(Scored(predictions.value, truth[part], np.empty(0)))
+        stop = block.stop(start, classes[start:])
+        parts.append(block.learn(slice(start, stop), truth[start:stop], new=False).value)
         start = stop
-    return parts[0] if len(parts) == 1 else joined(parts)
+    return Scored(_joined(parts), truth, np.empty(0))
 
 
 def learn_classes(block: TrainingBlock, seen: LabelSet, labels: Sequence[Label]) -> Scored:
-    """Classification rows and their labels, in order; labels not seen before join ``seen``."""
-    parts: list[Scored] = []
+    """Learn classification rows with their labels, in order; labels not seen before join ``seen``."""
     truth = seen.indices(labels)
+    predicted: list[NDArray[Any]] = []
+    p_true: list[Floats] = []
     start = 0
     while start < len(truth):
-        unseen = np.flatnonzero(truth[start:] < 0)
-        stop = start + int(unseen[0]) if len(unseen) else len(truth)
-        new = stop == start
+        known = _known(truth[start:])
+        new = known == 0
         if new:
-            stop += 1
+            stop = start + 1
             truth[start] = seen.add(labels[start])
             truth[stop:] = seen.indices(labels[stop:])
             block.drift_response.add_class()
         else:
-            stop = start + block.rows_until_next_test(truth[start:stop])
-        part = slice(start, stop)
-        predictions = block.learn(part, truth[part], new)
-        scored = (
-            Scored(predictions.value, truth[part], np.array([np.nan])) if new else of_classes(predictions, truth[part])
-        )
-        parts.append(scored)
+            stop = block.stop(start, truth[start : start + known])
+        predictions = block.learn(slice(start, stop), truth[start:stop], new)
+        predicted.append(predictions.value)
+        shares = None if new else predictions.probabilities
+        p_true.append(np.full(stop - start, np.nan) if shares is None else _shares(shares, truth[start:stop]))
         start = stop
-    if not parts:  # every row of a request may have been learned before
+    if not predicted:  # every row of a request may have been learned before
         return without_predictions(truth)
-    return parts[0] if len(parts) == 1 else joined(parts)
+    return Scored(_joined(predicted), truth, _joined(p_true))
+
+
+def _known(truth: Ints) -> int:
+    """How many rows come before the first of a class not seen yet."""
+    unseen = np.flatnonzero(truth < 0)
+    return int(unseen[0]) if len(unseen) else len(truth)
+
+
+def _shares(probabilities: Floats, truth: Ints) -> Floats:
+    """What each row's true class was given, (n,)."""
+    return probabilities[np.arange(len(truth)), truth]
+
+
+def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def without_predictions(truth: NDArray[Any]) -> Scored:
@@ -101,10 +128,10 @@ def without_predictions(truth: NDArray[Any]) -> Scored:
 
 
 def scored_as_served(scored: Scored, served: Sequence[ServedPrediction | None], seen: LabelSet | None) -> Scored:
-    """Tracked rows scored by what the client was served.
+    """Tracked rows scored by the prediction that the client received.
 
     Args:
-        scored: what the model says of the rows.
+        scored: the rows with the predictions made now.
         served: one per row, None for rows that were not tracked.
         seen: the classes seen, None for regression.
     """

@@ -19,7 +19,6 @@ Which one will be kept is unknown during the overlap, so the recovery learns the
 after any number of switches as after two, and an abort leaves the experts as they would be without the overlap.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -27,16 +26,14 @@ from numpy.typing import NDArray
 
 from core.config import Config
 from core.contract import Alarm, Floats, Header, Ints, Prediction, Transferable, Weights
-from core.features.encoder import Encoder
 from core.features.schema import Schema
-from core.state.nesting import flatten, unflatten
-from core.switching.expert import Expert
+from core.state.nesting import Nested
 from core.switching.feature_recovery import FeatureRecovery
 from core.switching.mixture import Mixture
-from core.switching.steady import Pipeline
+from core.switching.pipeline import Expert, Pipeline
 
 
-class Ensemble:
+class Ensemble(Nested):
     """Experts over one feature space.
 
     Args:
@@ -50,7 +47,7 @@ class Ensemble:
         config: the model's configuration.
 
     Attributes:
-        schema, encoder: of the new space.
+        schema, encoder: of the new space, which feedback rows come in as well.
         experts: by name, in order.
         mixture: their weights.
         phase: "ensemble".
@@ -72,10 +69,11 @@ class Ensemble:
     ) -> None:
         assert isinstance(new.schema, Schema)
         self.config, self.old, self.new, self.input_mapping, self.union = config, old, new, input_mapping, union
-        self.schema: Schema = new.schema
-        made = {"new": new.expert}
+        self.schema = self.feedback_schema = new.schema
+        self.encoder = new.encoder
+        made: dict[str, Expert] = {"new": new}
         if "recovered" in names:
-            made["recovered"] = old.expert.with_input_mapping(input_mapping)
+            made["recovered"] = old.with_input_mapping(input_mapping)
         if "carried" in names:
             made["carried"] = Expert(config, new.schema.columns, new.schema.ranges)
         self.experts = {name: made[name] for name in names}
@@ -95,7 +93,7 @@ class Ensemble:
         """Start the carried expert where the old one stands, at the new one's scale."""
         expert, weights = self.experts["carried"], self.experts["recovered"].weights()
         for _ in range(classes):
-            expert.learner.add_class()
+            expert.add_class()
         if expert.scaler is not None and self.new.scaler is not None:
             expert.scaler.load_arrays(*self.new.scaler.to_arrays())
         assert weights is not None
@@ -128,7 +126,7 @@ class Ensemble:
     def predict_from_columns(self, Y: Floats) -> Prediction:
         """Predict rows given as ``columns``; changes nothing."""
         X = np.ascontiguousarray(Y[:, : self.schema.width])
-        return self.mixture.predict([expert.predict(X) for expert in self.experts.values()])
+        return self.mixture.predict([expert.predict_encoded(X) for expert in self.experts.values()])
 
     def merge(self) -> Pipeline:
         """The one model that goes on; see above."""
@@ -155,20 +153,10 @@ class Ensemble:
             for (name, weight), loss in zip(self.shares().items(), losses, strict=True)
         ]
 
-    @property
-    def encoder(self) -> Encoder:
-        """That of the new space."""
-        return self.new.encoder
-
-    @property
-    def feedback_schema(self) -> Schema:
-        """The space of feedback rows."""
-        return self.schema
-
     def predict(self, raw: Floats) -> Prediction:
         """Predict raw rows of the new space; changes nothing."""
         X = self.encoder.encode(raw)
-        return self.mixture.predict([expert.predict(X) for expert in self.experts.values()])
+        return self.mixture.predict([expert.predict_encoded(X) for expert in self.experts.values()])
 
     def absorb(self, raw: Floats) -> Floats:
         """Encode raw rows of the new space."""
@@ -194,14 +182,14 @@ class Ensemble:
         """One more class for every expert but the old model, which has it."""
         for name, expert in self.experts.items():
             if name != "recovered":
-                expert.learner.add_class()
+                expert.add_class()
 
     def reset_learner(self, classes: int) -> None:
         """Every learner in its first state."""
         for expert in self.experts.values():
             expert.reset_learner(classes)
         if "recovered" in self.experts:
-            self.old.expert.learner = self.experts["recovered"].learner
+            self.old.learner = self.experts["recovered"].learner
         else:
             self.old.reset_learner(classes)
 
@@ -214,10 +202,6 @@ class Ensemble:
         """The likeliest expert's."""
         found = [expert.take_alarms() for expert in self.experts.values()]
         return found[int(self.mixture.weights.argmax())]
-
-    def watched(self, X: Floats) -> Floats:
-        """The columns of the new space."""
-        return X
 
     def weights(self) -> Weights | None:
         """The experts' linear models, averaged by their weights, where all are linear; what is told mixes further."""
@@ -233,37 +217,21 @@ class Ensemble:
 
     def explain(self, raw: Floats) -> Header | None:
         """What the likeliest expert knows about one raw row (1, F)."""
-        return self._likeliest.explain(self.encoder.encode(raw))
+        return self._likeliest.explain_encoded(self.encoder.encode(raw))
 
     def info(self) -> Header:
         """The likeliest expert's."""
-        return self._likeliest.learner.info()
+        return self._likeliest.info()
 
     @property
     def _likeliest(self) -> Expert:
         return list(self.experts.values())[int(self.mixture.weights.argmax())]
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory the state holds."""
-        return sum(part.nbytes for part in self._parts().values())
-
     def classes_differ(self, classes: int) -> bool:
         """Whether one of the experts knows another number of classes."""
         return self.old.classes_differ(classes) or any(e.classes_differ(classes) for e in self.experts.values())
 
-    def _parts(self) -> dict[str, Any]:
+    def parts(self) -> dict[str, Any]:
+        """The models, what connects them and their weights."""
         carried = {"carried": self.experts["carried"]} if "carried" in self.experts else {}
         return {"old": self.old, "new": self.new, "front": self.input_mapping, **carried, "mixture": self.mixture}
-
-    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
-        """The state of the parts, each under its name."""
-        return flatten(self._parts())
-
-    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state that ``to_arrays`` gave; after an error the ensemble is of no use.
-
-        Raises:
-            ValueError: not a state of these spaces and this configuration.
-        """
-        unflatten(self._parts(), arrays, header)

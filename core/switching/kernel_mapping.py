@@ -145,6 +145,16 @@ class KernelMapping:
         _recover(X2, self.Z, m2, self.scale, m1, self.A, out)
         return out
 
+    def flops_to_learn(self, rows: int) -> float:
+        """Floating-point operations of learning some rows and solving the mapping once (coarse)."""
+        stored = min(STORED_MAX, self.count + rows)
+        return (8.0 * rows + stored) * stored * (stored + self.sources + self.targets)
+
+    @property
+    def flops_to_recover(self) -> float:
+        """Operations of recovering one row."""
+        return 4.0 * STORED_MAX * (self.sources + self.targets)
+
     @property
     def error(self) -> float | None:
         """Relative squared error on rows not learned yet; None before there are any."""

@@ -221,6 +221,15 @@ class LinearMapping:
             carried = Weights(w @ self.M.T, weights.bias + w @ (m1 - m2 @ self.M))
         return Weights(*(np.clip(np.nan_to_num(part), -_OUTPUT_MAX, _OUTPUT_MAX) for part in carried))
 
+    def flops_to_learn(self, rows: int) -> float:
+        """Floating-point operations of learning some rows and solving the mapping once (coarse)."""
+        return (4.0 * rows + self.sources) * self.sources * (self.sources + self.targets)
+
+    @property
+    def flops_to_recover(self) -> float:
+        """Operations of recovering one row."""
+        return 2.0 * self.sources * self.targets
+
     @property
     def error(self) -> float | None:
         """Relative squared error on rows not learned yet; None before there are any."""

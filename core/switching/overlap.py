@@ -10,7 +10,7 @@ A row of the old space teaches the old model alone, which may be the ensemble th
 model to everything here, and none of what the overlap does is to be found in it when the change is aborted.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,19 +18,18 @@ from numpy.typing import NDArray
 
 from core.config import Config
 from core.contract import Alarm, Floats, Header, Prediction, Transferable, Weights
-from core.features.encoder import Encoder
 from core.features.feature import Feature
 from core.features.feature_space import places, union
 from core.features.schema import Schema
-from core.state.nesting import flatten, unflatten
+from core.state.nesting import Nested
 from core.switching.ensemble import Ensemble
 from core.switching.feature_recovery import FeatureRecovery, Kind
 from core.switching.initial_weights import InitialWeights
 from core.switching.linear_mapping import ROWS_MIN
-from core.switching.steady import Pipeline
+from core.switching.pipeline import Pipeline
 
 
-class OverlapPeriod:
+class OverlapPeriod(Nested):
     """An old model, a new one, and the recovery of the old one's columns.
 
     Args:
@@ -42,7 +41,7 @@ class OverlapPeriod:
 
     Attributes:
         old, new, recovery: the parts.
-        schema: the old space, which predictions are made in.
+        schema, encoder: of the old space, which predictions are made in.
         next_schema: the new one.
         feedback_schema: the union, which feedback comes in.
         phase: "overlap".
@@ -54,7 +53,7 @@ class OverlapPeriod:
         self, config: Config, old: Pipeline | Ensemble, features: tuple[Feature, ...], kind: Kind, paper: bool
     ) -> None:
         assert isinstance(old.schema, Schema)
-        self.config = config
+        self.config, self.encoder = config, old.encoder
         self.schema: Schema = old.schema
         self.next_schema = Schema(features)
         self.feedback_schema = union(self.schema, features)
@@ -68,11 +67,6 @@ class OverlapPeriod:
             places(self.schema, self.feedback_schema),
             places(self.next_schema, self.feedback_schema),
         )
-
-    @property
-    def encoder(self) -> Encoder:
-        """That of the space in force."""
-        return self.old.encoder
 
     def predict(self, raw: Floats) -> Prediction:
         """Predict raw rows of the old space; changes nothing."""
@@ -169,10 +163,6 @@ class OverlapPeriod:
         found, self._alarms = [*self._alarms, *self.old.take_alarms()], []
         return found
 
-    def watched(self, X: Floats) -> Floats:
-        """The old columns."""
-        return self._columns(X)[0]
-
     def weights(self) -> Weights | None:
         """The old model's."""
         return self.old.weights()
@@ -185,38 +175,20 @@ class OverlapPeriod:
         """The old learner's."""
         return self.old.info()
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory the state holds."""
-        return sum(part.nbytes for part in self._parts().values())
-
     def classes_differ(self, classes: int) -> bool:
         """Whether one of the models knows another number of classes."""
         return self.old.classes_differ(classes) or self.new.classes_differ(classes)
 
-    def _parts(self) -> dict[str, Any]:
+    def parts(self) -> dict[str, Any]:
+        """The models, the recovery and the initial weights."""
         return {"old": self.old, "new": self.new, "recovery": self.recovery, "trial": self.initial_weights}
-
-    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
-        """The state of the parts, each under its name."""
-        return flatten(self._parts())
-
-    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state that ``to_arrays`` gave; after an error the period is of no use.
-
-        Raises:
-            ValueError: not a state of these spaces and this configuration.
-        """
-        unflatten(self._parts(), arrays, header)
 
 
 def _names(old: Pipeline, new: Pipeline, input_mapping: FeatureRecovery) -> tuple[str, ...]:
     """The experts that a period leaves: without a mapping and with nothing kept, the new model alone."""
     if input_mapping.rows < ROWS_MIN and not len(input_mapping.kept):
         return ("new",)
-    carries = (
-        isinstance(new.learner, Transferable) and old.expert.with_input_mapping(input_mapping).weights() is not None
-    )
+    carries = isinstance(new.learner, Transferable) and old.with_input_mapping(input_mapping).weights() is not None
     return ("recovered", "new", "carried") if carries and not input_mapping.paper else ("recovered", "new")
 
 

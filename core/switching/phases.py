@@ -16,9 +16,9 @@ space that a later switch has left behind are not learned; those that were track
 served. The last 64 such spaces are remembered.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from core.contract import Floats, Header, Ints, Prediction
 from core.entry import Overlap, Switch
 from core.features import Space
 from core.features.feature import Feature
-from core.features.feature_space import fits, parse_next, places
+from core.features.feature_space import fits, parse_next, places, with_declarations
 from core.features.schema import Schema
 from core.problems import Conflict
 from core.switching.ensemble import Ensemble
@@ -36,48 +36,49 @@ from core.switching.feature_recovery import FeatureRecovery, Kind
 from core.switching.initial_weights import mapping_problem
 from core.switching.kernel_mapping import STORED_MAX
 from core.switching.overlap import OverlapPeriod
-from core.switching.steady import Pipeline
+from core.switching.pipeline import Pipeline
 
 Phase = Pipeline | OverlapPeriod | Ensemble
+Action = Literal["begin", "complete", "abort"]
 RETIRED_MAX = 64
 """Spaces left behind that are remembered."""
+NAMES_SHOWN = 5
+"""Features of a new space that a refusal names."""
+ROW_FLOPS = 3e5
+"""Some sixty microseconds of interpreted work per row of an overlap, in floating-point operations."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowRoute:
-    """How rows of one space are read, and whom they teach; learned by core.machine.training like a pipeline.
+    """How rows of one space are read, and which models they train.
 
     Attributes:
         schema: the space.
-        teaches: what reads and learns the rows.
-        columns: raw columns that it reads, in its order; None: all.
-        ensemble: whose other experts have to hear of a new class; None: ``teaches`` tells them.
+        model: encodes and learns the rows.
+        columns: raw columns that the model reads, in its order; None: all.
+        ensemble: experts beside the model that a new class is added to; None: the model adds it to all.
         new: likewise the new model of an overlap period.
-        watched: whether the drift watch is shown the rows: not those of a space that is no longer in force.
+        watched: whether the rows are tested for drift: not those of a space that is no longer in force.
     """
 
     schema: Space
-    teaches: Phase
+    model: Phase
     columns: Ints | None = None
     ensemble: Ensemble | None = None
     new: Pipeline | None = None
     watched: bool = True
 
     def absorb(self, raw: Floats) -> Floats:
-        """Encode raw rows of the space."""
-        return self.teaches.absorb(raw if self.columns is None else np.ascontiguousarray(raw[:, self.columns]))
-
-    def learn(self, X: Floats, truth: NDArray[Any], discounts: Floats | None) -> Prediction:
-        """Test then train on encoded rows."""
-        return self.teaches.learn(X, truth, discounts)
+        """Encode raw rows of the space that are about to be learned."""
+        return self.model.absorb(raw if self.columns is None else np.ascontiguousarray(raw[:, self.columns]))
 
     def learn_new_class(self, X: Floats, truth: NDArray[Any], discounts: Floats | None) -> Prediction:
-        """Test then train on one encoded row of a class that nobody has seen."""
+        """Test then train on one encoded row of a class that no model has seen."""
         if self.ensemble is not None:
             self.ensemble.add_class_to_others()
         if self.new is not None:
             self.new.add_class()
-        return self.teaches.learn_new_class(X, truth, discounts)
+        return self.model.learn_new_class(X, truth, discounts)
 
 
 class Switching:
@@ -90,58 +91,45 @@ class Switching:
     Attributes:
         now: the phase's models; None before there is a space.
         aborted: the union of the overlap that was aborted last, until the next one begins.
+        routes: what rows of every space that is accepted for learning train, by the space's id.
         retired: ids of spaces left behind, newest last.
         switches: switches completed.
     """
 
     def __init__(self, config: Config, space: Space | None) -> None:
         self.config = config
-        self.now: Phase | None = None if space is None else Pipeline(config, space)
-        self.aborted: Schema | None = None
         self.retired: list[str] = []
         self.switches = 0
+        self.enter(None if space is None else Pipeline(config, space))
 
-    # ---------------------------------------------------------------- rows
+    def enter(self, now: Phase | None, aborted: Schema | None = None) -> None:
+        """Go over to another phase.
 
-    def route(self, space: str) -> RowRoute | None:
-        """Whom rows of a space teach, None where they are of no space that is taken now."""
-        now = self.now
-        if now is None:
-            return None
-        if space == now.feedback_schema.id:
-            return RowRoute(now.feedback_schema, now)
+        Args:
+            now: its models.
+            aborted: the union of the overlap that has just been aborted.
+        """
+        self.now, self.aborted = now, aborted
+        self.routes: dict[str, RowRoute] = {}
+        for route in () if now is None else self._accepted(now):
+            self.routes.setdefault(route.schema.id, route)
+
+    def _accepted(self, now: Phase) -> Iterator[RowRoute]:
+        """The routes of a phase; of two for the same space the first one counts."""
+        yield RowRoute(now.feedback_schema, now)
         in_force, new = (now.old, now.new) if isinstance(now, OverlapPeriod) else (now, None)
-        if space == in_force.schema.id:
-            return RowRoute(in_force.schema, in_force, new=new)
-        if isinstance(in_force, Ensemble) and space == in_force.old.schema.id:
-            return RowRoute(in_force.old.schema, in_force.old, ensemble=in_force, new=new, watched=False)
-        for union in self._unions:
-            if space == union.id:
-                assert isinstance(in_force.schema, Schema)
-                return RowRoute(union, in_force, places(in_force.schema, union), new=new)
-        return None
+        yield RowRoute(in_force.schema, in_force, new=new)
+        if isinstance(in_force, Ensemble):
+            yield RowRoute(in_force.old.schema, in_force.old, ensemble=in_force, new=new, watched=False)
+        unions = [in_force.union] if isinstance(in_force, Ensemble) else []
+        for union in unions if self.aborted is None else [*unions, self.aborted]:  # their rows may still arrive
+            assert isinstance(in_force.schema, Schema)
+            yield RowRoute(union, in_force, places(in_force.schema, union), new=new)
 
     @property
     def _in_force(self) -> Pipeline | Ensemble | None:
         """What predicts: in an overlap its old side."""
         return self.now.old if isinstance(self.now, OverlapPeriod) else self.now
-
-    @property
-    def _unions(self) -> list[Schema]:
-        """Spaces of overlaps that are over, whose rows may still be on their way."""
-        found = [self._in_force.union] if isinstance(self._in_force, Ensemble) else []
-        return found if self.aborted is None else [*found, self.aborted]
-
-    @property
-    def spaces(self) -> dict[str, Space]:
-        """Every space, by id, in which rows are accepted for learning."""
-        now, in_force = self.now, self._in_force
-        if now is None or in_force is None:
-            return {}
-        found: list[Space] = [now.schema, now.feedback_schema, *self._unions]
-        if isinstance(in_force, Ensemble):
-            found.append(in_force.old.schema)
-        return {space.id: space for space in found}
 
     @property
     def _recovery(self) -> FeatureRecovery | None:
@@ -165,56 +153,63 @@ class Switching:
 
     # ---------------------------------------------------------------- steps
 
+    def plan(self, action: Action, features: object = None, mapping: Kind | None = None) -> Switch:
+        """A step as a client asks for it, checked against the model as it stands.
+
+        Args:
+            action: what is asked for.
+            features: for "begin" the new space as it was sent; a kept feature may be given by its bare name.
+            mapping: None: what the model's parameters say, else linear.
+
+        Raises:
+            Conflict: the phase does not allow the action, or the algorithm no change of features at all.
+            Invalid: naming the field; see ``core.features.feature_space.parse_next``.
+        """
+        if (problem := self._obstacle(action)) is not None:
+            raise Conflict(problem)
+        if action != "begin":
+            return Switch(action)
+        current = self._current
+        return Switch("begin", parse_next(with_declarations(features, current), current), self._kind(mapping))
+
     def refusal(self, segment: Switch | Overlap) -> str | None:
-        """Why a step cannot be made as the model stands now, or None."""
+        """Why a segment of the log cannot be applied as the model stands now, or None."""
         if isinstance(segment, Overlap):
             if not isinstance(self.now, OverlapPeriod):
                 return "no change of features is under way: overlap rows are taken between begin and complete"
             if segment.space != self.now.feedback_schema.id:
                 return "the features of both spaces are no longer those the rows were sent with"
             return None
-        if segment.action != "begin":
-            if isinstance(self.now, OverlapPeriod):
-                return None
-            return f"no change of features is under way: there is nothing to {segment.action}"
-        if (problem := self._cannot_begin()) is not None:
+        if (problem := self._obstacle(segment.action)) is not None or segment.action != "begin":
             return problem
-        assert self.now is not None
-        assert isinstance(self.now.schema, Schema)
-        if segment.features is None or not fits(segment.features, self.now.schema):
+        if segment.features is None or not fits(segment.features, self._current):
             return "the features in force have changed meanwhile: these cannot follow them"
         return None
 
-    def _cannot_begin(self) -> str | None:
+    def _obstacle(self, action: Action) -> str | None:
+        """Why the action cannot be taken in this phase, or None."""
         if self.config.algorithm.sparse:
             return f"{self.config.algorithm_id} takes rows of any names at any time: there are no features to change"
         if self.now is None:
             return "the model has no features yet: the first feedback row fixes them"
-        if isinstance(self.now, OverlapPeriod):
-            names = ", ".join(self.now.next_schema.names[:20])
-            return f"a change of features is under way, to {names}: complete it or abort it first"
-        return None
+        if not isinstance(self.now, OverlapPeriod):
+            no_change = f"there is no change of features to {action}: the phase is {self.now.phase}; begin one first"
+            return None if action == "begin" else no_change
+        if action != "begin":
+            return None
+        names = self.now.next_schema.names
+        shown = ", ".join(names[:NAMES_SHOWN]) + (f" and {len(names) - NAMES_SHOWN} more" * (len(names) > NAMES_SHOWN))
+        return (
+            f"a change of features is under way, to {shown}, with {self.overlap_rows} overlap rows so far; "
+            "complete or abort it first"
+        )
 
-    def parse_next(self, raw: object, field: str = "features") -> tuple[Feature, ...]:
-        """The features of a space that is to follow the one in force, as a client declares them.
-
-        Raises:
-            Conflict: none can begin now; saying what is under way.
-            Invalid: naming the field; see ``core.features.feature_space.parse_next``.
-        """
-        if (problem := self._cannot_begin()) is not None:
-            raise Conflict(problem)
+    @property
+    def _current(self) -> Schema:
+        """The space in force of a model whose features can change."""
         assert self.now is not None
         assert isinstance(self.now.schema, Schema)
-        return parse_next(raw, self.now.schema, field)
-
-    def bytes_to_begin(self, features: Sequence[Feature], mapping: Kind | None) -> int:
-        """Bytes of memory that a change to these features will take at most beside what is held now."""
-        assert self.now is not None
-        assert not isinstance(self.now, OverlapPeriod)
-        d2, d1 = sum(feature.width for feature in features), len(self.now.columns)
-        kept = 8 * (d2 + d1) * (d2 if self._kind(mapping) == "linear" else 2 * STORED_MAX)
-        return 2 * self.config.state_bytes(d2) + kept + 8 * d2 * d1
+        return self.now.schema
 
     def step(self, segment: Switch, rows: int, classes: int) -> str | None:
         """Make a step that ``refusal`` has let pass; a warning, or None.
@@ -233,15 +228,13 @@ class Switching:
         return None
 
     def _begin(self, features: tuple[Feature, ...], mapping: Kind | None, classes: int) -> None:
-        now = self.now
-        assert isinstance(now, Pipeline | Ensemble)
-        kind, paper = self._kind(mapping), self.paper
+        assert isinstance(self.now, Pipeline | Ensemble)
         if self.aborted is not None:
             self._retire(self.aborted)
-        self.aborted = None
-        self.now = OverlapPeriod(self.config, now, features, kind, paper)
+        period = OverlapPeriod(self.config, self.now, features, self._kind(mapping), self.paper)
         for _ in range(classes):
-            self.now.new.add_class()
+            period.new.add_class()
+        self.enter(period)
 
     def _kind(self, mapping: Kind | None) -> Kind:
         asked: Kind = mapping or (self.config.params["mapping"] if self.config.algorithm.evolves else "linear")
@@ -256,25 +249,54 @@ class Switching:
         assert isinstance(self.now, OverlapPeriod)
         labelled_rows = self.now.initial_weights.labelled_rows
         self._leave(self.now.old, self.now.next_schema)
-        self.now = self.now.complete(first_row, classes)
+        ensemble = self.now.complete(first_row, classes)
+        self.enter(ensemble)
         self.switches += 1
-        if (problem := mapping_problem(self.now.input_mapping)) is None:
+        if (problem := mapping_problem(ensemble.input_mapping)) is None:
             return None
-        if labelled_rows or not self.now.input_mapping.ready:
+        if labelled_rows or not ensemble.input_mapping.ready:
             return f"{problem}: the new model carries the predictions until the others have proved themselves"
         return f"{problem}, and the new model has learned no labelled row: predictions are poor until labels come"
 
     def _abort(self) -> None:
         assert isinstance(self.now, OverlapPeriod)
-        self.aborted, self.now = self.now.feedback_schema, self.now.old
+        self.enter(self.now.old, aborted=self.now.feedback_schema)
 
     def reset(self) -> None:
         """Nothing learned; after a switch in the space in force, else in that of the configuration."""
         space = self.config.space if not self.switches or self.now is None else self.now.schema
         if self._in_force is not None and space is not None:
             self._leave(self._in_force, space)
-        self.aborted = None
-        self.now = None if space is None else Pipeline(self.config, space)
+        self.enter(None if space is None else Pipeline(self.config, space))
+
+    # ---------------------------------------------------------------- estimates
+
+    def bytes_to_switch(self, following: Schema, mapping: Kind) -> int:
+        """Bytes that the state will take at most during a change to a space."""
+        return bytes_to_switch(self.config, self._current, following, mapping) + self._bytes_beside(following, mapping)
+
+    def _bytes_beside(self, following: Schema, mapping: Kind) -> int:
+        """Of those what the experts of an earlier change take beside one model, and the recovery of their columns."""
+        now = self._in_force
+        if not isinstance(now, Ensemble):
+            return 0
+        foreign = len(set(now.columns) - set(now.schema.columns) - set(following.columns))
+        own = max(0, now.nbytes - self.config.state_bytes(now.schema.width))
+        return own + (mapping_bytes(foreign, following.width, mapping) if foreign else 0)
+
+    def flops_to_map(self, rows: int) -> float:
+        """Floating-point operations of learning a mapping from some rows and solving it once; 0 outside an overlap."""
+        if not isinstance(self.now, OverlapPeriod):
+            return 0.0
+        return rows * ROW_FLOPS + self.now.recovery.mapping.flops_to_learn(rows)
+
+    @property
+    def flops_to_recover(self) -> float:
+        """Operations of recovering the old features of one row after a change, up to the end of the next; else 0."""
+        now = self._in_force
+        return now.input_mapping.mapping.flops_to_recover if isinstance(now, Ensemble) else 0.0
+
+    # ---------------------------------------------------------------- spaces left behind
 
     def _leave(self, model: Pipeline | Ensemble, current: Space) -> None:
         """A model is done with: if it was an ensemble, rows of the spaces before it are no longer learned."""
@@ -285,3 +307,17 @@ class Switching:
     def _retire(self, space: Space, current: Space | None = None) -> None:
         gone = {space.id} if current is None else {space.id, current.id}
         self.retired = [*(one for one in self.retired if one not in gone), space.id][-RETIRED_MAX:]
+
+
+def bytes_to_switch(config: Config, old: Schema, following: Schema, mapping: Kind) -> int:
+    """Bytes that a state will take at most during a change of features: the old model, two new ones and the mapping."""
+    lost = set(old.names) - set(following.names)
+    targets = sum(feature.width for feature in old.features if feature.name in lost)
+    models = config.state_bytes(old.width) + 2 * config.state_bytes(following.width)
+    return models + mapping_bytes(targets, following.width, mapping)
+
+
+def mapping_bytes(targets: int, sources: int, mapping: Kind) -> int:
+    """Bytes that learning a mapping takes at most: its sums or stored rows, and the mapping in use."""
+    rows = STORED_MAX if mapping == "kernel" else sources
+    return 8 * (rows * (sources + targets) * 2 + 4 * (sources + targets))

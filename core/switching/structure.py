@@ -20,15 +20,14 @@ from core.features.feature import Feature, parse_features
 from core.features.feature_space import parse_next, union
 from core.features.schema import Schema
 from core.switching.ensemble import Ensemble
-from core.switching.expert import Expert
 from core.switching.feature_recovery import FeatureRecovery
 from core.switching.overlap import OverlapPeriod
-from core.switching.phases import RETIRED_MAX, Switching
-from core.switching.steady import Pipeline
+from core.switching.phases import RETIRED_MAX, Phase, Switching
+from core.switching.pipeline import Expert, Pipeline
 
 
 def describe(switching: Switching) -> Header:
-    """What the phase is built of, as ``rebuilt`` reads it."""
+    """What the phase is built of, as ``build`` reads it."""
     described: Header = {
         "phase": "none" if switching.now is None else switching.now.phase,
         "aborted": None if switching.aborted is None else _json(switching.aborted),
@@ -55,23 +54,29 @@ def build(config: Config, described: Header) -> Switching:
     Raises:
         ValueError, KeyError, TypeError: no such structure.
     """
-    made = Switching(config, None)
-    phase, aborted = described["phase"], described["aborted"]
-    made.aborted = None if aborted is None else Schema(parse_features(aborted))
-    made.retired, made.switches = _checked_memory(described)
+    built = Switching(config, None)
+    built.retired, built.switches = _checked_memory(described)
+    aborted = None if described["aborted"] is None else Schema(parse_features(described["aborted"]))
+    now = _build_phase(config, described, built)
+    if aborted is not None and now is not None:
+        _dense(now)
+    built.enter(now, aborted)
+    return built
+
+
+def _build_phase(config: Config, described: Header, switching: Switching) -> Phase | None:
+    phase, first = described["phase"], not switching.switches
     if phase == "none":
-        return made
-    if phase == "overlap":
-        old = _rebuilt(config, described["old"], not made.switches)
-        features = parse_next(described["next"], _dense(old))
-        made.now = OverlapPeriod(config, old, features, described["mapping"], made.paper)
-    else:
-        made.now = _rebuilt(config, described, not made.switches)
-    return made
+        return None
+    if phase != "overlap":
+        return _build_in_force(config, described, first)
+    old = _build_in_force(config, described["old"], first)
+    features = parse_next(described["next"], _dense(old))
+    return OverlapPeriod(config, old, features, described["mapping"], switching.paper)
 
 
-def _rebuilt(config: Config, described: Header, first: bool) -> Pipeline | Ensemble:
-    old = _built(config, described["model"], first)
+def _build_in_force(config: Config, described: Header, first: bool) -> Pipeline | Ensemble:
+    old = _build_model(config, described["model"], first)
     if described["phase"] == "steady":
         return old
     if described["phase"] == "ensemble":
@@ -96,8 +101,8 @@ def _ensemble(config: Config, old: Pipeline, features: tuple[Feature, ...], desc
     if names not in {("new",), ("recovered", "new"), ("recovered", "new", "carried")}:
         raise ValueError("no such experts")
     new = Pipeline(config, Schema(features))
-    input_mapping = _front(new.schema, described["front"])
-    if input_mapping.targets != old.expert.columns:
+    input_mapping = _build_mapping(new.schema, described["front"])
+    if input_mapping.targets != old.columns:
         raise ValueError("what is recovered is not what the old model reads")
     return Ensemble(config, old, new, input_mapping, union(_dense(old), features), names)
 
@@ -107,23 +112,23 @@ def _json(schema: Space) -> list[Any]:
 
 
 def _model(pipeline: Pipeline) -> Header:
-    input_mapping = pipeline.expert.input_mapping
+    input_mapping = pipeline.input_mapping
     if input_mapping is None:
         return {"features": _json(pipeline.schema), "front": None}
     return {
         "features": _json(pipeline.schema),
         "front": input_mapping.describe(),
-        "ranges": _pairs(pipeline.expert.ranges),
+        "ranges": _pairs(pipeline.ranges),
     }
 
 
-def _dense(pipeline: Pipeline | Ensemble) -> Schema:
-    if not isinstance(pipeline.schema, Schema):
+def _dense(phase: Phase) -> Schema:
+    if not isinstance(phase.schema, Schema):
         raise ValueError("a model of sparse rows has no change of features")  # noqa: TRY004 - a state that cannot be
-    return pipeline.schema
+    return phase.schema
 
 
-def _built(config: Config, described: Header, first: bool) -> Pipeline:
+def _build_model(config: Config, described: Header, first: bool) -> Pipeline:
     """An empty model of a space; before any switch of the space that the configuration declares, if it does."""
     space: Space | None = config.space
     if space is None or not first:
@@ -132,9 +137,9 @@ def _built(config: Config, described: Header, first: bool) -> Pipeline:
         raise ValueError("the state is of another feature space")
     if described["front"] is None:
         return Pipeline(config, space)
-    input_mapping = _front(space, described["front"])
-    expert = Expert(config, input_mapping.targets, _ranges(described["ranges"], len(input_mapping.targets)))
-    return Pipeline(config, space, expert=expert.with_input_mapping(input_mapping))
+    input_mapping = _build_mapping(space, described["front"])
+    ranges = _ranges(described["ranges"], len(input_mapping.targets))
+    return Pipeline(config, space, expert=Expert(config, input_mapping.targets, ranges, input_mapping))
 
 
 def _pairs(ranges: Floats) -> list[Any]:
@@ -149,7 +154,7 @@ def _ranges(described: Sequence[Any], columns: int) -> Floats:
     return np.ascontiguousarray(ends.T)
 
 
-def _front(schema: Space, described: Mapping[str, Any]) -> FeatureRecovery:
+def _build_mapping(schema: Space, described: Mapping[str, Any]) -> FeatureRecovery:
     if described["kind"] not in {"linear", "kernel"} or type(described["paper"]) is not bool:
         raise ValueError("no such mapping")
     return FeatureRecovery(schema.columns, described["targets"], described["kind"], described["paper"])

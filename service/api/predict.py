@@ -96,7 +96,7 @@ async def _predict(replica: Replica, space: Space, raw: Floats) -> Prediction | 
 
     None where the model has other features by then.
     """
-    large = replica.flops(len(raw)) > THREAD_FLOPS
+    large = replica.machine.flops_to_predict(len(raw)) > THREAD_FLOPS
     if not large and not replica.lock.locked():
         return replica.machine.predict(raw) if replica.machine.prediction_schema == space else None
     async with replica.held():

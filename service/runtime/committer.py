@@ -359,7 +359,7 @@ class Committer:
     def _large(self, work: Work, appended: Appended) -> bool:
         """Whether finishing it takes long enough to let the other models go on meanwhile."""
         others = sum(len(blob) for raw in appended.entries for _, blob, _ in raw.segments)
-        own = work.replica.work([job.segment for job in work.jobs])
+        own = work.replica.machine.flops_to_apply([job.segment for job in work.jobs])
         return others > OTHERS_BYTES or not appended.complete or own > THREAD_FLOPS
 
     def _spawn(self, replica: Replica, work: "Awaitable[None]") -> None:

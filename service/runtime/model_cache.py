@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 from core.config import Config
 from core.features import Schema, Space
+from core.machine import bytes_to_switch
 from core.problems import Invalid
 from service.errors import ModelDown, RequestConflict, no_model
 from service.runtime.alarm_notifier import AlarmNotifier
-from service.runtime.feature_switch import mapping_bytes
 from service.runtime.loader import Loader, Store
 from service.runtime.replica import Ledger, Replica
 from service.runtime.stats import Stats
@@ -165,20 +165,17 @@ class ModelCache:
             self.admit(config, space)
             if isinstance(space, Schema):
                 for old in before:
-                    self.admit_switch(config, old, space, "linear")
+                    self.admit_switch(space, bytes_to_switch(config, old, space, "linear"))
                 before.append(space)
 
         return admit
 
-    def admit_switch(self, config: Config, old: Schema, following: Schema, mapping: str, beside: int = 0) -> None:
-        """Refuse a change of features during which the state would not fit: the old model, two new ones, the mapping,
-        and ``beside`` bytes where an earlier change has left several old ones.
+    def admit_switch(self, following: Schema, need: int) -> None:
+        """Refuse a change to a space during which the state, of ``need`` bytes, would not fit.
 
         Raises:
             Invalid: naming ``features`` and the limit.
         """
-        need = config.state_bytes(old.width) + 2 * config.state_bytes(following.width)
-        need += mapping_bytes(old, following, mapping) + beside
         if need > self._model_bytes_max:
             raise Invalid.of(
                 "features",

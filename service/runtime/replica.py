@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.entry import Entry, Learned, Outcome, Overlap, Refused, Rows, Segment, Switch, Switched
+from core.entry import Entry, Learned, Outcome, Refused, Segment, Switched
 from core.machine import Machine
 from service.errors import ModelDown, OnepassError
 from service.runtime import feature_switch
@@ -21,8 +21,6 @@ logger = logging.getLogger(__name__)
 
 THREAD_FLOPS = 2e7
 """Work above this many floating-point operations (some milliseconds) leaves the event loop."""
-EXPERTS = 3
-"""Models that learn side by side after a change of features."""
 PATH_MAX = 256
 """Applied entries whose uids are kept; a log that parts from ours further back is told by its version alone."""
 PATH_BYTES = 170
@@ -123,7 +121,6 @@ class Replica:
         log_bytes: bytes of entries since the last snapshot; snapshot_bytes, snapshot_version: the last snapshot.
         published: the key up to which its alarms are known to be published; on_alarm: called when there are later ones.
         nbytes: memory held, and the ledger that sums it up while the model is loaded.
-        costs: columns, classes, and what learning a row with so many costs.
         lock: held while a thread works on the machine; saving: held while a snapshot is written.
     """
 
@@ -156,7 +153,6 @@ class Replica:
     on_alarm: "Callable[[Replica], None] | None" = None
     nbytes: int = OBJECT_BYTES
     ledger: Ledger | None = None
-    costs: tuple[int, int, float] = (0, 0, 0.0)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     saving: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -176,31 +172,6 @@ class Replica:
         """Tell that there are alarms to publish, where there are any and somebody listens."""
         if self.on_alarm is not None and self.unpublished:
             self.on_alarm(self)
-
-    def flops(self, rows: int) -> float:
-        """Work of predicting or learning some rows with the models in use, as the catalogue estimates it."""
-        machine = self.machine
-        width = 1 if machine.prediction_schema is None else machine.prediction_schema.width
-        steady = machine.phase == "steady"
-        if not steady:
-            width = max(space.width for space in machine.spaces.values())
-        row = self._row_flops(width, max(2, len(machine.labels.labels)))
-        return rows * row if steady else rows * (EXPERTS * row + feature_switch.recovery_flops(machine))
-
-    def _row_flops(self, width: int, classes: int) -> float:
-        """What the catalogue says of one row, asked once: every tick wants to know."""
-        if self.costs[:2] != (width, classes):
-            config = self.machine.config
-            self.costs = width, classes, config.algorithm.row_cost(config.spec(width), classes)
-        return self.costs[2]
-
-    def work(self, segments: Sequence[Segment]) -> float:
-        """Work of applying some segments, in floating-point operations."""
-        learned = sum(len(segment.X) for segment in segments if isinstance(segment, Rows))
-        mapped = learned + sum(len(segment.X) for segment in segments if isinstance(segment, Overlap))
-        steps = any(isinstance(segment, Switch) for segment in segments)
-        taught = feature_switch.mapping_flops(self.machine, mapped) if mapped or steps else 0.0
-        return self.flops(learned) + taught
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator[None]:
@@ -229,7 +200,7 @@ class Replica:
             raise RuntimeError(f"entry {entry.version} does not follow version {self.version}")
         try:
             async with self.lock:
-                if self.work(entry.segments) > THREAD_FLOPS:
+                if self.machine.flops_to_apply(entry.segments) > THREAD_FLOPS:
                     outcomes = await asyncio.to_thread(self.machine.apply, entry)
                 else:
                     outcomes = self.machine.apply(entry)

@@ -62,9 +62,9 @@ def baselines(life: Life, start: int) -> tuple[float, float, float]:
     y = np.array([life.machine.labels.index(int(label)) for label in life.stream.y[start:]])
     overlap: Any = life.machine.pipeline
     overlap.recovery.freeze()
-    recovered = overlap.old.expert.with_input_mapping(overlap.recovery)
+    recovered = overlap.old.with_input_mapping(overlap.recovery)
     recovered.restart()
-    fixed = float((recovered.predict(X).value == y).mean())
+    fixed = float((recovered.predict_encoded(X).value == y).mean())
     updated = float((recovered.learn(X, y, None).value == y).mean())
     life.complete()
     return float((life.fresh().learn(X, y, None).value == y).mean()), updated, fixed
@@ -145,9 +145,7 @@ def _three(name: str, B: int, seed: int, kept: str) -> float:
 
 def _only(life: Life, ensemble: Any, fresh: bool) -> None:
     """Leave one expert in the ensemble: the new model, or a fresh one."""
-    if fresh:
-        ensemble.new.expert = life.fresh()
-    ensemble.experts = {"new": ensemble.new.expert}
+    ensemble.experts = {"new": life.fresh() if fresh else ensemble.new}
     ensemble.mixture = Mixture(np.ones(1), 0, selects=False, horizon=None, seed=0)
 
 

@@ -10,7 +10,7 @@ from core.contract import Floats
 from core.entry import Entry, Learned, Overlap, Rows, Switch
 from core.features import Feature
 from core.machine import Machine
-from core.switching.expert import Expert
+from core.switching.pipeline import Expert
 from tests.benchmarks.streams import read_columns
 
 DIMENSIONS = {"australian": (42, 29), "german": (59, 41), "svmguide3": (22, 15), "kr_vs_kp": (36, 25)}

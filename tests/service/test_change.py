@@ -7,8 +7,8 @@ from core.config import Config
 from core.entry import Entry, Overlap, Reset, Rows, Switch
 from core.features import Feature, Schema
 from core.machine import Machine
-from core.problems import Invalid
-from service.errors import RequestConflict
+from core.problems import Conflict, Invalid
+from core.switching.phases import mapping_bytes
 from service.runtime import feature_switch as change
 from service.runtime.replica import THREAD_FLOPS, Replica
 from service.runtime.stats import Stats
@@ -50,40 +50,37 @@ def anything(*_):
 def test_many_rows_of_an_overlap_are_much_work(mapping):
     """A row or ten are done at once; a thousand are not, labelled or not, though the model alone learns them so."""
     machine = model()
-    own = replica(machine)
-    assert THREAD_FLOPS > own.work([rows(machine, 1000)])
+    assert THREAD_FLOPS > machine.flops_to_apply([rows(machine, 1000)])
     begin(machine, ["c", "d"], mapping)
     for make in (rows, overlap):
-        assert THREAD_FLOPS > own.work([make(machine, 10)])
-        assert THREAD_FLOPS < own.work([make(machine, 1000)])
+        assert THREAD_FLOPS > machine.flops_to_apply([make(machine, 10)])
+        assert THREAD_FLOPS < machine.flops_to_apply([make(machine, 1000)])
 
 
 def test_wide_mappings_are_much_work():
     """One row of 500 new features may solve the mapping, and so does its end; nothing else about it is work."""
     machine = model()
-    own = replica(machine)
     begin(machine, [f"n{at}" for at in range(500)])
-    assert THREAD_FLOPS < own.work([overlap(machine, 1)])
-    assert THREAD_FLOPS < own.work([Switch("complete")])
-    assert 0 == own.work([Reset()])
+    assert THREAD_FLOPS < machine.flops_to_apply([overlap(machine, 1)])
+    assert THREAD_FLOPS < machine.flops_to_apply([Switch("complete")])
+    assert 0 == machine.flops_to_apply([Reset()])
     apply(machine, Switch("abort"))
-    assert THREAD_FLOPS > own.work([rows(machine, 10)])
+    assert THREAD_FLOPS > machine.flops_to_apply([rows(machine, 10)])
 
 
 def test_an_ensemble_costs_its_experts_and_the_recovery():
     """At least three times the steady work of a row, in the space of now."""
     machine = model()
-    own = replica(machine)
-    steady = own.flops(100)
+    steady = machine.flops_to_predict(100)
     begin(machine, ["c", "d"])
     apply(machine, rows(machine, 20))
     apply(machine, Switch("complete"))
-    assert 3 * steady < own.flops(100)
-    linear = own.flops(100)
+    assert 3 * steady < machine.flops_to_predict(100)
+    linear = machine.flops_to_predict(100)
     other = model()
     begin(other, ["c", "d"], "kernel")
     apply(other, Switch("complete"))
-    assert linear < replica(other).flops(100)
+    assert linear < other.flops_to_predict(100)
 
 
 def test_a_step_names_the_mapping():
@@ -110,13 +107,12 @@ def test_nothing_is_asked_for_before_the_fields_are_right():
     machine = model()
     with pytest.raises(Invalid):
         change.step(machine, anything, "complete", ["c"], None)
-    with pytest.raises(RequestConflict):
+    with pytest.raises(Conflict):
         change.step(machine, anything, "complete", None, None)
     asked = []
     change.step(machine, lambda *given: asked.append(given), "begin", ["b", "c"], "kernel")
-    ((config, old, following, mapping, beside),) = asked
-    assert (machine.config, ("a", "b"), ("b", "c"), "kernel") == (config, old.names, following.names, mapping)
-    assert 0 == beside
+    ((following, need),) = asked
+    assert (("b", "c"), machine.bytes_to_switch(following, "kernel")) == (following.names, need)
 
 
 @pytest.mark.parametrize("mapping", ["linear", "kernel"])
@@ -126,13 +122,10 @@ def test_the_experts_of_an_earlier_change_are_counted_too(mapping):
     begin(machine, [f"n{at}" for at in range(20)], mapping)
     apply(machine, overlap(machine, 30))
     apply(machine, Switch("complete"))
-    beside = change.beside_bytes(machine, Schema([Feature("z")]), mapping)
+    bound = machine.bytes_to_switch(Schema([Feature("z")]), mapping)
     held = machine.pipeline.nbytes
     begin(machine, ["z"], mapping)
     apply(machine, overlap(machine, 30))
-    config, old, following = machine.config, machine.prediction_schema, machine.next_schema
-    bound = config.state_bytes(old.width) + 2 * config.state_bytes(following.width) + beside
-    bound += change.mapping_bytes(old, following, mapping)
     assert bound >= machine.pipeline.nbytes > held
 
 
@@ -154,7 +147,8 @@ async def test_the_memory_of_a_change_is_counted_at_once():
 def test_the_bytes_of_a_mapping_are_bounded(mapping, count):
     """By what is counted before it begins, at every number of rows."""
     machine = model(["a", "b", "c"])
-    begin(machine, ["c", *(f"n{at}" for at in range(20))], mapping)
-    bound = change.mapping_bytes(machine.prediction_schema, machine.next_schema, mapping)
+    names = ["c", *(f"n{at}" for at in range(20))]
+    bound = mapping_bytes(2, len(names), mapping)
+    begin(machine, names, mapping)
     apply(machine, overlap(machine, count))
     assert bound >= machine.pipeline.recovery.mapping.nbytes

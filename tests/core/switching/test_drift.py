@@ -112,8 +112,8 @@ def test_what_a_drift_asks_for_reaches_every_learner(phase, action):
         driver.complete()
         driver.learn(20)
     now = driver.machine.pipeline
-    experts = {"steady": lambda: [now.expert], "overlap": lambda: [now.old.expert],
-               "ensemble": lambda: [now.old.expert, *now.experts.values()]}[phase]()  # fmt: skip
+    experts = {"steady": lambda: [now], "overlap": lambda: [now.old],
+               "ensemble": lambda: [now.old, *now.experts.values()]}[phase]()  # fmt: skip
     before = [pack(*expert.learner.to_arrays()) for expert in experts]
     if action == "reset":
         now.reset_learner(2)

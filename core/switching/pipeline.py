@@ -1,12 +1,13 @@
-"""What learns encoded rows: a learner behind its scaling and, after a switch, behind the recovery of its own columns.
+"""What learns the rows of one feature space.
 
-    X (n, D)  --input mapping-->  columns it was built for (n, d)  --scaler-->  Z (n, d)  --learner-->  Prediction
+    raw (n, F)  -encoder->  X (n, D)  -input mapping->  own columns (n, d)  -scaler->  Z (n, d)  -learner->  Prediction
 
-In a steady phase a pipeline has one expert; after a switch there are several over the same rows (ensemble.py). An
-expert's columns never change: a new feature space brings another input mapping.
+``Expert`` is everything from X on: its columns never change, and a new feature space brings another input mapping.
+``Pipeline`` adds the encoder of a space. A steady phase is one pipeline; after a switch several experts learn the same
+rows (core.switching.ensemble). Weights are given over X, so that clients never see the scale.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,62 +26,75 @@ from core.contract import (
     Watchful,
     Weights,
 )
+from core.features import Encoder, Schema, Space
 from core.features.scaling import Scaler
-from core.state.nesting import flatten, unflatten
+from core.state.nesting import Nested
 from core.switching.feature_recovery import FeatureRecovery
 
 WEIGHT_MAX = 1e300
 """Weights are capped here: a tiny spread can make them larger than any number."""
 
 
-class Expert:
-    """Front, scaler and learner.
+class Expert(Nested):
+    """Input mapping, scaler and learner.
 
     Args:
         config: the model's configuration.
         columns: names of the d columns that the learner is built for.
         ranges: (2, d) their declared ends, NaN where there are none.
+        input_mapping: recovers the columns from rows of another space; None where rows have them.
 
     Attributes:
-        columns, ranges: as given.
+        columns, ranges, input_mapping: as given.
         width: d.
         learner: as built.
         scaler: None for algorithms that have no scaling.
-        input_mapping: what recovers the columns from rows of another space; None where rows have them.
     """
 
-    def __init__(self, config: Config, columns: Sequence[str], ranges: Floats) -> None:
+    def __init__(
+        self, config: Config, columns: Sequence[str], ranges: Floats, input_mapping: FeatureRecovery | None = None
+    ) -> None:
         self._config = config
         scaling = config.params.get("scaling", "none")
         width = config.params["compressed_dim"] if config.algorithm.sparse else len(columns)
         self.columns, self.ranges, self.width = tuple(columns), ranges, width
-        self.input_mapping: FeatureRecovery | None = None
+        self.input_mapping = input_mapping
         self.scaler = None if scaling == "none" else Scaler(scaling, width)
-        self.learner = self._built()
+        self.learner = self._new_learner()
 
-    def _built(self) -> Learner:
+    def _new_learner(self) -> Learner:
         # Declared ranges are those of the columns as clients send them.
-        return self._config.algorithm.build(self._config.spec(self.width, self.ranges if self.scaler is None else None))
+        spec = self._config.spec(self.width, self.ranges if self.scaler is None else None)
+        return self._config.algorithm.build(spec)
 
-    def with_input_mapping(self, input_mapping: FeatureRecovery | None) -> "Expert":
-        """The same scaler and learner behind another input mapping; None: rows have its own columns."""
+    def with_input_mapping(self, input_mapping: FeatureRecovery) -> "Expert":
+        """An expert that shares scaler and learner and reads rows of another space."""
         other = object.__new__(Expert)
         other.__dict__.update(self.__dict__)
         other.input_mapping = input_mapping
         return other
 
     def to_own_columns(self, X: Floats) -> Floats:
-        """Rows X (n, D) as the expert's own columns (n, d)."""
+        """Encoded rows X (n, D) as the expert's own columns (n, d)."""
         return X if self.input_mapping is None else self.input_mapping.recover(X)
 
-    def predict(self, X: Floats) -> Prediction:
-        """Predict encoded rows; changes nothing."""
-        own = self.to_own_columns(X)
-        return self.learner.predict(own if self.scaler is None else self.scaler.scale(own))
+    def predict_encoded(self, X: Floats) -> Prediction:
+        """Predict encoded rows X (n, D); changes nothing."""
+        return self.predict_from_columns(self.to_own_columns(X))
+
+    def predict_from_columns(self, Y: Floats) -> Prediction:
+        """Predict rows given as ``columns`` (n, d); changes nothing."""
+        return self.learner.predict(Y if self.scaler is None else self.scaler.scale(Y))
 
     def learn(self, X: Floats, truth: NDArray[Any], discounts: Floats | None) -> Prediction:
-        """Test then train on encoded rows; see ``core.contract.Learner``."""
-        own = self.to_own_columns(X)
+        """Test then train on encoded rows X (n, D); the predictions made before each row.
+
+        Args:
+            X: encoded rows.
+            truth: class indices (n,), all below the number of classes, or numbers (n,).
+            discounts: (n,) or None.
+        """
+        own = X if self.input_mapping is None else self.input_mapping.recover(X)
         return self.learner.learn(own if self.scaler is None else self.scaler.absorb(own), truth, discounts)
 
     def learn_new_class(self, X: Floats, truth: NDArray[Any], discounts: Floats | None) -> Prediction:
@@ -91,6 +105,10 @@ class Expert:
         self.learner.add_class()
         self.learner.learn(Z, truth, discounts)
         return predictions
+
+    def add_class(self) -> None:
+        """One more class, which no row is learned of now."""
+        self.learner.add_class()
 
     def own_weights(self) -> Weights | None:
         """The linear model in use over the expert's own columns as they were before they were scaled, or None."""
@@ -104,7 +122,7 @@ class Expert:
         return Weights(coefficients, bias)
 
     def weights(self) -> Weights | None:
-        """The linear model in use over the rows' columns (D), or None."""
+        """The linear model in use over the rows' encoded columns (D), or None."""
         own = self.own_weights()
         return own if own is None or self.input_mapping is None else self.input_mapping.carry(own)
 
@@ -123,13 +141,13 @@ class Expert:
         return True
 
     def reset_learner(self, classes: int) -> None:
-        """The learner back in its first state, with so many classes; input mapping and scaling go on."""
-        self.learner = self._built()
+        """The learner back in its first state, with so many classes; encoder, input mapping and scaling go on."""
+        self.learner = self._new_learner()
         for _ in range(classes):
             self.learner.add_class()
 
     def forget(self) -> None:
-        """The learner trusts its past less, where it can."""
+        """Discount what the learner has learned, where it can."""
         if isinstance(self.learner, Forgetful):
             self.learner.forget()
 
@@ -149,7 +167,7 @@ class Expert:
             for alarm in alarms
         ]
 
-    def explain(self, X: Floats) -> Header | None:
+    def explain_encoded(self, X: Floats) -> Header | None:
         """What a learner without weights knows about one encoded row (1, D); None where it has nothing to say."""
         if not isinstance(self.learner, Explaining):
             return None
@@ -157,36 +175,72 @@ class Expert:
         return self.learner.explain(own if self.scaler is None else self.scaler.scale(own))
 
     def restart(self) -> None:
-        """A switch is complete: a learner whose steps have become short takes long ones again."""
+        """Reset the step-size schedule: a switch is complete."""
         if isinstance(self.learner, Transferable):
             self.learner.restart()
+
+    def info(self) -> Header:
+        """What a person wants to see of the learner."""
+        return self.learner.info()
 
     def classes_differ(self, classes: int) -> bool:
         """Whether the learner knows another number of classes."""
         shares = self.learner.predict(np.zeros((1, self.width))).probabilities
         return shares is not None and shares.shape[1] != classes
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory the state holds."""
-        return sum(part.nbytes for part in self.parts().values())
-
     def parts(self) -> dict[str, Any]:
-        """The parts there are, by name."""
+        """The parts there are, by their names in a state."""
         held = {"front": self.input_mapping, "scaler": self.scaler, "learner": self.learner}
         return {name: part for name, part in held.items() if part is not None}
 
-    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
-        """The state of the parts, each under its name."""
-        return flatten(self.parts())
 
-    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state that ``to_arrays`` gave; after an error the expert is of no use.
+class Pipeline(Expert):
+    """The expert of one feature space with the space's encoder; the model of a steady phase.
 
-        Raises:
-            ValueError: not a state of these columns and this configuration.
-        """
-        unflatten(self.parts(), arrays, header)
+    Args:
+        config: the model's configuration.
+        schema: the feature space.
+        encoder, expert: those of the space where there are some already, whose scaler and learner are shared; else
+            new ones.
+
+    Attributes:
+        schema: the feature space, of predictions and feedback alike.
+        encoder: of the space.
+        phase: "steady".
+    """
+
+    phase = "steady"
+    next_schema: Schema | None = None
+
+    def __init__(
+        self, config: Config, schema: Space, encoder: Encoder | None = None, expert: Expert | None = None
+    ) -> None:
+        if expert is None:
+            super().__init__(config, schema.columns, schema.ranges)
+        else:
+            self.__dict__.update(expert.__dict__)
+        self.schema = self.feedback_schema = schema
+        self.encoder = encoder or Encoder(schema, config.missing)
+
+    def predict(self, raw: Floats) -> Prediction:
+        """Predict raw rows (n, F); changes nothing."""
+        return self.predict_encoded(self.encoder.encode(raw))
+
+    def absorb(self, raw: Floats) -> Floats:
+        """Encode raw rows (n, F) that are about to be learned, each by the rows before it: X (n, D)."""
+        return self.encoder.absorb(raw)
+
+    def explain(self, raw: Floats) -> Header | None:
+        """What a learner without weights knows about one raw row (1, F); None where it has nothing to say."""
+        return self.explain_encoded(self.encoder.encode(raw))
+
+    def merge(self) -> "Pipeline":
+        """The one model that goes on after a switch: itself."""
+        return self
+
+    def parts(self) -> dict[str, Any]:
+        """The encoder and the expert's parts."""
+        return {"encoder": self.encoder, **super().parts()}
 
 
 def _unscaled(alarm: Alarm, centre: Floats, spread: Floats) -> Alarm:

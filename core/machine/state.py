@@ -1,0 +1,134 @@
+"""The state of one model: its parts, their first state, and how they are saved and loaded.
+
+    config                  what the model was created with, for ever
+    switching, labels       feature spaces with the models that learn their rows; classes seen
+    rows, metrics           rows learned and their prequential scores
+    drift_response, outbox  drift tests; the alarms they raised
+
+A saved state is one envelope (core.state.envelope) of all parts' arrays, with a header that also describes of which
+models the phase consists (core.switching.structure). Parts are named as they were when the format was fixed.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+from numpy.typing import NDArray
+
+from core.config import Config
+from core.contract import Header
+from core.drift.outbox import Outbox
+from core.features import Space
+from core.features.labels import LabelSet
+from core.machine.drift_response import DriftResponse
+from core.metrics import ClassificationMetrics, RegressionMetrics
+from core.state import envelope
+from core.state.nesting import flatten, unflatten
+from core.switching.phases import Switching
+from core.switching.structure import build, describe, spaces_of
+
+
+class ModelState:
+    """The parts of one model.
+
+    Args:
+        config: the model's configuration.
+
+    Attributes:
+        rows: rows learned.
+        labels: the classes seen.
+        switching: the feature spaces and the models that learn their rows.
+        drift_response: None until there is a space.
+        outbox: alarms to be published; resets and restores leave it alone, since versions go on.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.outbox = Outbox()
+        self.regression = config.task == "regression"
+        self.clear()
+
+    def clear(self) -> None:
+        """The first state, but for the outbox."""
+        self.rows = 0
+        self.labels = LabelSet()
+        self.metrics = RegressionMetrics() if self.regression else ClassificationMetrics()
+        self.enter(Switching(self.config, self.config.space))
+
+    def enter(self, switching: Switching) -> None:
+        """Take over feature spaces; drift tests begin anew."""
+        self.switching = switching
+        now = switching.now
+        self.drift_response = None if now is None else DriftResponse(self.config, now.schema)
+
+    # ---------------------------------------------------------------- save
+
+    def to_bytes(self, stamp: Mapping[str, Any] | None = None) -> bytes:
+        """The whole state with a digest; equal states give equal bytes.
+
+        Args:
+            stamp: JSON-able facts about where the state was taken (version, incarnation), kept in the header.
+        """
+        arrays, parts = flatten(self.parts())
+        state: Header = {"rows": self.rows, "labels": self.labels.to_header(), **parts}
+        state["switching"] = describe(self.switching)
+        return envelope.dump(arrays, {"config": self.config.to_json(), "stamp": dict(stamp or {}), "state": state})
+
+    def parts(self) -> dict[str, Any]:
+        """The parts there are, by their names in a state."""
+        switching = self.switching
+        held = {"metrics": self.metrics, "outbox": self.outbox, "watch": self.drift_response, "pipeline": switching.now}
+        return {name: part for name, part in held.items() if part is not None}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory the state holds."""
+        return sum(part.nbytes for part in self.parts().values())
+
+    # ---------------------------------------------------------------- load
+
+    @classmethod
+    def from_bytes(
+        cls, data: bytes, admit: Callable[[Config, Space], None] = lambda _config, _schema: None
+    ) -> tuple[Self, dict[str, Any]]:
+        """A model and its stamp from what ``to_bytes`` gave.
+
+        Args:
+            data: a saved state.
+            admit: asked before anything is allocated for a feature space; raises what it wants where it is too large.
+
+        Raises:
+            ValueError: corrupt, of another format version, or not a state that this configuration can have.
+        """
+        arrays, header = envelope.load(data)
+        try:
+            config, state = Config.parse(header["config"]), header["state"]
+            for space in spaces_of(config, state["switching"]):
+                admit(config, space)
+            model = cls(config)
+            model._load(arrays, state)
+            return model, dict(header["stamp"])
+        except (KeyError, TypeError, IndexError, AttributeError) as error:
+            raise ValueError(f"state is not one of a model: {error!r}") from error
+
+    def _load(self, arrays: Mapping[str, NDArray[Any]], state: Header) -> None:
+        self.enter(build(self.config, state["switching"]))
+        self.labels = LabelSet.from_header(state["labels"])
+        unflatten(self.parts(), arrays, state)
+        self.rows = state["rows"]
+        self._check_together()
+
+    def _check_together(self) -> None:
+        """Parts that are each a state of their own must be of one and the same model."""
+        rows, classes, now = self.metrics.rows, len(self.labels), self.switching.now
+        if type(self.rows) is not int or self.rows != rows or (rows > 0 and now is None):
+            raise ValueError("the rows of the parts differ")
+        declared = self.config.labels
+        if declared is not None and any(LabelSet(declared).index(label) < 0 for label in self.labels.labels):
+            raise ValueError("a class is not one of the declared labels")
+        if self.regression and classes:
+            raise ValueError("a regression has no classes")
+        if now is None or self.drift_response is None or not isinstance(self.metrics, ClassificationMetrics):
+            return
+        tested = self.drift_response.detector.classes
+        if {self.metrics.classes, tested} != {classes} or now.classes_differ(classes):
+            raise ValueError("the classes of the parts differ")
