@@ -56,7 +56,7 @@ bench-million: test-setup ## a million rows on one model: memory, log, snapshots
 bench-accuracy: test-setup ## predictions against the papers' and simple baselines
 	$(PY) -m tests.benchmarks.accuracy
 
-bench-drift: test-setup ## what the drift watch sees, how late, how often in vain, and what it costs
+bench-drift: test-setup ## what the drift tests detect, how late, with how many false alarms, at which cost
 	$(PY) -m tests.benchmarks.detection
 
 bench-fesl: test-setup ## a change of features: the paper's protocol, three in a row, every algorithm, what it costs
