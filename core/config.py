@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from core.contract import Algorithm, Floats, Spec, Task
+from core.algorithm import Algorithm
+from core.contract import Floats, Spec, Task
 from core.drift.config import OnDrift, Tests, parse_on_drift, parse_watch
 from core.drift.detector import detector_bytes
 from core.features import Feature, Schema, Space, SparseSchema, parse_features

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from core.contract import Algorithm, Param
+from core.algorithm import Algorithm, Param
 from core.problems import Invalid
 
 OnDrift = Literal["report", "reset", "forget"]

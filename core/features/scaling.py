@@ -37,7 +37,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from core.contract import Floats, Header, Param
+from core.algorithm import Param
+from core.contract import Floats, Header
 
 Kind = Literal["none", "standard", "robust"]
 

@@ -1,21 +1,20 @@
 """The catalogue: every algorithm by its name in the API, in the order in which it is listed.
 
-An entry lives beside its learner, which knows its own parameters and costs; this file only collects them.
+Each family declares its own algorithms; this file only collects them.
 """
 
-from core.contract import Algorithm
-from core.learners.dfop import algorithms as dfop_entries
-from core.learners.fesl import algorithms as fesl_entries
-from core.learners.odm import algorithms as dynamic_odm_entries
-from core.learners.vigo import algorithms as vigo_entries
+from core.algorithm import Algorithm
+from core.learners.dfop.algorithms import ALGORITHMS as DFOP
+from core.learners.fesl.algorithms import ALGORITHMS as FESL
+from core.learners.odm.algorithms import ALGORITHMS as ODM
+from core.learners.vigo.algorithms import ALGORITHMS as VIGO
 from core.problems import Invalid
 
-FAMILIES = (dfop_entries, dynamic_odm_entries, fesl_entries, vigo_entries)
-ALGORITHMS: dict[str, Algorithm] = {entry.id: entry for family in FAMILIES for entry in family.ENTRIES}
+ALGORITHMS: dict[str, Algorithm] = {algorithm.id: algorithm for algorithm in (*DFOP, *ODM, *FESL, *VIGO)}
 
 
 def find(algorithm: str) -> Algorithm:
-    """The entry of that id.
+    """The algorithm of that id.
 
     Raises:
         Invalid: there is none; ``allowed`` lists the ids.

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.algorithm import Param
 from core.config import SEED_MAX, Config
-from core.contract import Param
 from core.entry import Entry, Rows
 from core.learners.catalogue import ALGORITHMS
 from core.machine import Machine

@@ -1,13 +1,14 @@
-"""What the catalogue lists of the DFOP family: ``dfop``, ``gdfop``, ``rls`` and ``sparse_dfop``; parameters, costs."""
+"""The DFOP family in the catalogue: ``dfop``, ``gdfop``, ``rls`` and ``sparse_dfop``."""
 
 import math
 from dataclasses import replace
 
-from core.contract import Algorithm, Learner, Param, Spec
-from core.features.scaling import SCALING
+from core.algorithm import Algorithm, Param, declared_bytes
+from core.contract import Learner, Spec
 from core.learners.dfop.bank import RATES, ForgettingBank, member_specs
 from core.learners.dfop.kernels import LEAK_AFTER
-from core.learners.dfop.learner import OBJECT_BYTES, Dfop, refresh_rows
+from core.learners.dfop.learner import Dfop, refresh_rows
+from core.learners.parameters import BIAS, UNSCALED
 
 AUTO = "auto"
 
@@ -21,15 +22,15 @@ def _members(spec: Spec) -> list[Spec]:
     return member_specs(spec) if spec.params.get("forgetting_rate") == AUTO else [spec]
 
 
-def state_bytes(spec: Spec, classes: int) -> int:
+def size(spec: Spec, classes: int) -> int:
     """Bytes of a state and its objects, for the bank of every member, and weights."""
     members = len(_members(spec))
-    own = Dfop.layout.bytes(**Dfop.sizes(spec, classes)) + OBJECT_BYTES
+    own = declared_bytes(Dfop, spec, classes)
     bank = ForgettingBank.layout.bytes(K=members) if spec.params.get("forgetting_rate") == AUTO else 0
     return members * own + bank
 
 
-def row_cost(spec: Spec, classes: int) -> float:
+def cost(spec: Spec, classes: int) -> float:
     """Floating-point operations of a row, for the bank of every member, and ten or so per score for the mixture."""
     members = _members(spec)
     mixture = 10.0 * max(classes, 1) if len(members) > 1 else 0.0
@@ -74,8 +75,6 @@ _VARIANCE = Param(
     maximum=1e12,
     exclusive_minimum=True,
 )
-_SCALING = replace(SCALING, default="none")
-_BIAS = Param("bias", "boolean", True, "Whether a constant column is added to the features.")
 _COMPRESSED_DIM = Param(
     "compressed_dim",
     "integer",
@@ -100,18 +99,17 @@ _SPARSITY = Param(
     maximum=10_000,
 )
 
-ENTRIES = (
+ALGORITHMS = (
     Algorithm(
         id="dfop",
         tasks=("classification", "regression"),
         summary="Least squares that forgets exponentially, at a rate it finds by itself: follows drift untold.",
         paper=_PAPER,
         equation="min_w sum_i (1 - mu)^(t - i) (y_i - w'x_i)^2, exactly, row by row",
-        params=(_RATE_OR_AUTO, _VARIANCE, _BIAS, _SCALING),
+        params=(_RATE_OR_AUTO, _VARIANCE, BIAS, UNSCALED),
         build=build,
-        state_bytes=state_bytes,
-        row_cost=row_cost,
-        forgets=True,
+        size=size,
+        cost=cost,
     ),
     Algorithm(
         id="gdfop",
@@ -119,12 +117,11 @@ ENTRIES = (
         summary="DFOP with a discount per row: a feedback row can say how much of the past to keep.",
         paper=_PAPER,
         equation="min_w sum_i (prod_{j > i} lambda_j) (y_i - w'x_i)^2, exactly; lambda_j = 1 - mu where none is given",
-        params=(_RATE, _VARIANCE, _BIAS, _SCALING),
+        params=(_RATE, _VARIANCE, BIAS, UNSCALED),
         build=Dfop,
-        state_bytes=state_bytes,
-        row_cost=row_cost,
+        size=size,
+        cost=cost,
         row_discounts=True,
-        forgets=True,
     ),
     Algorithm(
         id="rls",
@@ -132,11 +129,10 @@ ENTRIES = (
         summary="Recursive least squares: all rows count alike; the best one where nothing drifts.",
         paper=_PAPER,
         equation="min_w sum_i (y_i - w'x_i)^2 + |w|^2 / p0, exactly, row by row",
-        params=(_VARIANCE, _BIAS, _SCALING),
+        params=(_VARIANCE, BIAS, UNSCALED),
         build=Dfop,
-        state_bytes=state_bytes,
-        row_cost=row_cost,
-        forgets=True,
+        size=size,
+        cost=cost,
     ),
     Algorithm(
         id="sparse_dfop",
@@ -144,11 +140,9 @@ ENTRIES = (
         summary="DFOP on a random projection: rows of any number of named features, of which most are absent.",
         paper=f"{_PAPER}, Algorithm 2",
         equation="DFOP on psi = M x, M d x D hashed from the names; RECOVER: argmin |x|_1 s.t. M x = v, the s largest",
-        params=(_RATE_OR_AUTO, _VARIANCE, _BIAS, _COMPRESSED_DIM, _PROJECTION, _SPARSITY),
+        params=(_RATE_OR_AUTO, _VARIANCE, BIAS, _COMPRESSED_DIM, _PROJECTION, _SPARSITY),
         build=build,
-        state_bytes=state_bytes,
-        row_cost=row_cost,
-        forgets=True,
-        sparse=True,
+        size=size,
+        cost=cost,
     ),
 )

@@ -122,8 +122,6 @@ FORGOTTEN_ROWS = 0.1
 FORGET_MIN = 1e-9
 VARIANCE_MIN = 1e-60
 RATE_MIN = 1e-12
-OBJECT_BYTES = 1000
-"""Memory of the objects around the arrays, measured with 10 000 models in one process."""
 
 _NO_DISCOUNTS = np.empty(0)
 
@@ -165,6 +163,9 @@ class Dfop:
             "calibration": CALIBRATION,
         }
     )
+
+    object_bytes: ClassVar = 1000
+    """Memory of the objects around the arrays, measured with 10 000 models in one process."""
 
     @staticmethod
     def sizes(spec: Spec, classes: int) -> dict[str, int]:
@@ -306,7 +307,7 @@ class Dfop:
     @property
     def nbytes(self) -> int:
         """Bytes of memory the state holds."""
-        return self.layout.held_bytes(self) + OBJECT_BYTES
+        return self.layout.held_bytes(self) + self.object_bytes
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state; Q and R as packed triangles."""

@@ -6,17 +6,14 @@ leaves behind speaks (core.switching.mixture): combined, or one expert drawn per
 
 from dataclasses import replace
 
-from core.contract import Algorithm, Param, Spec
+from core.algorithm import Algorithm, Param
+from core.contract import Spec
 from core.features.scaling import SCALING
-from core.learners.fesl.learner import OBJECT_BYTES, GradientDescent
+from core.learners.fesl.learner import GradientDescent
+from core.learners.parameters import BIAS
 
 
-def state_bytes(spec: Spec, classes: int) -> int:
-    """Bytes of a steady state and its objects."""
-    return GradientDescent.layout.bytes(**GradientDescent.sizes(spec, classes)) + OBJECT_BYTES
-
-
-def row_cost(spec: Spec, classes: int) -> float:
+def cost(spec: Spec, classes: int) -> float:
     """Floating-point operations of a row: 5 D per column and D, and some twenty per class."""
     columns, D = GradientDescent.sizes(spec, classes).values()
     return 5.0 * D * columns + 2.0 * D + 20.0 * max(classes, 1)
@@ -56,7 +53,7 @@ _PARAMS = (
         maximum=2**53,
     ),
     SCALING,
-    Param("bias", "boolean", True, "Whether a constant column is added to the features."),
+    BIAS,
 )
 
 _COMBINED = Algorithm(
@@ -67,9 +64,7 @@ _COMBINED = Algorithm(
     equation="p = sum_k a_k p_k, a_k ~ exp(-sum_t loss_kt) over the recovered, the new and the carried model",
     params=_PARAMS,
     build=GradientDescent,
-    state_bytes=state_bytes,
-    row_cost=row_cost,
-    evolves=True,
+    cost=cost,
 )
 _SELECTED = replace(
     _COMBINED,
@@ -78,4 +73,4 @@ _SELECTED = replace(
     equation="p = p_k with probability a_k, over the recovered, the new and the carried model",
     selects=True,
 )
-ENTRIES = (_COMBINED, _SELECTED)
+ALGORITHMS = (_COMBINED, _SELECTED)

@@ -46,7 +46,6 @@ from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout, counts
 
 HALVES = (-0.5, 0.5)
 """The columns of two classes in terms of their common one, the difference of the two."""
-OBJECT_BYTES = 500
 PROBABILITY_MIN = 1e-6
 ROWS, GRADIENTS, SQUARES = range(3)
 """Places in the tally: rows since the step was restarted, G, and the mean of the squared labels."""
@@ -207,6 +206,8 @@ class GradientDescent:
         }
     )
 
+    object_bytes: ClassVar = 500
+
     @staticmethod
     def sizes(spec: Spec, classes: int) -> dict[str, int]:
         """The sizes of the layout."""
@@ -277,7 +278,7 @@ class GradientDescent:
     @property
     def nbytes(self) -> int:
         """Bytes of memory the state holds."""
-        return self.layout.held_bytes(self) + OBJECT_BYTES
+        return self.layout.held_bytes(self) + self.object_bytes
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state."""

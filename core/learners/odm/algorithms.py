@@ -2,21 +2,23 @@
 
 import math
 
-from core.contract import Algorithm, Param, Spec
+from core.algorithm import Algorithm, Param, declared_bytes
+from core.contract import Spec
 from core.features.scaling import SCALING
-from core.learners.odm.learner import AUTO, COUNT_MAX, OBJECT_BYTES, RULE_SIZE, DynamicOdm, grows
+from core.learners.odm.learner import AUTO, COUNT_MAX, RULE_SIZE, DynamicOdm, grows, places
+from core.learners.parameters import BIAS
 
 _TYPICAL_ROWS = 1e6
 """Rows for which a growing bank's cost is told."""
 
 
-def state_bytes(spec: Spec, classes: int) -> int:
+def size(spec: Spec, classes: int) -> int:
     """Bytes of a state with room for K candidates, the rule and epochs, the random features and the objects."""
-    sizes, features = DynamicOdm.sizes(spec, classes), int(spec.params["random_features"]) * (spec.dimension + 1)
-    return DynamicOdm.layout.bytes(**sizes) + 8 * (sizes["K"] + RULE_SIZE + features) + OBJECT_BYTES
+    features = int(spec.params["random_features"]) * (spec.dimension + 1)
+    return declared_bytes(DynamicOdm, spec, classes) + 8 * (places(spec.params) + RULE_SIZE + features)
 
 
-def row_cost(spec: Spec, classes: int) -> float:
+def cost(spec: Spec, classes: int) -> float:
     """Floating-point operations of a row: 8 D and some 30 per candidate and column, 2 d + 20 per random feature."""
     sizes = DynamicOdm.sizes(spec, classes)
     K = math.log2(_TYPICAL_ROWS / 8.0) + 2.0 if grows(spec.params) else float(sizes["K"])
@@ -77,7 +79,6 @@ _FEATURES = Param(
     minimum=0,
     maximum=10_000,
 )
-_BIAS = Param("bias", "boolean", True, "Whether a constant column is added to the features.")
 _ODM_VARIANT = Param(
     "variant",
     "choice",
@@ -118,9 +119,9 @@ _VARIATION = Param(
 )
 _CANDIDATE = (_LOSS_WEIGHT, _TRADEOFF, _TOLERANCE)
 _STEPS = (_STEP, _LEARNING_RATE)
-_INPUTS = (_FEATURES, SCALING, _BIAS)
+_INPUTS = (_FEATURES, SCALING, BIAS)
 
-ENTRIES = (
+ALGORITHMS = (
     Algorithm(
         id="odm",
         tasks=("classification",),
@@ -129,9 +130,8 @@ ENTRIES = (
         equation="min |w|^2/2 + lambda mean_i ([1-theta-m_i]_+^2 + mu [m_i-1-theta]_+^2)/(1-theta)^2, m_i = y_i w'x_i",
         params=(*_CANDIDATE, _ODM_VARIANT, *_STEPS, *_INPUTS),
         build=DynamicOdm,
-        state_bytes=state_bytes,
-        row_cost=row_cost,
-        forgets=True,
+        size=size,
+        cost=cost,
     ),
     Algorithm(
         id="dynamic_odm",
@@ -141,8 +141,7 @@ ENTRIES = (
         equation="sum_k b_k w_k'x; w_k: odm since its last restart; b_k <- share(b_k exp(-3 min(f_k/(4 lambda), 1)))",
         params=(*_CANDIDATE, _VARIANT, _CANDIDATES, _VOTE, _HORIZON, _BOUND, _VARIATION, *_STEPS, *_INPUTS),
         build=DynamicOdm,
-        state_bytes=state_bytes,
-        row_cost=row_cost,
-        forgets=True,
+        size=size,
+        cost=cost,
     ),
 )

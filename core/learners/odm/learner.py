@@ -103,7 +103,6 @@ from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout, Range, Shares,
 FIRST_EPOCH = 8
 COUNT_MAX = 40
 """Candidates of a growing bank: the last one splits for the last time after 8 2^38 = 2e12 rows."""
-OBJECT_BYTES = 1500
 AUTO = "auto"
 RULE_SIZE = 12
 
@@ -193,6 +192,8 @@ class DynamicOdm:
             "calibration": CALIBRATION,
         }
     )
+
+    object_bytes: ClassVar = 1500
 
     @staticmethod
     def sizes(spec: Spec, classes: int) -> dict[str, int]:
@@ -301,7 +302,7 @@ class DynamicOdm:
     def nbytes(self) -> int:
         """Bytes of memory the state holds, the random features included."""
         features = 0 if self._features is None else self._features.nbytes
-        return self.layout.held_bytes(self) + self.epochs.nbytes + self.rule.nbytes + features + OBJECT_BYTES
+        return self.layout.held_bytes(self) + self.epochs.nbytes + self.rule.nbytes + features + self.object_bytes
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state, of the candidates in use."""

@@ -1,22 +1,19 @@
 """What the catalogue lists of the VIGO family: ``vigo``, ``vigod`` and ``vigow``; parameters, costs."""
 
-from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
-from typing import Any
 
-from core.contract import Algorithm, Param, Spec
-from core.features.scaling import SCALING
-from core.learners.vigo.learner import OBJECT_BYTES, Vigo, settings
+from core.algorithm import Algorithm, Param, declared_bytes
+from core.contract import Spec
+from core.learners.parameters import UNSCALED
+from core.learners.vigo.learner import Vigo, settings
 
 
-def state_bytes(kind: str, spec: Spec, classes: int) -> int:
+def size(kind: str, spec: Spec, classes: int) -> int:
     """Bytes of a state with its settings, room for the report of a test, and the objects."""
-    own = Vigo.layout.bytes(**Vigo.sizes(spec, classes))
-    return own + 8 * (len(settings(kind, spec)) + 4 * max(spec.dimension, 6)) + OBJECT_BYTES
+    return declared_bytes(Vigo, spec, classes) + 8 * (len(settings(kind, spec)) + 4 * max(spec.dimension, 6))
 
 
-def row_cost(kind: str, spec: Spec, classes: int) -> float:
+def cost(kind: str, spec: Spec, classes: int) -> float:
     """Floating-point operations of a row: a distance per class, S, and a factorisation now and then.
 
     VIGO factors after a mistake, of which one row in ten is taken; the others after |B| rows.
@@ -24,11 +21,6 @@ def row_cost(kind: str, spec: Spec, classes: int) -> float:
     D = float(spec.dimension)
     factored = 0.1 if kind == "vigo" else 1.0 / spec.params["batch_size"]
     return max(classes, 1) * (D * D + 2 * D + 50) + D * D + 10 * D + factored * (D**3 / 3 + 3 * D * D)
-
-
-def own_tests(params: Mapping[str, Any]) -> tuple[str, ...]:
-    """The tests inside VIGOd."""
-    return ("class_mean", "error_rate") if params["reset_on"] == "both" else ("class_mean",)
 
 
 _PAPER = (
@@ -83,10 +75,9 @@ _RESET_ON = Param(
     'Which alarms reset: of moved class means (Algorithm 3), or "both" those and those of a risen error rate.',
     choices=("class_mean", "both"),
 )
-_SCALING = replace(SCALING, default="none")
 
 
-def _entry(kind: str, summary: str, equation: str, params: tuple[Param, ...]) -> Algorithm:
+def _algorithm(kind: str, summary: str, equation: str, params: tuple[Param, ...]) -> Algorithm:
     return Algorithm(
         id=kind,
         tasks=("classification",),
@@ -95,33 +86,28 @@ def _entry(kind: str, summary: str, equation: str, params: tuple[Param, ...]) ->
         equation=equation,
         params=params,
         build=partial(Vigo, kind),
-        state_bytes=partial(state_bytes, kind),
-        row_cost=partial(row_cost, kind),
-        likeliest=False,
-        forgets=True,
+        size=partial(size, kind),
+        cost=partial(cost, kind),
     )
 
 
-ENTRIES = (
-    _entry(
+ALGORITHMS = (
+    _algorithm(
         "vigo",
         "A Gaussian per class by variational Bayes: quadratic boundaries from few rows, where nothing drifts.",
         "argmax_k c_k N(x | m_k, Sigma_k), E[Lambda_k] = nu_k W_k = Sigma_k^-1; updated after mistakes",
-        (_KEPT, _VARIANT, _SCALING),
+        (_KEPT, _VARIANT, UNSCALED),
     ),
-    replace(
-        _entry(
-            "vigod",
-            "VIGO that tests every |B| rows of a class against all before them, and starts the class anew on a drift.",
-            "drift in class k: |m_i - xbar_i| / R_i >= sqrt(ln(4 D / delta) / (2 n_h)) for a column i",
-            (_BATCH, _DELTA, _RESET, _RESET_ON, _VARIANT, _SCALING),
-        ),
-        own_tests=own_tests,
+    _algorithm(
+        "vigod",
+        "VIGO that tests every |B| rows of a class against all before them, and starts the class anew on a drift.",
+        "drift in class k: |m_i - xbar_i| / R_i >= sqrt(ln(4 D / delta) / (2 n_h)) for a column i",
+        (_BATCH, _DELTA, _RESET, _RESET_ON, _VARIANT, UNSCALED),
     ),
-    _entry(
+    _algorithm(
         "vigow",
         "VIGO that weighs the last |B| rows of a class as much as all before them: follows drift untold.",
         "m_k <- (m_k + xbar_k) / 2 every |B| rows of class k",
-        (_BATCH, _VARIANT, _SCALING),
+        (_BATCH, _VARIANT, UNSCALED),
     ),
 )

@@ -64,6 +64,7 @@ from core.learners.vigo.kernels import (
     CUT_ERROR,
     CUT_MEAN,
     ERROR_ALARM,
+    ERROR_CUT,
     KIND,
     MEAN_ALARM,
     MISTAKES,
@@ -89,8 +90,6 @@ KINDS = {"vigo": VIGO, "vigod": VIGOD, "vigow": VIGOW}
 PRIOR_RANGES = 0.1
 FLOOR = 0.01
 ERROR_DELTA = 0.05
-OBJECT_BYTES = 1500
-"""Memory of the objects around the arrays."""
 
 
 def settings(kind: str, spec: Spec) -> Floats:
@@ -136,6 +135,7 @@ class Vigo:
     """
 
     layout = LAYOUT
+    object_bytes = 1500
 
     @staticmethod
     def sizes(spec: Spec, classes: int) -> dict[str, int]:
@@ -190,6 +190,13 @@ class Vigo:
         if fired & ERROR_ALARM:
             rates = (float(last[RATE_BEFORE]),), (float(last[RATE_AFTER]),)
             self._alarms.append(Alarm("error_rate", row, k, (), *rates, float(last[CUT_ERROR]), *sizes))
+
+    @property
+    def own_tests(self) -> tuple[str, ...]:
+        """The tests inside VIGOd; see ``core.contract.Watchful``."""
+        if self._kind != "vigod":
+            return ()
+        return ("class_mean", "error_rate") if self.state.settings[ERROR_CUT] else ("class_mean",)
 
     def take_alarms(self) -> list[Alarm]:
         """The alarms of the last learn call, rows within its block; given once, and no part of the state."""
@@ -266,7 +273,7 @@ class Vigo:
     @property
     def nbytes(self) -> int:
         """Bytes of memory the state holds."""
-        return self.layout.held_bytes(self.state) + self.state.settings.nbytes + self._report.nbytes + OBJECT_BYTES
+        return self.layout.held_bytes(self.state) + self.state.settings.nbytes + self._report.nbytes + self.object_bytes
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state, copied."""

@@ -219,6 +219,8 @@ def test_a_model_without_a_watch_raises_none(task, action):
 class SelfTesting:
     """A learner that says at fixed rows that means differ; otherwise another learner."""
 
+    own_tests = ("class_mean",)
+
     def __init__(self, learner):
         self.learner, self.rows, self.fired = learner, 0, []
 
@@ -241,9 +243,7 @@ class SelfTesting:
 def testing(monkeypatch):
     """The algorithm dfop, whose learner makes the class-mean test itself."""
     algorithm = ALGORITHMS["dfop"]
-    own = replace(
-        algorithm, build=lambda spec: SelfTesting(algorithm.build(spec)), own_tests=lambda params: ("class_mean",)
-    )
+    own = replace(algorithm, build=lambda spec: SelfTesting(algorithm.build(spec)))
     monkeypatch.setitem(ALGORITHMS, "dfop", own)
 
 

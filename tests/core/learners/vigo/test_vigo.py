@@ -161,7 +161,7 @@ def test_an_alarm_names_at_most_ten_columns_the_widest_first():
 def test_own_tests_follow_from_the_parameters():
     """VIGOd has its test of class means always, that of the error rate where it resets; the others have none."""
     assert () == find("vigo").own_tests(find("vigo").complete({}))
-    assert () == find("dfop").own_tests({})
+    assert () == find("dfop").own_tests(find("dfop").complete({}))
     entry = find("vigod")
     assert ("class_mean",) == entry.own_tests(entry.complete({}))
     assert ("class_mean", "error_rate") == entry.own_tests(entry.complete({"reset_on": "both"}))

@@ -1,0 +1,231 @@
+"""An algorithm as the catalogue lists it: what it is, its parameters, and what its learner will cost."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, Protocol, cast, runtime_checkable
+
+import numpy as np
+
+from core.contract import Forgetful, Header, Learner, Spec, Task, Watchful
+from core.problems import Invalid
+from core.state.layout import Layout
+
+CLASS_BOUND = 100
+"""Classes that a model learns at most, if its algorithm says nothing else."""
+_NUMBER_COST = 6.0
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """One parameter of an algorithm, described well enough to check it and to document it.
+
+    Attributes:
+        name: as in the API.
+        kind: "number", "integer", "boolean" or "choice".
+        default: the value used when the client gives none.
+        meaning: one sentence; units; the paper's symbol and equation where there is one.
+        minimum, maximum: the allowed range (numbers and integers).
+        exclusive_minimum, exclusive_maximum: whether the minimum, the maximum itself is refused.
+        choices: allowed words of a "choice"; for a number, words allowed beside it (e.g. "auto").
+        refusal: words added to the message when the range is broken.
+    """
+
+    name: str
+    kind: Literal["number", "integer", "boolean", "choice"]
+    default: Any
+    meaning: str
+    minimum: float | None = None
+    maximum: float | None = None
+    exclusive_minimum: bool = False
+    exclusive_maximum: bool = False
+    choices: tuple[str, ...] = ()
+    refusal: str = ""
+
+    def check(self, value: object, where: str = "params") -> Any:
+        """Return the value in its canonical type (1 -> 1.0 for numbers).
+
+        Raises:
+            Invalid: wrong type or out of range; ``allowed`` states the range.
+        """
+        name = f"{where}.{self.name}"
+        if isinstance(value, str) and value in self.choices:
+            return value
+        if self.kind == "boolean" and isinstance(value, bool):
+            return value
+        if self.kind == "integer" and isinstance(value, int) and not isinstance(value, bool):
+            return self._in_range(value, name)
+        if self.kind == "number" and isinstance(value, int | float) and not isinstance(value, bool):
+            return self._in_range(_float(value, name), name)
+        raise Invalid.of(name, self._expected, self.allowed)
+
+    @property
+    def _expected(self) -> str:
+        """What a value of another type is told."""
+        if self.kind == "choice":
+            return "is not one of the choices"
+        words = " or one of the words" if self.choices else ""
+        return f"must be {'an' if self.kind == 'integer' else 'a'} {self.kind}{words}"
+
+    def _in_range(self, value: Any, name: str) -> Any:
+        low = self.minimum is not None and (value < self.minimum or (self.exclusive_minimum and value == self.minimum))
+        high = self.maximum is not None and (value > self.maximum or (self.exclusive_maximum and value == self.maximum))
+        if low or high or not np.isfinite(value):
+            raise Invalid.of(name, f"is out of range{': ' + self.refusal if self.refusal else ''}", self.allowed)
+        return value
+
+    @property
+    def allowed(self) -> object:
+        """What values are allowed, in words or as a list."""
+        if self.kind == "boolean":
+            return [True, False]
+        if self.kind == "choice":
+            return list(self.choices)
+        low = "" if self.minimum is None else f"{'> ' if self.exclusive_minimum else '>= '}{self.minimum:g}"
+        high = "" if self.maximum is None else f"{'< ' if self.exclusive_maximum else '<= '}{self.maximum:g}"
+        span = " and ".join(part for part in (low, high) if part) or f"any finite {self.kind}"
+        return " or ".join([span, *(f'"{word}"' for word in self.choices)])
+
+    def schema(self) -> dict[str, Any]:
+        """The parameter as JSON Schema."""
+        described = {"default": self.default, "description": self.meaning}
+        if self.kind == "choice":
+            return {"type": "string", "enum": list(self.choices), **described}
+        span: dict[str, Any] = {"type": self.kind}
+        if self.minimum is not None:
+            span["exclusiveMinimum" if self.exclusive_minimum else "minimum"] = self.minimum
+        if self.maximum is not None:
+            span["exclusiveMaximum" if self.exclusive_maximum else "maximum"] = self.maximum
+        if self.choices:
+            return {"anyOf": [span, {"type": "string", "enum": list(self.choices)}], **described}
+        return {**span, **described}
+
+
+def _float(value: float, name: str) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise Invalid.of(name, "is too large for a floating-point number") from None
+
+
+@runtime_checkable
+class Declared(Protocol):
+    """A class of learners that says how large they will be: an algorithm that builds it needs no ``size``."""
+
+    layout: Layout
+    object_bytes: int
+    """Memory of the objects around the arrays."""
+
+    @staticmethod
+    def sizes(spec: Spec, classes: int) -> dict[str, int]:
+        """The sizes of the layout."""
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """One algorithm of the catalogue.
+
+    Attributes:
+        id: name in the API.
+        tasks: tasks it can learn; a model may leave ``task`` out only where there is exactly one.
+        summary: one sentence.
+        paper: where it comes from.
+        equation: what it minimises or how it updates, in one line of plain text.
+        params: its parameters. Those named ``mapping``, ``variant`` and ``horizon`` say how a switch is made,
+            ``compressed_dim`` that rows are named and sparse.
+        build: makes an empty learner from a spec.
+        size: bytes of memory a state takes, from a spec and the number of classes; None: as ``build`` declares.
+        cost: floating-point operations of learning one row (coarse); None: some for every number of the state.
+        row_discounts: whether a feedback row may carry its own ``discount``.
+        class_bound: the largest number of classes it learns.
+        selects: whether after a switch one expert's prediction is drawn for each row instead of a mixture of all.
+    """
+
+    id: str
+    tasks: tuple[Task, ...]
+    summary: str
+    paper: str
+    equation: str
+    params: tuple[Param, ...]
+    build: Callable[[Spec], Learner]
+    size: Callable[[Spec, int], int] | None = None
+    cost: Callable[[Spec, int], float] | None = None
+    row_discounts: bool = False
+    class_bound: int = CLASS_BOUND
+    selects: bool = False
+
+    def __post_init__(self) -> None:
+        if None in {self.size, self.cost} and not isinstance(self.build, Declared):
+            raise TypeError(f"{self.id}: its learner declares no sizes, so it needs size and cost")
+
+    def state_bytes(self, spec: Spec, classes: int) -> int:
+        """Bytes of memory that a state takes."""
+        if self.size is not None:
+            return self.size(spec, classes)
+        return declared_bytes(cast(Declared, self.build), spec, classes)
+
+    def row_cost(self, spec: Spec, classes: int) -> float:
+        """Floating-point operations of learning one row (coarse)."""
+        if self.cost is not None:
+            return self.cost(spec, classes)
+        return _NUMBER_COST * self.state_bytes(spec, classes) / 8
+
+    def own_tests(self, params: Mapping[str, Any]) -> tuple[str, ...]:
+        """The kinds of drift tests that a learner with these parameters makes itself."""
+        if not isinstance(self._example, Watchful):
+            return ()
+        return tuple(getattr(self._smallest(params), "own_tests", ()))
+
+    @cached_property
+    def forgets(self) -> bool:
+        """Whether its learner is ``Forgetful``."""
+        return isinstance(self._example, Forgetful)
+
+    @cached_property
+    def evolves(self) -> bool:
+        """Whether its parameters say how a switch is made."""
+        return self._has("mapping")
+
+    @cached_property
+    def sparse(self) -> bool:
+        """Whether its rows are named and sparse: no features, but ``compressed_dim`` columns of a projection."""
+        return self._has("compressed_dim")
+
+    @cached_property
+    def _example(self) -> Learner:
+        return self._smallest(self.complete({}))
+
+    def _smallest(self, params: Mapping[str, Any]) -> Learner:
+        return self.build(Spec(self.tasks[0], 1, params))
+
+    def _has(self, name: str) -> bool:
+        return any(param.name == name for param in self.params)
+
+    def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Check parameters and fill in the defaults, in the order of ``params``.
+
+        Raises:
+            Invalid: an unknown name (``allowed`` lists the known ones) or a value out of range.
+        """
+        known = {param.name: param for param in self.params}
+        for name in given:
+            if name not in known:
+                raise Invalid.of(f"params.{name}", f"is not a parameter of {self.id}", sorted(known))
+        return {name: param.check(given[name]) if name in given else param.default for name, param in known.items()}
+
+    def describe(self) -> Header:
+        """The algorithm as GET /algorithms shows it; ``params`` is a JSON Schema."""
+        properties = {param.name: param.schema() for param in self.params}
+        return {
+            "id": self.id,
+            "tasks": list(self.tasks),
+            "summary": self.summary,
+            "paper": self.paper,
+            "equation": self.equation,
+            "params": {"type": "object", "properties": properties, "additionalProperties": False},
+        }
+
+
+def declared_bytes(learner: Declared, spec: Spec, classes: int) -> int:
+    """Bytes of memory that a learner of this class takes."""
+    return learner.layout.bytes(**learner.sizes(spec, classes)) + learner.object_bytes

@@ -1,0 +1,37 @@
+"""What the catalogue derives of an algorithm's learner and parameters."""
+
+from dataclasses import replace
+
+import pytest
+
+from core.contract import Forgetful, Spec
+from core.learners.catalogue import ALGORITHMS, find
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=lambda algorithm: algorithm.id)
+def test_what_a_learner_can_do_is_read_from_it(algorithm):
+    """``forgets`` is true of those whose learners, of any columns and task, have ``forget``."""
+    for task in algorithm.tasks:
+        assert algorithm.forgets == isinstance(algorithm.build(Spec(task, 3, algorithm.complete({}))), Forgetful)
+
+
+def test_parameters_say_what_a_model_is():
+    """Only FESL's say how a switch is made, only those of sparse_dfop that rows are sparse."""
+    assert ["fesl_c", "fesl_s"] == [one.id for one in ALGORITHMS.values() if one.evolves]
+    assert ["sparse_dfop"] == [one.id for one in ALGORITHMS.values() if one.sparse]
+    assert {"fesl_c", "fesl_s"} == {one.id for one in ALGORITHMS.values() if not one.forgets}
+
+
+def test_costs_follow_from_a_declared_state():
+    """Without ``size`` and ``cost`` the layout says the bytes, and each of their numbers costs some operations."""
+    rls = find("rls")
+    spec = Spec("regression", 9, rls.complete({}))
+    derived = replace(rls, size=None, cost=None)
+    assert rls.state_bytes(spec, 0) == derived.state_bytes(spec, 0) == rls.build(spec).nbytes
+    assert 0.2 < derived.row_cost(spec, 0) / rls.row_cost(spec, 0) < 5.0
+
+
+def test_a_learner_without_declared_sizes_needs_both():
+    """A function that builds learners says nothing of their size."""
+    with pytest.raises(TypeError, match="rls"):
+        replace(find("rls"), size=None, build=lambda spec: None)
