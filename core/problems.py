@@ -27,6 +27,11 @@ class Problem(NamedTuple):
     allowed: object = None
 
 
+def unknown_feature(field: str, names: Sequence[str]) -> Problem:
+    """A name in a row, or a column of a table, that none of the model's features has; ``allowed`` lists these."""
+    return Problem(field, "is not a feature", list(names[:LISTED_MAX]))
+
+
 def lacking(field: str, names: Sequence[str]) -> Problem:
     """Features that a row or a table should have and does not: the first are named, more stand in ``allowed``."""
     shown, more = ", ".join(names[:NAMED_MAX]), len(names) - NAMED_MAX

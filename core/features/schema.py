@@ -21,7 +21,7 @@ from core.contract import Floats
 from core.features.feature import Feature
 from core.features.labels import PROBLEMS_MAX
 from core.features.parsing import NUMBERS, CategoryCells, NumberCells, Unfit, texts_at_once, values_at_once
-from core.problems import LISTED_MAX, Invalid, Problem, lacking
+from core.problems import LISTED_MAX, Invalid, Problem, lacking, unknown_feature
 
 
 class Schema:
@@ -88,9 +88,8 @@ class Schema:
     def _row_with_care(self, values: Mapping[str, object], missing_allowed: bool, field: str) -> Floats:
         if not isinstance(values, Mapping):
             raise Invalid.of(field, "is not an object of names and values")
-        known, allowed = self.index, list(self.names[:LISTED_MAX])
-        strange = [name for name in values if name not in known and name not in self._passed]
-        problems = [Problem(f"{field}.{name}", "is not a feature", allowed) for name in strange]
+        strange = [name for name in values if name not in self.index and name not in self._passed]
+        problems = [unknown_feature(f"{field}.{name}", self.names) for name in strange[:PROBLEMS_MAX]]
         raw = [math.nan] * len(self.names)
         for column, (name, cells) in enumerate(zip(self.names, self._cells, strict=True)):
             value = values.get(name)
@@ -191,14 +190,16 @@ class Schema:
         """Where each feature stands in the client's columns; -1 where it is absent."""
         if not isinstance(columns, list | tuple):
             raise Invalid.of(field, "is not a list of names", list(self.names[:LISTED_MAX]))
-        order, allowed = [-1] * len(self.names), list(self.names[:LISTED_MAX])
+        order = [-1] * len(self.names)
         problems: list[Problem] = []
         for position, name in enumerate(columns):
             column = self.index.get(name, -1) if isinstance(name, str) else -1
             if isinstance(name, str) and name in self._passed:
                 continue
+            if len(problems) == PROBLEMS_MAX:
+                break
             if column < 0:
-                problems.append(Problem(f"{field}[{position}]", "is not a feature", allowed))
+                problems.append(unknown_feature(f"{field}[{position}]", self.names))
             elif order[column] >= 0:
                 problems.append(Problem(f"{field}[{position}]", "is there twice"))
             else:

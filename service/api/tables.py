@@ -183,12 +183,14 @@ def _array(body: bytes) -> NDArray[Any]:
         raise NotTable(f"the body is not an .npy array: {type(error).__name__}") from None
     if kind.kind not in "fiu":
         raise Invalid.of("body", f"has type {kind.name}", "float64")
+    if not all(type(length) is int and length >= 0 for length in shape):
+        raise NotTable("the body is not an .npy array: its header holds a length that is none")
     size = math.prod(shape)
-    if min(shape, default=0) < 0 or size * kind.itemsize != len(body) - stream.tell():
+    if size * kind.itemsize != len(body) - stream.tell():
         raise NotTable("the body is not as long as its .npy header says")
     try:
         return np.frombuffer(body, kind, size, stream.tell()).reshape(shape, order="F" if by_columns else "C")
-    except (ValueError, OverflowError, TypeError):  # (2**63, 0) and the like
+    except (ValueError, OverflowError):  # an empty array whose other length is beyond 64 bits
         raise NotTable("the body is not an .npy array: no array has the shape in its header") from None
 
 
