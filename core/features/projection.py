@@ -3,14 +3,12 @@ r"""Random projection of named sparse rows: psi = M x, with an M that is compute
     psi_i = sum_j M_ij x_j          i = 1 ... d (compressed_dim), j over the names a row holds
 
 M has one column per *name*, and that column is a function of (seed, name) alone. So the number of names is
-unlimited, none has to be known in advance, no dictionary is kept, and every process computes the same rows. With all
-arithmetic modulo 2^64:
+unlimited, none has to be known in advance, no dictionary is kept, and every process computes the same rows. With mix
+and gamma of core.numerics.rng and all arithmetic modulo 2^64:
 
     h    = fnv1a(name)                      h = 14695981039346656037; per UTF-8 byte b: h <- (h xor b) 1099511628211
     s    = mix(h xor mix(seed + gamma))     where the name's stream of words starts
     w_k  = mix(s + k gamma), k = 1, 2 ...   its words: SplitMix64 from the state s
-    mix(z):  z <- (z xor z >> 30) 0xBF58476D1CE4E5B9;  z <- (z xor z >> 27) 0x94D049BB133111EB;  z xor z >> 31
-    gamma = 0x9E3779B97F4A7C15
 
 **Signs** (the default, +-1/sqrt(d), Bernoulli in the paper's Theorem 2). Bit b of w_k, counted from the lowest, decides
 row 64 (k - 1) + b of the column: set is plus. Integers only up to the sum, in which values are added or subtracted in
@@ -29,7 +27,7 @@ Terms are summed in the order in which the row gives its names; another order gi
 Values of any finite size keep psi finite: it is held within +-1e300.
 
 Source: Zhao, Wang, Xie, Guo, Zhou: Distribution-Free One-Pass Learning, IEEE TKDE 33(3), 2021, Algorithm 2, line 3.
-FNV-1a: Fowler, Noll, Vo. SplitMix64: Steele, Lea, Flood, OOPSLA 2014.
+FNV-1a: Fowler, Noll, Vo.
 
 Deviations from the paper
 - M is hashed from names instead of drawn and stored as d x D numbers.
@@ -42,39 +40,26 @@ from typing import Any, Literal
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from core.contract import Floats, Ints
+from core.numerics.rng import GAMMA, UNIT, Words, mix, mixed_seed
 
 Kind = Literal["sign", "gaussian"]
-Words = NDArray[np.uint64]
 
 SEPARATOR = b"\n"
 """Stands behind every name of a text; no printable name holds it."""
 PSI_MAX = 1e300
 
 _FNV_START, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
-_GAMMA = np.uint64(0x9E3779B97F4A7C15)
-_MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_SHIFT_30, _SHIFT_27, _SHIFT_31, _SHIFT_11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
-_BYTE, _SHIFT_8 = np.uint64(255), np.uint64(8)
+_BYTE, _SHIFT_8, _SHIFT_11 = np.uint64(255), np.uint64(8), np.uint64(11)
 _SIGNS: Floats = np.where((np.arange(256)[:, None] >> np.arange(8)) & 1, 1.0, -1.0)
 """(256, 8): the signs that the bits of a byte stand for, lowest first."""
-_UNIT = 2.0**-53
 _TWO_PI = 2.0 * math.pi
 _SHRINK = 2.0**-40
 
 _TEXT = "Array(u1, 1, 'C', readonly=True)"
 _READ = "Array(f8, 1, 'C', readonly=True)"
 _STATES = "Array(u8, 1, 'C', readonly=True)"
-
-
-@njit("u8(u8)", cache=True, nogil=True)
-def mix(z: Any) -> Any:
-    """SplitMix64's finaliser: 64 bits to 64 bits, one to one."""
-    z = (z ^ (z >> _SHIFT_30)) * _MIX_1
-    z = (z ^ (z >> _SHIFT_27)) * _MIX_2
-    return z ^ (z >> _SHIFT_31)
 
 
 @njit(f"void({_TEXT}, u8, u8[::1])", cache=True, nogil=True)
@@ -97,7 +82,7 @@ def _add_signs(states: Words, values: Floats, signs: Floats, words: Words, psi: 
     """
     for place in range(psi.shape[0] // 8):
         if place % 8 == 0:
-            step = np.uint64(place // 8 + 1) * _GAMMA
+            step = np.uint64(place // 8 + 1) * GAMMA
             for at in range(states.shape[0]):
                 words[at] = mix(states[at] + step)
         s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
@@ -121,10 +106,10 @@ def _add_signs(states: Words, values: Floats, signs: Floats, words: Words, psi: 
 def _add_normals(state: Any, value: float, psi: Floats) -> None:
     """Add value times the normal deviates of one column to psi (d, rounded up to an even number)."""
     for i in range(0, psi.shape[0], 2):
-        state += _GAMMA
-        u = (float(mix(state) >> _SHIFT_11) + 1.0) * _UNIT
-        state += _GAMMA
-        angle = float(mix(state) >> _SHIFT_11) * _UNIT * _TWO_PI
+        state += GAMMA
+        u = (float(mix(state) >> _SHIFT_11) + 1.0) * UNIT
+        state += GAMMA
+        angle = float(mix(state) >> _SHIFT_11) * UNIT * _TWO_PI
         radius = value * math.sqrt(-2.0 * math.log(u))
         psi[i] += radius * math.cos(angle)
         psi[i + 1] += radius * math.sin(angle)
@@ -174,7 +159,7 @@ class Projection:
     def __init__(self, seed: int, dimension: int, kind: Kind) -> None:
         self.dimension = dimension
         self.kind = kind
-        self._key = mix(np.uint64((seed + int(_GAMMA)) % 2**64))
+        self._key = mixed_seed(seed)
 
     def states(self, text: bytes, count: int) -> Words:
         """Where the streams of ``count`` names start (count,); ``text`` is each name in UTF-8, then a newline."""

@@ -1,9 +1,14 @@
-"""Chance as a function: a draw depends on (seed, absolute row number, purpose) and on nothing else.
+"""Reproducible random numbers: a draw depends on (seed, absolute row number, purpose) and on nothing else.
 
-    u = mix(mix(mix(seed + gamma) xor row) xor purpose) / 2^64        mix: SplitMix64's finaliser, modulo 2^64;
-                                                                   a purpose is the blake2b of its text, 8 bytes
+    u = (mix(mix(mix(seed + gamma) xor row) xor purpose) >> 11) 2^-53     a purpose is the blake2b of its text, 8 bytes
 
-Integers only up to the last division, so the same on every platform; no state to keep, to save or to get out of step.
+    mix(z):  z <- (z xor z >> 30) 0xBF58476D1CE4E5B9;  z <- (z xor z >> 27) 0x94D049BB133111EB;  z xor z >> 31
+    gamma = 0x9E3779B97F4A7C15                                            all arithmetic modulo 2^64
+
+Integers only up to the last product, so the same on every platform; there is no state to keep or to save.
+
+``mix`` is also called by the kernels of features/projection.py. Numba's cache watches only the file of the calling
+kernel: after changing ``mix``, delete core/**/__pycache__ (the tests compare every caller with Python's integers).
 
 Source: SplitMix64: Steele, Lea, Flood, OOPSLA 2014.
 """
@@ -13,39 +18,59 @@ from typing import Any
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from core.contract import Floats
 
-_GAMMA = np.uint64(0x9E3779B97F4A7C15)
-_MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_SHIFT_30, _SHIFT_27, _SHIFT_31, _SHIFT_11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
-_UNIT = 2.0**-53
+Words = NDArray[np.uint64]
+
+GAMMA = np.uint64(0x9E3779B97F4A7C15)
+UNIT = 2.0**-53
+"""Turns the upper 53 bits of a word into a number in [0, 1)."""
 
 
 @njit("u8(u8)", cache=True, nogil=True)
-def _mix(z: Any) -> Any:
-    """64 bits to 64 bits, one to one."""
-    z = (z ^ (z >> _SHIFT_30)) * _MIX_1
-    z = (z ^ (z >> _SHIFT_27)) * _MIX_2
-    return z ^ (z >> _SHIFT_31)
+def mix(z: Any) -> Any:
+    """SplitMix64's finaliser: 64 bits to 64 bits, one to one."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@njit("void(u8, u8[::1])", cache=True, nogil=True)
+def _fill_words(state: Any, words: Words) -> None:
+    for k in range(words.shape[0]):
+        words[k] = mix(state + np.uint64(k + 1) * GAMMA)
 
 
 @njit("void(u8, u8, u8, f8[::1])", cache=True, nogil=True)
 def _fill(seed: Any, first: Any, word: Any, u: Floats) -> None:
     """Draws for the rows from ``first`` on."""
-    start = _mix(seed + _GAMMA)
+    start = mix(seed + GAMMA)
     for i in range(u.shape[0]):
-        u[i] = (_mix(_mix(start ^ (first + np.uint64(i))) ^ word) >> _SHIFT_11) * _UNIT
+        u[i] = (mix(mix(start ^ (first + np.uint64(i))) ^ word) >> np.uint64(11)) * UNIT
+
+
+def mixed_seed(seed: int) -> np.uint64:
+    """mix(seed + gamma), for any integer seed from 0 to 2^64 - 1."""
+    return np.uint64(mix(np.uint64((seed + int(GAMMA)) % 2**64)))
+
+
+def words(state: np.uint64, count: int) -> Words:
+    """The first words of SplitMix64 from a state: mix(state + k gamma), k = 1 ... count; (count,)."""
+    found = np.empty(count, np.uint64)
+    _fill_words(state, found)
+    return found
 
 
 def uniform(seed: int, first_row: int, rows: int, purpose: str) -> Floats:
-    """Numbers in [0, 1), one for each of some neighbouring rows (n,).
+    """Numbers in [0, 1), one for each of n consecutive rows (n,).
 
     Args:
         seed: the model's, 0 to 2^53 - 1.
         first_row: absolute number of the first row, counted from 0.
         rows: n.
-        purpose: what they are drawn for, in a word or two: other purposes draw other numbers.
+        purpose: what they are drawn for, in a word or two; each purpose has its own numbers.
     """
     u = np.empty(rows)
     word = int.from_bytes(blake2b(purpose.encode(), digest_size=8).digest(), "little")

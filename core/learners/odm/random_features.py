@@ -6,46 +6,35 @@ For rows z of d standardised columns: then |z - z'|^2 is about 2 d, and phi(z)'p
 exp(-|z - z'|^2 / d). The features stand behind the columns themselves, which stay: what is linear is still learned as
 such.
 
-w and b are a function of (seed, R, d) alone, by SplitMix64 and Box-Muller, so they are no part of any state: with all
-arithmetic modulo 2^64, gamma = 0x9E3779B97F4A7C15 and mix the finaliser of SplitMix64,
+w and b are a function of (seed, R, d) alone, by SplitMix64 and Box-Muller, so they are no part of any state. With mix
+and gamma of core.numerics.rng and all arithmetic modulo 2^64,
 
     word k = mix(s + k gamma), k = 1, 2 ...     s = mix(seed + gamma) xor 0x52616E646F6D4678 (the purpose)
     u = ((word >> 11) + 1/2) 2^-53              words 1 ... R: b;  then two words for every two w, row by row
 
 The last bit of a feature depends on the platform's cos and ln.
 
-Source: Rahimi, Recht: Random Features for Large-Scale Kernel Machines, NIPS 2007. SplitMix64: Steele, Lea, Flood,
-OOPSLA 2014.
+Source: Rahimi, Recht: Random Features for Large-Scale Kernel Machines, NIPS 2007.
 """
 
 import math
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from core.contract import Floats
+from core.numerics.rng import UNIT, mixed_seed, words
 
-_GAMMA = np.uint64(0x9E3779B97F4A7C15)
-_MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _PURPOSE = np.uint64(0x52616E646F6D4678)
 _VALUE_MAX = 1e100
 
 _ROWS_IN = "Array(f8, 2, 'C', readonly=True)"
 
 
-def _mix(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """SplitMix64's finaliser: 64 bits to 64 bits, one to one."""
-    z = (z ^ (z >> np.uint64(30))) * _MIX_1
-    z = (z ^ (z >> np.uint64(27))) * _MIX_2
-    return z ^ (z >> np.uint64(31))
-
-
 def _uniforms(seed: int, count: int) -> Floats:
     """Count numbers in (0, 1), a function of the seed and their place."""
-    start = _mix(np.array([seed % 2**64], np.uint64) + _GAMMA) ^ _PURPOSE
-    words = _mix(start + np.arange(1, count + 1, dtype=np.uint64) * _GAMMA)
-    return np.asarray(((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53)
+    drawn = words(mixed_seed(seed) ^ _PURPOSE, count)
+    return np.asarray(((drawn >> np.uint64(11)).astype(np.float64) + 0.5) * UNIT)
 
 
 @njit(f"void({_ROWS_IN}, f8[:,::1], f8[::1], f8[:,::1])", cache=True, nogil=True)

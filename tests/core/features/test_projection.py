@@ -7,7 +7,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from core.features.projection import Projection, mix, text_of
+from core.features.projection import Projection, text_of
+from core.numerics.rng import mix
 
 MASK = 2**64 - 1
 GAMMA = 0x9E3779B97F4A7C15
