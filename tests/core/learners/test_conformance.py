@@ -1,4 +1,4 @@
-"""Every learner of the catalogue keeps every sentence of the contract in core.contract."""
+"""Every learner of the catalogue, and that of core/learners/README.md, keeps every sentence of core.contract."""
 
 import numpy as np
 import pytest
@@ -9,19 +9,27 @@ from core.learners.catalogue import ALGORITHMS, find
 from core.problems import Invalid
 from core.state.arrays import pack, unpack
 from tests.core.learners.streams import ROWS, D, Stream, assert_same, broken, build, feed, go_on, joined, state, stream
+from tests.core.learners.worked_example import example
 
 WIDE, WIDE_ROWS = 300, 140
 LABELS_BY_DENSITY = {"vigo", "vigod", "vigow"}
 """Their class is that of the largest density, not always of the largest probability."""
+LISTED = (*ALGORITHMS.values(), example())
 CASES = [
     pytest.param(entry, task, classes, id=f"{entry.id}-{task}{classes or ''}")
-    for entry in ALGORITHMS.values()
+    for entry in LISTED
     for task in entry.tasks
     for classes in ((1, 2, 5) if task == "classification" else (0,))
     if classes <= entry.class_bound
 ]
 every_case = pytest.mark.parametrize(("entry", "task", "classes"), CASES)
-every_entry = pytest.mark.parametrize("entry", ALGORITHMS.values(), ids=lambda entry: entry.id)
+every_entry = pytest.mark.parametrize("entry", LISTED, ids=lambda entry: entry.id)
+
+
+@pytest.fixture(autouse=True)
+def _with_the_example(monkeypatch):
+    """The worked example of core/learners/README.md is listed while it is tested here."""
+    monkeypatch.setitem(ALGORITHMS, LISTED[-1].id, LISTED[-1])
 
 
 @every_case
