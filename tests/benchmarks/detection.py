@@ -172,7 +172,7 @@ def costs(d: int = 10, rows: int = 50_000) -> None:
         if algorithm not in ALGORITHMS:
             continue
         body = {"algorithm": algorithm, "task": "classification", "params": params}
-        learner = Config.parse(body).entry.build(Config.parse(body).spec(d))
+        learner = Config.parse(body).algorithm.build(Config.parse(body).spec(d))
         learner.add_class()
         learner.add_class()
         learning = seconds(lambda learner=learner: learner.learn(X, y), runs=3) / rows
