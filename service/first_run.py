@@ -82,7 +82,7 @@ def announce(lock: Path, out: TextIO) -> None:
     packages, compiled = len(locked(lock)), len(kernels.declared())
     out.write(
         f"First run: {packages} packages to install, then {compiled} kernels to compile. "
-        "This takes one to two minutes; later runs start within seconds.\n"
+        "On an idle machine this takes one to two minutes; later runs start within seconds.\n"
     )
 
 
