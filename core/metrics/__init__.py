@@ -8,8 +8,8 @@ import numpy as np
 
 from core.contract import Floats, Header, Ints
 from core.metrics.classification import ClassificationMetrics, beyond_chance, log_losses
+from core.metrics.prequential import number
 from core.metrics.regression import ERROR_MAX, RegressionMetrics, scores, variance
-from core.metrics.scores import number
 
 __all__ = ["ClassificationMetrics", "RegressionMetrics", "classification_batch", "regression_batch"]
 

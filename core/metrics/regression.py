@@ -11,28 +11,22 @@ weighted values)/(sum of weights), and the variance follows the same weights.
 """
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
-import numba
 import numpy as np
-from numpy.typing import NDArray
+from numba import njit
 
 from core.contract import Floats, Header
-from core.metrics.scores import (
+from core.metrics.prequential import (
     FADING,
-    POINTS_MAX,
+    READ_FLOATS,
     STRIDE_FIRST,
     WINDOW,
-    Marks,
-    capacity,
-    checked,
-    grown,
+    PrequentialMetrics,
+    add_point,
+    layout,
     number,
-    points_expected,
-    require_integers,
-    thin,
 )
+from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Range
 
 ERROR_MAX = 1e150
 """Errors beyond count as this much; its square is the largest squared error, 1e300."""
@@ -42,24 +36,18 @@ LOSS_MAX = 1e300
 _ROWS, _MSE, _MAE, _MEAN, _VAR, _B_MSE, _B_MAE, _LAST = 0, 1, 2, 3, 4, 5, 6, 7
 # Fading: weights, sums of e^2 and |e|; mean of the truth and sum of its squared deviations; the baseline's own three.
 _F_ROWS, _F_SE, _F_AE, _F_MEAN, _F_DEV, _FB_ROWS, _FB_SE, _FB_AE = 8, 9, 10, 11, 12, 13, 14, 15
-_STRIDE, _POINTS = 16, 17
+_STRIDE = 16
 _SCALARS = 18
 # Columns of the ring: error, clipped truth, the baseline's error (NaN in the first row).
 _RING = 3
-# Columns of the history: row, window mse, overall mse, window mae, window mse of last_value.
-_HISTORY = 5
-
-_F1 = numba.types.Array(numba.float64, 1, "C")
-_F2 = numba.types.Array(numba.float64, 2, "C")
-_F1_READ = numba.types.Array(numba.float64, 1, "C", readonly=True)
 
 
-@numba.njit(numba.float64(numba.float64), cache=True)
+@njit("f8(f8)", cache=True)
 def _clip(x: float) -> float:
     return min(max(x, -ERROR_MAX), ERROR_MAX)
 
 
-@numba.njit(numba.void(_F2, numba.int64, _F1), cache=True)
+@njit("void(f8[:,::1], i8, f8[::1])", cache=True)
 def _window_means(ring: Floats, width: int, out: Floats) -> None:
     """mse, mae, and the same of the baseline over the first rows of the ring, into out (4,)."""
     out[:] = 0.0
@@ -75,7 +63,7 @@ def _window_means(ring: Floats, width: int, out: Floats) -> None:
     out[2:] /= scored or np.nan
 
 
-@numba.njit(numba.boolean(_F1_READ, _F1_READ, _F1, _F2, _F2), cache=True)
+@njit(f"b1({READ_FLOATS}, {READ_FLOATS}, f8[::1], f8[:,::1], f8[:,::1])", cache=True)
 def _absorb(predicted: Floats, truth: Floats, s: Floats, ring: Floats, history: Floats) -> bool:
     """Score the rows one by one; False, with nothing changed, where a number is not finite."""
     for i in range(truth.shape[0]):
@@ -112,27 +100,36 @@ def _absorb(predicted: Floats, truth: Floats, s: Floats, ring: Floats, history: 
         s[_LAST] = truth[i]
 
         if n % s[_STRIDE] == 0.0:
-            point = int(s[_POINTS])
             _window_means(ring, int(min(n, float(WINDOW))), means)
-            history[point, 0], history[point, 1], history[point, 2] = n, means[0], s[_MSE]
-            history[point, 3], history[point, 4] = means[1], means[2]
-            s[_POINTS] += 1.0
-            if s[_POINTS] == POINTS_MAX:
-                s[_POINTS] = thin(history, POINTS_MAX)
-                s[_STRIDE] *= 2.0
+            add_point(s, history, means[0], s[_MSE], means[1], means[2])
     return True
 
 
-class RegressionMetrics:
+class RegressionMetrics(PrequentialMetrics):
     """The prequential metrics of a regression, a state machine over its scored rows."""
 
+    LAYOUT = layout(
+        Array(
+            _SCALARS,
+            places={
+                **dict.fromkeys((_MSE, _MAE, _VAR, _B_MSE, _B_MAE), NOT_NEGATIVE),
+                **dict.fromkeys((_F_ROWS, _F_SE, _F_AE, _F_DEV, _FB_ROWS, _FB_SE, _FB_AE), NOT_NEGATIVE),
+                _ROWS: WHOLE,
+            },
+        ),
+        ring=Array(
+            "ring",
+            _RING,
+            within=Range(-ERROR_MAX, ERROR_MAX, undefined=True),
+            places=dict.fromkeys((0, 1), Range(-ERROR_MAX, ERROR_MAX)),
+        ),
+    )
+    POINT = ("mse", "overall", "mae", "last_value")
+
     def __init__(self) -> None:
-        self.rows = 0
-        self._scalars = np.zeros(_SCALARS)
-        self._scalars[_STRIDE] = STRIDE_FIRST
-        self._ring = np.zeros((capacity(0, WINDOW), _RING))
-        self._history = np.zeros((capacity(0, POINTS_MAX), _HISTORY))
-        self._marks = Marks()
+        scalars = np.zeros(_SCALARS)
+        scalars[_STRIDE] = STRIDE_FIRST
+        super().__init__(scalars, _RING)
 
     def absorb(self, predicted: Floats, truth: Floats) -> None:
         """Score n rows in order. A block leaves the same bits as its rows one at a time.
@@ -147,23 +144,17 @@ class RegressionMetrics:
         n = len(truth)
         if len(predicted) != n:
             raise ValueError("predictions and truth do not go together")
-        ring = grown(self._ring, self.rows + n, WINDOW)
-        history = grown(self._history, (self.rows + n) // STRIDE_FIRST, POINTS_MAX)
+        ring, history = self._room(self.rows + n)
         if not _absorb(predicted, truth, self._scalars, ring, history):
             raise ValueError("a number is not finite")
         self._ring, self._history = ring, history
         self.rows += n
 
-    def mark(self, row: int, kind: str, **extra: Any) -> None:
-        """Remember that something (a drift, a switch, a reset) happened after ``row`` rows."""
-        self._marks.add(row, kind, **extra)
-
     def headline(self) -> float | None:
         """The overall mean squared error, None before the first row."""
         return float(self._scalars[_MSE]) if self.rows else None
 
-    def report(self) -> Header:
-        """Everything, as ``GET /models/{name}/metrics`` answers it; undefined numbers are None."""
+    def _spans(self) -> tuple[Header, Header, Header]:
         s, ring = self._scalars, self._ring[: min(self.rows, WINDOW)]
         window = np.empty(4)
         _window_means(self._ring, len(ring), window)
@@ -171,52 +162,11 @@ class RegressionMetrics:
         mse, mae = (s[_MSE], s[_MAE]) if self.rows else (math.nan, math.nan)
         b_mse, b_mae = (s[_B_MSE], s[_B_MAE]) if self.rows > 1 else (math.nan, math.nan)
         fading = scores(s[_F_SE] / weight, s[_F_AE] / weight, s[_F_DEV] / weight)
-        return {
-            "rows": self.rows,
-            "overall": scores(mse, mae, s[_VAR]),
-            "window": {
-                "size": WINDOW,
-                "rows": len(ring),
-                **scores(window[0], window[1], variance(ring[:, 1])),
-                "baselines": _baseline(window[2], window[3]),
-            },
-            "fading": {"factor": FADING, **fading, "baselines": _baseline(s[_FB_SE] / b_weight, s[_FB_AE] / b_weight)},
-            "baselines": _baseline(b_mse, b_mae),
-            "history": self._points(),
-            "marks": self._marks.to_list(),
-        }
-
-    def _points(self) -> list[dict[str, float | int | None]]:
-        filled = self._history[: int(self._scalars[_POINTS])].tolist()
-        return [
-            {"row": int(row), "mse": mse, "overall": overall, "mae": mae, "last_value": last_value}
-            for row, mse, overall, mae, last_value in filled
-        ]
-
-    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
-        """The whole state: copies of its arrays, and the marks as header."""
-        arrays = {"scalars": self._scalars, "ring": self._ring, "history": self._history}
-        return {name: array.copy() for name, array in arrays.items()}, {"marks": self._marks.to_list()}
-
-    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state that ``to_arrays`` gave.
-
-        Raises:
-            ValueError: shapes or values that no such state can have; the state is unchanged.
-        """
-        scalars = checked(arrays, "scalars", (_SCALARS,))
-        require_integers(scalars[:1], "scalars", 0, 2**53)
-        rows = int(scalars[_ROWS])
-        ring = checked(arrays, "ring", (capacity(rows, WINDOW), _RING))
-        history = checked(arrays, "history", (capacity(rows // STRIDE_FIRST, POINTS_MAX), _HISTORY))
-        _check(scalars, ring[: min(rows, WINDOW)], history)
-        self._marks = Marks.from_header(header)
-        self.rows, self._scalars, self._ring, self._history = rows, scalars, ring, history
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory the arrays hold."""
-        return self._scalars.nbytes + self._ring.nbytes + self._history.nbytes
+        return (
+            {**scores(mse, mae, s[_VAR]), **_baseline(b_mse, b_mae)},
+            {**scores(window[0], window[1], variance(ring[:, 1])), **_baseline(window[2], window[3])},
+            {**fading, **_baseline(s[_FB_SE] / b_weight, s[_FB_AE] / b_weight)},
+        )
 
 
 def variance(truth: Floats) -> float:
@@ -237,18 +187,5 @@ def squared_errors(predicted: Floats, truth: Floats) -> Floats:
         return np.asarray(np.minimum((predicted - truth) ** 2, LOSS_MAX), dtype=np.float64)
 
 
-def _baseline(mse: float, mae: float) -> dict[str, dict[str, float | None]]:
-    return {"last_value": {"mse": number(mse), "mae": number(mae)}}
-
-
-def _check(s: Floats, ring: Floats, history: Floats) -> None:
-    """What the kernel takes on trust: finite, clipped, not negative, as many points as the rows make."""
-    squares = s[[_MSE, _MAE, _VAR, _B_MSE, _B_MAE, _F_ROWS, _F_SE, _F_AE, _F_DEV, _FB_ROWS, _FB_SE, _FB_AE]]
-    if not np.isfinite(s).all() or (squares < 0).any():
-        raise ValueError("scalars: a number that cannot be")
-    if (s[_STRIDE], s[_POINTS]) != points_expected(int(s[_ROWS])):
-        raise ValueError("scalars: the history has another length")
-    if not (np.abs(ring[:, :2]) <= ERROR_MAX).all() or (np.abs(ring[:, 2]) > ERROR_MAX).any():
-        raise ValueError("ring: a number that cannot be")
-    if not np.isfinite(history).all():
-        raise ValueError("history: a number that cannot be")
+def _baseline(mse: float, mae: float) -> Header:
+    return {"baselines": {"last_value": {"mse": number(mse), "mae": number(mae)}}}

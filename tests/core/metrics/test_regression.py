@@ -18,6 +18,7 @@ from tests.core.metrics.prequential_oracle import (
     random_numbers,
     reg_scores,
 )
+from tests.core.state.hostile import hostile
 
 BIG = 1.7976931348623157e308
 WILD = st.sampled_from([0.0, -0.0, 1.0, BIG, -BIG, 1e150, -1e200, 5e-324, 1e-160])
@@ -116,6 +117,7 @@ def test_a_broken_state_is_refused(make):
             spoilt = array.copy()
             spoilt.flat[0] = wild
             broken += [{**good, name: spoilt}] if name != "history" or wild == math.inf else []
+    broken += [state for _, state in hostile(make.LAYOUT, good)]
     empty = bits(make())
     fresh = make()
     for state in broken:
