@@ -12,24 +12,24 @@ which is the usual m += (x - m)/n in a form that no pair of finite numbers can m
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
-import numba
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Ints
 from core.features.schema import Schema
 from core.features.sparse_schema import SparseSchema
+from core.state.layout import WHOLE, Array, Layout
 
 Missing = Literal["error", "zero", "mean"]
 
-_F2 = numba.types.Array(numba.float64, 2, "C")
-_F2_READ = numba.types.Array(numba.float64, 2, "C", readonly=True)
-_I1_READ = numba.types.Array(numba.int64, 1, "C", readonly=True)
+_ROWS_IN = "Array(f8, 2, 'C', readonly=True)"
+_MATRIX = "f8[:,::1]"
 
 
-@numba.njit(numba.boolean(_F2_READ), cache=True)
+@njit(f"b1({_ROWS_IN})", cache=True)
 def _any_missing(raw: Floats) -> bool:
     for value in raw.flat:  # noqa: SIM110  (compiled: a loop is the fast form)
         if np.isnan(value):
@@ -37,7 +37,7 @@ def _any_missing(raw: Floats) -> bool:
     return False
 
 
-@numba.njit(numba.boolean(_F2_READ, _I1_READ, _F2), cache=True)
+@njit(f"b1({_ROWS_IN}, Array(i8, 1, 'C', readonly=True), {_MATRIX})", cache=True)
 def _expand(raw: Floats, starts: Ints, X: Floats) -> bool:
     """One-hot categories, numbers as they are; every column of a missing value is NaN. False: no such category."""
     for i in range(raw.shape[0]):
@@ -54,26 +54,20 @@ def _expand(raw: Floats, starts: Ints, X: Floats) -> bool:
     return True
 
 
-@numba.njit(numba.void(_F2, _F2_READ), cache=True)
-def _fill(X: Floats, moments: Floats) -> None:
-    """Missing values become the means as they are."""
+@njit(f"void({_MATRIX}, {_MATRIX}, b1)", cache=True)
+def _fill(X: Floats, moments: Floats, absorb: bool) -> None:
+    """Missing values become the means; with ``absorb``, observed ones join the means of the rows after them."""
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
             if np.isnan(X[i, j]):
                 X[i, j] = moments[1, j]
-
-
-@numba.njit(numba.void(_F2, _F2), cache=True)
-def _fill_and_absorb(X: Floats, moments: Floats) -> None:
-    """Row by row: missing values become the means of the rows before, observed ones join them."""
-    for i in range(X.shape[0]):
-        for j in range(X.shape[1]):
-            if np.isnan(X[i, j]):
-                X[i, j] = moments[1, j]
-            else:
+            elif absorb:
                 moments[0, j] += 1.0
                 n = moments[0, j]
                 moments[1, j] += X[i, j] / n - moments[1, j] / n
+
+
+_LAYOUT = Layout({"moments": Array(2, "D", places={0: WHOLE}, axis=0, at="_moments")})
 
 
 class Encoder:
@@ -87,6 +81,7 @@ class Encoder:
     def __init__(self, schema: Schema | SparseSchema, missing: Missing) -> None:
         self.schema = schema
         self.missing = missing
+        self.layout: Final = _LAYOUT if missing == "mean" else Layout({})
         self._starts = np.cumsum([0, *(feature.width for feature in schema.features)], dtype=np.int64)
         # (2, D): how many values each encoded column has shown, and their mean. Kept only for "mean".
         self._moments = np.zeros((2, schema.width if missing == "mean" else 0))
@@ -126,7 +121,7 @@ class Encoder:
         if self.missing != "mean":
             return self.encode(raw)
         X = self._expanded(raw)
-        _fill_and_absorb(X, self._moments)
+        _fill(X, self._moments, True)
         return X
 
     def adopt(self, other: "Encoder") -> None:
@@ -150,13 +145,13 @@ class Encoder:
         if self.missing == "error":
             raise ValueError("a value is missing")
         if self.missing == "mean":
-            _fill(X, self._moments)
+            _fill(X, self._moments, False)
         else:
             X[np.isnan(X)] = 0.0
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The means, where they are kept: ``moments`` (2, D), a copy."""
-        return ({"moments": self._moments.copy()} if self.missing == "mean" else {}), {"missing": self.missing}
+        return self.layout.to_arrays(self), {"missing": self.missing}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
         """Take over a state that ``to_arrays`` gave.
@@ -164,15 +159,9 @@ class Encoder:
         Raises:
             ValueError: names, shapes or values that no encoder of this schema can have; the state is unchanged.
         """
-        if header.get("missing") != self.missing or set(arrays) != ({"moments"} if self.missing == "mean" else set()):
+        if header != {"missing": self.missing}:
             raise ValueError("not the state of this encoder")
-        if self.missing == "mean":
-            moments = arrays["moments"]
-            if moments.dtype != np.float64 or moments.shape != self._moments.shape or not np.isfinite(moments).all():
-                raise ValueError("moments: no such state")
-            if (moments[0] < 0).any() or (moments[0] != np.floor(moments[0])).any():
-                raise ValueError("moments: counts are whole numbers")
-            self._moments = np.array(moments, order="C")
+        self.layout.load(self, arrays, D=self.schema.width)
 
     @property
     def nbytes(self) -> int:

@@ -31,7 +31,7 @@ Source: Welford, Technometrics 4(3), 1962; Huber, Robust Statistics, 1981 (winso
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from numba import njit
@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 
 from core.algorithm import Param
 from core.contract import Floats, Header
+from core.state.layout import NOT_NEGATIVE, ROWS_MAX, Array, Layout, counts
 
 Kind = Literal["none", "standard", "robust"]
 
@@ -178,25 +179,29 @@ def _newer(X: Floats, i: int, t: int, robust: bool, moments: Floats, buffer: Flo
         _next_row(X, i, 1.0 / t, np.inf, moments, newer)
 
 
-@njit(f"void({_ROWS_IN}, i8, b1, f8, {_MATRIX}, {_MATRIX}, {_MATRIX})", cache=True, nogil=True)
-def _scale_rows(X: Floats, rows: int, robust: bool, limit: float, moments: Floats, buffer: Floats, Z: Floats) -> None:
-    """Each row as the one that follows the ``rows`` absorbed so far."""
-    newer = np.empty(moments.shape)
+@njit(f"void({_ROWS_IN}, i8, b1, f8, b1, {_MATRIX}, {_MATRIX}, {_MATRIX})", cache=True, nogil=True)
+def _scale_rows(
+    X: Floats, rows: int, robust: bool, limit: float, absorb: bool, moments: Floats, buffer: Floats, Z: Floats
+) -> None:
+    """Each row absorbed, then scaled; without ``absorb``, each as if it alone came after the rows so far."""
+    newer = moments if absorb else np.empty(moments.shape)
     for i in range(X.shape[0]):
-        _newer(X, i, rows + 1, robust, moments, buffer, newer)
+        t = rows + (i if absorb else 0) + 1
+        _newer(X, i, t, robust, moments, buffer, newer)
         _standardise(X, i, newer, limit, Z)
-
-
-@njit(f"void({_ROWS_IN}, i8, b1, f8, {_MATRIX}, {_MATRIX}, {_MATRIX})", cache=True, nogil=True)
-def _absorb_rows(X: Floats, rows: int, robust: bool, limit: float, moments: Floats, buffer: Floats, Z: Floats) -> None:
-    """Each row absorbed, then scaled."""
-    for i in range(X.shape[0]):
-        t = rows + i + 1
-        _newer(X, i, t, robust, moments, buffer, moments)
-        _standardise(X, i, moments, limit, Z)
-        if robust and t < START_ROWS:
+        if absorb and robust and t < START_ROWS:
             for j in range(X.shape[1]):
                 buffer[t - 1, j] = _within(X[i, j], _VALUE_MAX)
+
+
+_STATE_MAX = 4.0 * _VALUE_MAX
+_ROBUST = Layout(
+    {
+        "moments": Array(2, "D", within=_STATE_MAX, places={1: NOT_NEGATIVE}, axis=0, at="_moments"),
+        "buffer": Array("held", "D", within=_STATE_MAX, at="_buffered"),
+    }
+)
+_LAYOUTS = {"none": Layout({}), "standard": _ROBUST.without("buffer"), "robust": _ROBUST}
 
 
 def scaler_bytes(kind: Kind, dimension: int) -> int:
@@ -221,6 +226,7 @@ class Scaler:
         self.kind = kind
         self.dimension = dimension
         self.rows = 0
+        self.layout: Final = _LAYOUTS[kind]
         self._robust = kind == "robust"
         self._limit = LIMIT[kind]
         self._moments = np.zeros((2, 0 if kind == "none" else dimension))
@@ -235,11 +241,7 @@ class Scaler:
         Returns:
             (n, D); ``X`` itself for "none".
         """
-        if self.kind == "none":
-            return X
-        Z = np.empty(X.shape)
-        _scale_rows(X, self.rows, self._robust, self._limit, self._moments, self._buffer, Z)
-        return Z
+        return self._scaled(X, absorb=False)
 
     def absorb(self, X: Floats) -> Floats:
         """Rows as the learner sees them, each absorbed before it is scaled.
@@ -250,13 +252,18 @@ class Scaler:
         Returns:
             (n, D); ``X`` itself for "none".
         """
+        Z = self._scaled(X, absorb=True)
+        if self.kind != "none":
+            self.rows += X.shape[0]
+            if self.rows >= START_ROWS and self._buffer.shape[0]:
+                self._buffer = np.zeros((0, self.dimension))
+        return Z
+
+    def _scaled(self, X: Floats, absorb: bool) -> Floats:
         if self.kind == "none":
             return X
         Z = np.empty(X.shape)
-        _absorb_rows(X, self.rows, self._robust, self._limit, self._moments, self._buffer, Z)
-        self.rows += X.shape[0]
-        if self.rows >= START_ROWS and self._buffer.shape[0]:
-            self._buffer = np.zeros((0, self.dimension))
+        _scale_rows(X, self.rows, self._robust, self._limit, absorb, self._moments, self._buffer, Z)
         return Z
 
     def affine(self) -> tuple[Floats, Floats]:
@@ -276,14 +283,14 @@ class Scaler:
         seen: NDArray[np.bool_] = np.ones(self.dimension, dtype=bool) if self.kind == "none" else self._moments[1] > 0.0
         return seen
 
+    @property
+    def _buffered(self) -> Floats:
+        """The rows in the buffer (held, D)."""
+        return self._buffer[: self.rows]
+
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The moments and, before the 20th row of "robust", the rows so far; copies."""
-        arrays: dict[str, NDArray[Any]] = {}
-        if self.kind != "none":
-            arrays["moments"] = self._moments.copy()
-        if self._robust:
-            arrays["buffer"] = self._buffer[: self.rows].copy()
-        return arrays, {"kind": self.kind, "rows": self.rows}
+        return self.layout.to_arrays(self), {"kind": self.kind, "rows": self.rows}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
         """Take over a state that ``to_arrays`` gave.
@@ -291,37 +298,20 @@ class Scaler:
         Raises:
             ValueError: names, shapes or values that no scaler of this kind can have; the state is unchanged.
         """
-        rows = header.get("rows")
         if set(header) != {"kind", "rows"} or header["kind"] != self.kind:
             raise ValueError("not the state of this scaler")
-        if type(rows) is not int or not 0 <= rows < 2**53:
-            raise ValueError("the number of rows is none that a state can have")
-        held = rows if self._robust and rows < START_ROWS else 0
-        shapes = {} if self.kind == "none" else {"moments": (2, self.dimension)}
-        if self._robust:
-            shapes["buffer"] = (held, self.dimension)
-        _check_arrays(arrays, shapes)
-        if self.kind == "none" and rows:
-            raise ValueError("nothing is counted where nothing is scaled")
-        if self.kind != "none" and ((arrays["moments"][1] < 0).any() or (rows == 0 and arrays["moments"].any())):
-            raise ValueError("moments: no such state")
+        (rows,) = counts({"rows": header["rows"]}, rows=0 if self.kind == "none" else ROWS_MAX)
+        starting = self._robust and rows < START_ROWS
+        read = self.layout.read(arrays, D=self.dimension, held=rows if starting else 0)
+        if rows == 0 and any(array.any() for array in read.values()):
+            raise ValueError("moments: no row has been absorbed")
         self.rows = rows
-        self._moments = np.array(arrays["moments"], order="C") if self.kind != "none" else np.zeros((2, 0))
-        self._buffer = np.zeros((START_ROWS - 1 if self._robust and rows < START_ROWS else 0, self.dimension))
-        self._buffer[:held] = arrays["buffer"] if held else 0.0
+        self._moments = read.get("_moments", self._moments)
+        self._buffer = np.zeros((START_ROWS - 1 if starting else 0, self.dimension))
+        if starting:
+            self._buffer[:rows] = read["_buffered"]
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory the state holds."""
         return self._moments.nbytes + self._buffer.nbytes
-
-
-def _check_arrays(arrays: Mapping[str, NDArray[Any]], shapes: Mapping[str, tuple[int, int]]) -> None:
-    """Refuse other names, shapes, types than float64, and values beyond what a state can reach."""
-    if set(arrays) != set(shapes):
-        raise ValueError(f"the state must hold exactly the arrays {sorted(shapes)}")
-    for name, shape in shapes.items():
-        if arrays[name].shape != shape or arrays[name].dtype != np.float64:
-            raise ValueError(f"{name} must be float64 of shape {shape}")
-        if not (np.abs(arrays[name]) <= 4.0 * _VALUE_MAX).all():  # NaN compares false
-            raise ValueError(f"{name} holds a value that no state can have")
