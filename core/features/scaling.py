@@ -55,7 +55,7 @@ SCALING = Param(
 START_ROWS = 20
 """Rows of which the robust start takes medians."""
 HALF_LIFE = 2000.0
-LIMIT = {"none": np.inf, "standard": 10.0, "robust": 5.0}
+_LIMIT, _LIMIT_ROBUST = 10.0, 5.0
 """Largest |z|."""
 
 _RATE_MIN = -math.expm1(-math.log(2.0) / HALF_LIFE)  # 1 - 2^(-1/2000)
@@ -179,11 +179,10 @@ def _newer(X: Floats, i: int, t: int, robust: bool, moments: Floats, buffer: Flo
         _next_row(X, i, 1.0 / t, np.inf, moments, newer)
 
 
-@njit(f"void({_ROWS_IN}, i8, b1, f8, b1, {_MATRIX}, {_MATRIX}, {_MATRIX})", cache=True, nogil=True)
-def _scale_rows(
-    X: Floats, rows: int, robust: bool, limit: float, absorb: bool, moments: Floats, buffer: Floats, Z: Floats
-) -> None:
+@njit(f"void({_ROWS_IN}, i8, b1, b1, {_MATRIX}, {_MATRIX}, {_MATRIX})", cache=True, nogil=True)
+def _scale_rows(X: Floats, rows: int, robust: bool, absorb: bool, moments: Floats, buffer: Floats, Z: Floats) -> None:
     """Each row absorbed, then scaled; without ``absorb``, each as if it alone came after the rows so far."""
+    limit = _LIMIT_ROBUST if robust else _LIMIT
     newer = moments if absorb else np.empty(moments.shape)
     for i in range(X.shape[0]):
         t = rows + (i if absorb else 0) + 1
@@ -206,7 +205,7 @@ _LAYOUTS = {"none": Layout({}), "standard": _ROBUST.without("buffer"), "robust":
 
 def scaler_bytes(kind: Kind, dimension: int) -> int:
     """Bytes a scaler's state takes at most."""
-    return 0 if kind == "none" else 8 * dimension * (2 + (START_ROWS - 1 if kind == "robust" else 0))
+    return _LAYOUTS[kind].bytes(D=dimension, held=START_ROWS - 1)
 
 
 class Scaler:
@@ -228,7 +227,6 @@ class Scaler:
         self.rows = 0
         self.layout: Final = _LAYOUTS[kind]
         self._robust = kind == "robust"
-        self._limit = LIMIT[kind]
         self._moments = np.zeros((2, 0 if kind == "none" else dimension))
         self._buffer = np.zeros((START_ROWS - 1 if self._robust else 0, dimension))
 
@@ -241,7 +239,11 @@ class Scaler:
         Returns:
             (n, D); ``X`` itself for "none".
         """
-        return self._scaled(X, absorb=False)
+        if self.kind == "none":
+            return X
+        Z = np.empty(X.shape)
+        _scale_rows(X, self.rows, self._robust, False, self._moments, self._buffer, Z)
+        return Z
 
     def absorb(self, X: Floats) -> Floats:
         """Rows as the learner sees them, each absorbed before it is scaled.
@@ -252,18 +254,13 @@ class Scaler:
         Returns:
             (n, D); ``X`` itself for "none".
         """
-        Z = self._scaled(X, absorb=True)
-        if self.kind != "none":
-            self.rows += X.shape[0]
-            if self.rows >= START_ROWS and self._buffer.shape[0]:
-                self._buffer = np.zeros((0, self.dimension))
-        return Z
-
-    def _scaled(self, X: Floats, absorb: bool) -> Floats:
         if self.kind == "none":
             return X
         Z = np.empty(X.shape)
-        _scale_rows(X, self.rows, self._robust, self._limit, absorb, self._moments, self._buffer, Z)
+        _scale_rows(X, self.rows, self._robust, True, self._moments, self._buffer, Z)
+        self.rows += X.shape[0]
+        if self.rows >= START_ROWS and self._buffer.shape[0]:
+            self._buffer = np.zeros((0, self.dimension))
         return Z
 
     def affine(self) -> tuple[Floats, Floats]:
