@@ -80,10 +80,24 @@ from core.drift.kernels import (
     mean_cut,
     rows_to_test,
 )
+from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout
 
 WINDOWS = 4.0
 """Lengths of the recent window in one error test."""
-COUNT_MAX = 2.0**53
+_LAYOUT = Layout(
+    {
+        "means": Array("windows", "D", axis=0, ordered=[(LOW, HIGH)], at="_means"),
+        "tallies": Array(
+            "classes",
+            TALLIES,
+            within=NOT_NEGATIVE,
+            places=dict.fromkeys((PAST, RECENT, COUNT, PARTIAL), WHOLE),
+            ordered=[(place, WRONG) for place in range(SUMS, TALLIES)],
+            at="_tallies",
+        ),
+        "reference": Array("reference", within=NOT_NEGATIVE, at="_reference"),
+    }
+)
 OBJECT_BYTES = 900
 """Memory of the objects around the arrays."""
 
@@ -221,17 +235,11 @@ class DriftDetector:
     @property
     def nbytes(self) -> int:
         """Bytes of memory the state holds."""
-        own = self._means.nbytes + self._tallies.nbytes + self._reference.nbytes + self._ranges.nbytes
-        return own + OBJECT_BYTES
+        return _LAYOUT.held_bytes(self) + self._ranges.nbytes + OBJECT_BYTES
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state."""
-        arrays: dict[str, NDArray[Any]] = {
-            "means": self._means.copy(),
-            "tallies": self._tallies.copy(),
-            "reference": self._reference.copy(),
-        }
-        return arrays, {"started": self._started}
+        return _LAYOUT.to_arrays(self), {"started": self._started}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
         """Take over a state of ``to_arrays``.
@@ -239,39 +247,27 @@ class DriftDetector:
         Raises:
             ValueError: what no state of these tests can be; nothing has changed.
         """
-        if set(arrays) != {"means", "tallies", "reference"} or set(header) != {"started"}:
-            raise ValueError("watch: not the parts of a state")
-        means, tallies, reference = arrays["means"], arrays["tallies"], arrays["reference"]
-        if any(array.dtype != np.float64 or not np.isfinite(array).all() for array in arrays.values()):
-            raise ValueError("watch: an array that cannot be")
-        if tallies.ndim != 2 or means.shape != (FIRST + PER_CLASS * len(tallies), self._means.shape[1]):
-            raise ValueError("watch: windows of other classes or columns")
-        if reference.shape != self._reference.shape or type(header["started"]) is not bool:
-            raise ValueError("watch: a reference that cannot be")
-        self._check(means, tallies, reference)
-        self._means, self._tallies, self._reference = means.copy(), tallies.copy(), reference.copy()
-        self._started = header["started"]
+        if set(header) != {"started"} or type(header["started"]) is not bool:
+            raise ValueError("started must be true or false, and nothing else in the header")
+        found = _LAYOUT.read(arrays, D=self._means.shape[1], reference=len(self._reference))
+        self._check(*found.values())
+        self.__dict__.update(found, _started=header["started"])
 
     def _check(self, means: Floats, tallies: Floats, reference: Floats) -> None:
-        """What the kernel takes on trust: whole counts in range, quantities that cannot be negative."""
-        if tallies.shape[1] != TALLIES or (self.regression and len(tallies) != 1):
-            raise ValueError("watch: other tallies")
-        counts = tallies[:, [PAST, RECENT, COUNT, PARTIAL]]
-        whole = (counts == np.floor(counts)).all() and (tallies >= 0).all() and (counts <= COUNT_MAX).all()
+        """What the kernel takes on trust: as many windows as classes, none of them full, no more errors than rows."""
+        classes = len(tallies)
+        if len(means) != FIRST + PER_CLASS * classes or (self.regression and classes != 1):
+            raise ValueError("means: windows of other classes")
         unfinished = (tallies[:, [RECENT, PARTIAL]] >= np.maximum([self._limits[0], self._cell], 1)).any()
-        if not whole or unfinished or (tallies[:, COUNT] % max(self._cell, 1)).any():
-            raise ValueError("watch: counts that cannot be")
-        rows = tallies[:, COUNT] + tallies[:, PARTIAL]
-        if (tallies[:, WRONG] > rows).any() or (tallies[:, SUMS:] > tallies[:, [WRONG]]).any():
-            raise ValueError("watch: more wrong rows than rows")
-        if (np.abs(means) > 2 * VALUE_MAX * max(self._limits[0], 1)).any() or (means[LOW] > means[HIGH]).any():
-            raise ValueError("watch: means that cannot be")
-        if len(reference) and not (
-            reference[BATCHES] in {0.0, 1.0, 2.0}
-            and reference[COLLECTED] in range(self._error_batch)
-            and (reference >= 0).all()
-        ):
-            raise ValueError("watch: a reference that cannot be")
+        if unfinished or (tallies[:, COUNT] % max(self._cell, 1)).any():
+            raise ValueError("tallies: counts that cannot be")
+        if (tallies[:, WRONG] > tallies[:, COUNT] + tallies[:, PARTIAL]).any():
+            raise ValueError("tallies: more wrong rows than rows")
+        if (np.abs(means) > 2 * VALUE_MAX * max(self._limits[0], 1)).any():
+            raise ValueError("means beyond what rows can have")
+        batches = (reference[BATCHES], reference[COLLECTED]) if len(reference) else (0.0, 0.0)
+        if batches[0] not in {0.0, 1.0, 2.0} or batches[1] not in range(max(self._error_batch, 1)):
+            raise ValueError("reference: batches that cannot be")
 
 
 def detector_bytes(tests: Tests, dimension: int, classes: int, regression: bool) -> int:

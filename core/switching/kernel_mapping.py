@@ -25,7 +25,7 @@ Deviations from the paper
 """
 
 import math
-from collections.abc import Mapping as Map
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,8 @@ from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Ints
 from core.numerics.linalg import spd_inverse
-from core.switching.linear_mapping import ROWS_MIN, check_arrays, check_counts, relative_error, tally_errors, within
+from core.state.layout import NOT_NEGATIVE, Array, Layout
+from core.switching.linear_mapping import ROWS_MIN, check_counts, relative_error, tally_errors, within
 
 STORED_MAX = 500
 """Rows kept at most."""
@@ -44,6 +45,17 @@ PAPER_SCALE = 1.0 / math.sqrt(10.0)
 _ALWAYS_ROWS = 8
 _OUTPUT_MAX, _ENTRY_MAX = 1e300, 1e200
 _READ = "Array(f8, 2, 'C', readonly=True)"
+LAYOUT = Layout(
+    {
+        "stored": Array("stored", "columns"),
+        "errors": Array(2, "targets", within=NOT_NEGATIVE),
+        "mean": Array("targets"),
+        "Z": Array("kept", "sources"),
+        "A": Array("kept", "targets"),
+        "centre": Array("columns"),
+        "scale": Array("sources", within=NOT_NEGATIVE),
+    }
+)
 
 
 @njit(f"void({_READ}, f8[:,::1], f8[::1], f8[::1], f8[::1], f8[:,::1], f8[:,::1])", cache=True, nogil=True)
@@ -179,45 +191,30 @@ class KernelMapping:
     @property
     def nbytes(self) -> int:
         """Bytes of memory the state holds."""
-        return sum(array.nbytes for array in self.to_arrays()[0].values())
+        return LAYOUT.held_bytes(self)
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state."""
-        arrays = {
-            "stored": self.stored.copy(),
-            "errors": self.errors.copy(),
-            "mean": self.mean.copy(),
-            "Z": self.Z.copy(),
-            "A": self.A.copy(),
-            "centre": self.centre.copy(),
-            "scale": self.scale.copy(),
-        }
-        return arrays, {"count": self.count, "solved": self.solved}
+        return LAYOUT.to_arrays(self), {"count": self.count, "solved": self.solved}
 
-    def load_arrays(self, arrays: Map[str, NDArray[Any]], header: Header) -> None:
+    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
         """Take over a state of ``to_arrays``.
 
         Raises:
             ValueError: what no state of this mapping can be; nothing has changed.
         """
         count, solved = check_counts(header)
-        width, kept = self.sources + self.targets, min(solved, STORED_MAX) if self.targets else 0
-        stored = 0 if "stored" in arrays and not arrays["stored"].size else min(count, STORED_MAX)
-        shapes: dict[str, tuple[int, ...]] = {
-            "stored": (stored, width),
-            "errors": (2, self.targets),
-            "mean": (self.targets,),
-            "Z": (kept, self.sources),
-            "A": (kept, self.targets),
-            "centre": (width,),
-            "scale": (self.sources,),
-        }
-        check_arrays(arrays, shapes)
-        if (arrays["errors"] < 0).any() or (arrays["scale"] < 0).any():
-            raise ValueError("the mapping's state is none that it can have")
+        frozen = "stored" in arrays and not arrays["stored"].size
+        LAYOUT.load(
+            self,
+            arrays,
+            sources=self.sources,
+            targets=self.targets,
+            columns=self.sources + self.targets,
+            stored=0 if frozen else min(count, STORED_MAX),
+            kept=min(solved, STORED_MAX) if self.targets else 0,
+        )
         self.count, self.solved = count, solved
-        for name in shapes:
-            setattr(self, name, np.array(arrays[name], order="C"))
 
 
 def _squared_distances(Z: Floats) -> Floats:

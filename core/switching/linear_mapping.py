@@ -34,7 +34,7 @@ Deviations from the paper
 - The ridge, the affine term and the standardised x2; the paper's (2) has none of them.
 """
 
-from collections.abc import Mapping as Map
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,7 @@ from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Ints, Weights
 from core.numerics.linalg import spd_inverse
+from core.state.layout import NOT_NEGATIVE, ROWS_MAX, Array, Layout, counts
 
 RIDGE, RIDGE_PAPER = 0.03, 1e-10
 ROWS_MIN = 2
@@ -52,6 +53,17 @@ _RATE, _LATE = 0.02, 4.0
 _INPUT_MAX, _ENTRY_MAX, _OUTPUT_MAX = 1e75, 1e200, 1e300
 _ALWAYS_ROWS = 8
 _READ = "Array(f8, 2, 'C', readonly=True)"
+_LAYOUT = Layout(
+    {
+        "mean": Array("columns"),
+        "errors": Array(2, "targets", within=NOT_NEGATIVE),
+        "M": Array("sources", "targets"),
+        "centre": Array("columns"),
+        "S": Array("sources", "columns"),
+        "stored": Array("count", "columns"),
+    }
+)
+WITH_SUMS, _WITH_ROWS, _SOLVED = _LAYOUT.without("stored"), _LAYOUT.without("S"), _LAYOUT.without("S", "stored")
 
 
 @njit(f"void({_READ}, f8[::1], f8[::1], f8[:,::1], f8[:,::1])", cache=True, nogil=True)
@@ -254,48 +266,29 @@ class LinearMapping:
         """Bytes of memory the state holds."""
         rows = 0 if self.stored is None else len(self.stored) * self.mean.nbytes
         sums = 0 if self.S is None else self.S.nbytes
-        return rows + sums + 2 * self.mean.nbytes + self.errors.nbytes + self.M.nbytes
+        return rows + sums + _SOLVED.held_bytes(self)
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state."""
-        arrays: dict[str, NDArray[Any]] = {
-            "mean": self.mean.copy(),
-            "errors": self.errors.copy(),
-            "M": self.M.copy(),
-            "centre": self.centre.copy(),
-        }
-        if self.S is not None:
-            arrays["S"] = self.S.copy()
-        elif self.stored:
+        arrays = (_SOLVED if self.S is None else WITH_SUMS).to_arrays(self)
+        if self.stored:
             arrays["stored"] = np.array(self.stored)
         return arrays, {"count": self.count, "solved": self.solved}
 
-    def load_arrays(self, arrays: Map[str, NDArray[Any]], header: Header) -> None:
+    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
         """Take over a state of ``to_arrays``.
 
         Raises:
             ValueError: what no state of this mapping can be; nothing has changed.
         """
-        width = self.sources + self.targets
+        layout = WITH_SUMS if "S" in arrays else _WITH_ROWS if "stored" in arrays else _SOLVED
         count, solved = check_counts(header)
-        shapes: dict[str, tuple[int, ...]] = {
-            "mean": (width,),
-            "errors": (2, self.targets),
-            "M": (self.sources, self.targets),
-            "centre": (width,),
-        }
-        if "S" in arrays:
-            shapes["S"] = (self.sources, width)
-        elif "stored" in arrays:
-            shapes["stored"] = (count, width)
-        check_arrays(arrays, shapes)
-        if (arrays["errors"] < 0).any() or ("stored" in arrays and count > self.sources):
-            raise ValueError("the mapping's state is none that it can have")
-        self.count, self.solved = count, solved
-        self.mean, self.errors = arrays["mean"].copy(), arrays["errors"].copy()
-        self.M, self.centre = arrays["M"].copy(), arrays["centre"].copy()
-        self.S = arrays["S"].copy() if "S" in arrays else None
-        self.stored = None if "S" in arrays else list(arrays["stored"].copy()) if "stored" in arrays else []
+        sizes = {"sources": self.sources, "targets": self.targets, "columns": self.sources + self.targets}
+        found: dict[str, Any] = dict(layout.read(arrays, count=count, **sizes))
+        if "stored" in arrays and count > self.sources:
+            raise ValueError("the mapping stores more rows than it can")
+        found["stored"] = None if "S" in arrays else list(found.get("stored", ()))
+        self.__dict__.update({"S": None, **found}, count=count, solved=solved)
 
 
 def _inverse_deviations(squares: Floats, rows: int) -> Floats:
@@ -310,23 +303,7 @@ def check_counts(header: Header) -> tuple[int, int]:
     Raises:
         ValueError: the header has other fields, or counts that cannot be.
     """
-    count, solved = header.get("count"), header.get("solved")
-    if set(header) != {"count", "solved"} or type(count) is not int or type(solved) is not int:
-        raise ValueError("the header does not fit the mapping")
-    if not 0 <= solved <= count:
-        raise ValueError("the mapping's counts are none that it can have")
+    count, solved = counts(header, count=ROWS_MAX, solved=ROWS_MAX)
+    if solved > count:
+        raise ValueError("the mapping is solved for more rows than it has learned")
     return count, solved
-
-
-def check_arrays(arrays: Map[str, NDArray[Any]], shapes: Map[str, tuple[int, ...]]) -> None:
-    """Refuse other names, shapes, types than float64, and numbers that are not finite.
-
-    Raises:
-        ValueError: naming the first.
-    """
-    if set(arrays) != set(shapes):
-        raise ValueError(f"the state must hold exactly the arrays {sorted(shapes)}")
-    for name, shape in shapes.items():
-        array = arrays[name]
-        if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
-            raise ValueError(f"{name}: not a finite float64 array of shape {shape}")

@@ -36,12 +36,20 @@ from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Ints, Prediction
 from core.numerics.rng import uniform
+from core.state.layout import NOT_NEGATIVE, ROWS_MAX, WHOLE, Array, Layout, Shares, counts
 from core.switching.mixture_kernels import ANYTIME, ROWS, learn_classes, learn_numbers, say_classes, say_numbers
 
 VOTE = 0.9
 """What the predicted class is worth where a learner has no probabilities; the others share the rest."""
 _PURPOSE = "expert of a row"
 _NO_DRAWS = np.empty(0)
+LAYOUT = Layout(
+    {
+        "weights": Shares("experts"),
+        "losses": Array("experts", within=NOT_NEGATIVE),
+        "tally": Array(4, places={0: WHOLE, 1: NOT_NEGATIVE}, ordered=[(2, 3)]),
+    }
+)
 
 
 class Mixture:
@@ -123,12 +131,11 @@ class Mixture:
     @property
     def nbytes(self) -> int:
         """Bytes of memory the state holds."""
-        return self.weights.nbytes + self.losses.nbytes + self.tally.nbytes
+        return LAYOUT.held_bytes(self)
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state."""
-        arrays = {"weights": self.weights.copy(), "losses": self.losses.copy(), "tally": self.tally.copy()}
-        return arrays, {"first_row": self.first_row}
+        return LAYOUT.to_arrays(self), {"first_row": self.first_row}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
         """Take over a state of ``to_arrays``.
@@ -136,20 +143,8 @@ class Mixture:
         Raises:
             ValueError: what no state of this many experts can be; nothing has changed.
         """
-        E, first_row = len(self.weights), header.get("first_row")
-        shapes = {"weights": (E,), "losses": (E,), "tally": (4,)}
-        if set(header) != {"first_row"} or type(first_row) is not int or first_row < 0 or set(arrays) != set(shapes):
-            raise ValueError("not the state of a mixture")
-        for name, shape in shapes.items():
-            array = arrays[name]
-            if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
-                raise ValueError(f"{name}: not a finite float64 array of shape {shape}")
-        weights, tally = arrays["weights"], arrays["tally"]
-        if (weights < 0).any() or not abs(weights.sum() - 1.0) <= 1e-6 or (arrays["losses"] < 0).any():
-            raise ValueError("the weights of the experts are not shares of one, or their losses none")
-        if tally[0] < 0 or tally[0] % 1.0 or tally[1] < 0 or tally[2] > tally[3]:
-            raise ValueError("the tally is none that a state can have")
-        self.weights, self.losses, self.tally = weights.copy(), arrays["losses"].copy(), tally.copy()
+        (first_row,) = counts(header, first_row=ROWS_MAX)
+        LAYOUT.load(self, arrays, experts=len(self.weights))
         self.first_row = first_row
 
 

@@ -6,8 +6,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from core.contract import Weights
 from core.state.arrays import pack, unpack
-from core.switching.kernel_mapping import STORED_MAX, KernelMapping
-from core.switching.linear_mapping import ERROR_MAX, RIDGE, LinearMapping
+from core.switching.kernel_mapping import LAYOUT, STORED_MAX, KernelMapping
+from core.switching.linear_mapping import ERROR_MAX, RIDGE, WITH_SUMS, LinearMapping
+from tests.core.state.hostile import hostile
 
 KINDS = [LinearMapping, KernelMapping]
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
@@ -225,6 +226,10 @@ def test_a_state_that_cannot_be_is_refused(kind):
     broken = [({}, header), (arrays, {}), (arrays, {**header, "solved": 31}), (arrays, {**header, "count": 3.0})]
     for name, array in arrays.items():
         broken += [({**arrays, name: changed}, header) for changed in (array[None], array * np.nan)]
+    sizes = {"sources": D2, "targets": D1, "columns": D2 + D1, "stored": 30, "kept": header["solved"]}
+    layout = WITH_SUMS if kind is LinearMapping else LAYOUT
+    # without S it is the state of a frozen mapping
+    broken += [(wrong, header) for what, wrong in hostile(layout, arrays, **sizes) if what != "S missing"]
     before = state(mapping)
     for wrong in broken:
         with pytest.raises(ValueError):

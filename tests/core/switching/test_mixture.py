@@ -7,7 +7,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from core.contract import Prediction
 from core.numerics.rng import uniform
 from core.state.arrays import pack, unpack
-from core.switching.mixture import Mixture
+from core.switching.mixture import LAYOUT, Mixture
+from tests.core.state.hostile import hostile
 
 E, K, N = 3, 4, 80
 
@@ -193,6 +194,7 @@ def test_a_state_that_cannot_be_is_refused():
     broken += [({**arrays, "tally": np.array([0.5, 0, 0, 0])}, header), ({**arrays, "losses": -np.ones(E)}, header)]
     broken += [({**arrays, name: array * np.nan}, header) for name, array in arrays.items()]
     broken += [({**arrays, name: array[:-1]}, header) for name, array in arrays.items()]
+    broken += [(wrong, header) for _, wrong in hostile(LAYOUT, arrays, experts=E)]
     before = state(one)
     for wrong in broken:
         with pytest.raises(ValueError):
