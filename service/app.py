@@ -19,16 +19,14 @@ from typing import Any
 import fastapi_offline
 from fastapi import FastAPI
 from fastapi.openapi.docs import get_redoc_html, get_swagger_ui_html
-from fastapi.openapi.utils import get_openapi
-from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from core.numerics.linalg import single_threaded
-from service.api import health, routes
+from service.api import routes
 from service.api.context import Context
 from service.api.keys import Keys
-from service.api.openapi import describe
+from service.api.openapi.document import INTRO, TAGS, TITLE, document
 from service.api.problems import install_handlers
 from service.embedded import CannotStart, EmbeddedStore
 from service.monitor import webhooks as hooks
@@ -60,13 +58,14 @@ CHILD_WATCH_S = 0.2
 def create_app(lifespan: Lifespan | None = None) -> routes.App:
     """The app with its routes and pages; ``app.state.context`` must be set before the first request."""
     app = routes.App(
-        title=describe.TITLE,
+        title=TITLE,
         version=version("onepass"),
-        description=describe.INTRO,
-        openapi_tags=describe.TAGS,
+        description=INTRO,
+        openapi_tags=TAGS,
         telemetry={"tracing": False, "metrics": False, "logs": False},
         docs_url=None,
         redoc_url=None,
+        strict_content_type=False,  # a body without a media type is read as JSON
         lifespan=lifespan,
     )
     routes.install(app)
@@ -250,7 +249,7 @@ def _pages(app: FastAPI) -> None:
     async def docs() -> HTMLResponse:
         return get_swagger_ui_html(
             openapi_url="openapi.json",
-            title=f"{describe.TITLE} - Swagger UI",
+            title=f"{TITLE} - Swagger UI",
             swagger_js_url="static/swagger-ui-bundle.js",
             swagger_css_url="static/swagger-ui.css",
             swagger_favicon_url=icon,
@@ -261,27 +260,20 @@ def _pages(app: FastAPI) -> None:
     async def redoc() -> HTMLResponse:
         return get_redoc_html(
             openapi_url="openapi.json",
-            title=f"{describe.TITLE} - ReDoc",
+            title=f"{TITLE} - ReDoc",
             redoc_js_url="static/redoc.standalone.js",
             redoc_favicon_url=icon,
             with_google_fonts=False,
         )
 
     @app.get("/", include_in_schema=False)
-    async def home(request: Request) -> Response:
-        return await health.home(request.app.state.context, request)
+    async def home() -> RedirectResponse:
+        return RedirectResponse("docs", 307)
 
 
 def _openapi(app: FastAPI) -> dict[str, Any]:
     if app.openapi_schema is None:
-        document = get_openapi(
-            title=app.title,
-            version=app.version,
-            description=app.description,
-            routes=app.routes,
-            tags=app.openapi_tags,
-        )
-        app.openapi_schema = describe.schema(document)
+        app.openapi_schema = document(app, routes.ROUTES)
     return app.openapi_schema
 
 

@@ -1,14 +1,22 @@
-"""What every handler is given, and how a request's freshness and paging are read."""
+"""What endpoints ask for: the collaborators, the model's name, and the query parameters of reads and lists.
+
+Each is an annotated type with its own check, so that a signature says what a route takes, and /openapi.json what is
+allowed.
+"""
 
 import asyncio
 import re
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
+from fastapi import Depends, Header, Path, Query
+from fastapi.exceptions import RequestValidationError
+from pydantic import GetCoreSchemaHandler, ValidationError, validate_call
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from starlette.requests import Request
 
 from core.problems import Invalid
-from service.api.keys import Keys
+from service.api.keys import Key, Keys
 from service.runtime.broadcast import Broadcast
 from service.runtime.engine import Engine, Freshness
 from service.store.drift import DriftStreams
@@ -33,7 +41,7 @@ class Telemetry(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The collaborators of the handlers; ``recovering`` is held by the one RECOVER at a time."""
+    """The collaborators of the endpoints; ``recovering`` is held by the one RECOVER at a time."""
 
     engine: Engine
     keys: Keys
@@ -43,44 +51,110 @@ class Context:
     recovering: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-def freshness(request: Request) -> Freshness | None:
-    """``min_version``, ``consistency`` and ``incarnation`` of a read; None where none is given.
+async def _context(request: Request) -> Context:
+    context: Context = request.app.state.context
+    return context
+
+
+async def _caller(request: Request) -> Key | None:
+    context: Context = request.app.state.context
+    return context.keys.caller(request.headers)
+
+
+Ctx = Annotated[Context, Depends(_context)]
+Caller = Annotated[Key | None, Depends(_caller)]
+"""The key of the request; None where no keys are configured."""
+ModelName = Annotated[str, Path(pattern=f"^{NAME.pattern}$", openapi_examples={"demo": {"value": "demo"}})]
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A whole number in plain digits, from ``low`` to ``high``; pydantic alone would also take " 1_0.0"."""
+
+    low: int = 0
+    high: int = 2**53
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """An integer with bounds, read by ``_read``."""
+        return core_schema.no_info_before_validator_function(
+            self._read, core_schema.int_schema(ge=self.low, le=self.high)
+        )
+
+    def _read(self, text: Any) -> Any:
+        if isinstance(text, str) and not (text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX):
+            raise self._refusal()
+        if not self.low <= int(text) <= self.high:
+            raise self._refusal()
+        return int(text)
+
+    def _refusal(self) -> PydanticCustomError:
+        allowed = f">= {self.low} and <= {self.high}"
+        return PydanticCustomError("whole", "is not a whole number in range", {"allowed": allowed})
+
+
+async def fresh_enough(
+    min_version: Annotated[int, Whole(), Query(description="Wait until the model has reached this version.")] = 0,
+    consistency: Annotated[
+        Literal["eventual", "strong"], Query(description="`strong` reads the head of the log first.")
+    ] = "eventual",
+    incarnation: Annotated[
+        str | None, Query(description="The incarnation that `min_version` belongs to; another one is 409.")
+    ] = None,
+) -> Freshness:
+    """How fresh a read of one model has to be."""
+    return Freshness(min_version, consistency == "strong", incarnation)
+
+
+ANYHOW = Freshness()
+_fresh_enough = validate_call(fresh_enough)
+
+
+async def fresh_by_query(request: Request) -> Freshness:
+    """``fresh_enough`` for a request that FastAPI does not read.
 
     Raises:
-        Invalid: naming the query parameter.
+        RequestValidationError: naming the query parameter.
     """
     if not request.scope["query_string"]:
-        return None
-    query = request.query_params
-    consistency = query.get("consistency", "eventual")
-    if consistency not in ("eventual", "strong"):
-        raise Invalid.of("consistency", "is not one of the choices", ["eventual", "strong"])
-    return Freshness(
-        whole(query.get("min_version"), "min_version", 0), consistency == "strong", query.get("incarnation")
-    )
+        return ANYHOW
+    given: dict[str, Any] = dict(request.query_params)
+    try:
+        return await _fresh_enough(**given)
+    except ValidationError as error:
+        raise RequestValidationError(error.errors()) from error
 
 
-def whole(text: str | None, field: str, default: int, low: int = 0, high: int = 2**53) -> int:
-    """A whole number from the query.
+class Page(NamedTuple):
+    """Which part of a list is asked for: at most ``limit`` items after ``cursor``."""
 
-    Raises:
-        Invalid: not a whole number in range.
-    """
-    if text is None:
-        return default
-    if not text.isascii() or not text.isdigit() or len(text) > DIGITS_MAX or not low <= int(text) <= high:
-        raise Invalid.of(field, "is not a whole number in range", f">= {low} and <= {high}")
-    return int(text)
+    limit: int
+    cursor: str | None
 
 
-def page(request: Request) -> tuple[int, str | None]:
-    """``limit`` and ``cursor`` of a list.
+async def paging(
+    limit: Annotated[int, Whole(1, LIMIT_MAX), Query(description="Most items in the answer.")] = LIMIT,
+    cursor: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
+) -> Page:
+    """The page that a list's query asks for."""
+    return Page(limit, cursor)
 
-    Raises:
-        Invalid: naming the query parameter.
-    """
-    query = request.query_params
-    return whole(query.get("limit"), "limit", LIMIT, 1, LIMIT_MAX), query.get("cursor")
+
+async def idempotency_key(
+    key: Annotated[
+        str | None,
+        Header(
+            alias="Idempotency-Key",
+            description="Your own id of this request; sent again within a day it is learned or done once.",
+        ),
+    ] = None,
+) -> str | None:
+    """The id of the whole request, as it was sent."""
+    return key
+
+
+Fresh = Annotated[Freshness, Depends(fresh_enough)]
+Paging = Annotated[Page, Depends(paging)]
+IdempotencyKey = Annotated[str | None, Depends(idempotency_key)]
 
 
 def known_queries(request: Request, *names: str) -> None:

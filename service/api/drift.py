@@ -3,91 +3,159 @@
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
-from starlette.requests import Request
-from starlette.responses import Response
+from fastapi import APIRouter, Header, Query
+from starlette.responses import JSONResponse, Response
 
 from core.problems import Invalid
-from service.api import bodies
-from service.api.context import DIGITS_MAX, LIMIT_MAX, NAME, Context, freshness, page
-from service.api.event_stream import EventStream, Resume, frames
-from service.errors import no_model
+from service.api.context import DIGITS_MAX, LIMIT_MAX, NAME, Caller, Context, Ctx, Paging
+from service.api.drift_schemas import DriftList, ModelDriftList
+from service.api.event_stream import EXAMPLE, EventStream, Resume, events
+from service.api.keys import Key
+from service.api.models import ReadModel
+from service.api.route import READ, Route
+from service.errors import Forbidden, no_model
 from service.store.drift import BEFORE_FIRST
 from service.store.events import START, EventKey, StoredEvent, StreamPosition, is_event_id, position
 
+router = APIRouter(route_class=Route, tags=["drift"])
 SKEW_MS = 60_000
 """Servers of a cluster may disagree so much about the time."""
 MS_MIN = 10**12
 """A whole number from here on (September 2001 in ms) that no version of the model has reached is a time."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)")
 _encode = msgspec.json.Encoder().encode
+TIMES = "a time (`2026-01-31T12:00:00Z`), and events at or after it"
 
 
-async def of_model(ctx: Context, request: Request) -> Response:
-    """The events of one model, oldest first; its alarms up to the answer's version are among them."""
-    limit, cursor = page(request)
-    since = request.query_params.get("since")
+class StoredJson(JSONResponse):
+    """JSON of which parts are as the store holds them."""
+
+    def render(self, content: Any) -> bytes:
+        """As bytes."""
+        return _encode(content)
+
+
+@router.get(
+    "/models/{name}/drift",
+    dependencies=[READ],
+    response_model=ModelDriftList,
+    response_description="A page of its events, oldest first",
+)
+async def list_model_drift(
+    ctx: Ctx,
+    replica: ReadModel,
+    page: Paging,
+    since: Annotated[
+        str | None,
+        Query(
+            description="A whole number is a version, and events after it are shown; one of 10^12 or more that the "
+            f"model has not reached is a time in ms since 1970. Otherwise {TIMES}."
+        ),
+    ] = None,
+) -> Response:
+    """Drift events of a model.
+
+    Oldest first. Includes every alarm raised by rows acknowledged before this request (on another replica, pass
+    `min_version`). The newest are kept (`ONEPASS_DRIFT_EVENTS_MAX`). One drift may raise several events: every class
+    and both tests report on their own, and a slow drift continues.
+    """
     asked, from_ms = (0, 0) if since is None else _since_version(since)
-    begin = BEFORE_FIRST if cursor is None else EventKey(*_cursor(cursor))
-    replica = await ctx.engine.replica(request.path_params["name"], freshness(request))
+    begin = BEFORE_FIRST if page.cursor is None else EventKey(*_cursor(page.cursor))
     version = replica.version
     if asked >= MS_MIN and asked > version:
         asked, from_ms = 0, asked
     after = max(begin, BEFORE_FIRST if asked == 0 else EventKey(asked, 2**53))
     await ctx.engine.models.alarms.until_published(replica)
     found: list[StoredEvent] = []
-    while len(found) <= limit:
+    while len(found) <= page.limit:
         more = await ctx.drift.of_model(replica.name, replica.incarnation, after, LIMIT_MAX)
         found += [known for known in more if known.time_ms >= from_ms]
         if len(more) < LIMIT_MAX:
             break
         after = EventKey(*more[-1].position)
-    return _answer({**_page(found, limit), "version": version, "incarnation": replica.incarnation})
+    return StoredJson({**_page(found, page.limit), "version": version, "incarnation": replica.incarnation})
 
 
-async def of_all(ctx: Context, request: Request) -> Response:
-    """The events of every model that the key may touch, in the order in which they became known."""
-    limit, cursor = page(request)
-    freshness(request)  # checked alone: what the store has is what is answered
-    since = request.query_params.get("since")
+@router.get("/drift", dependencies=[READ], response_model=DriftList, response_description="A page of events")
+async def list_drift(
+    ctx: Ctx,
+    caller: Caller,
+    page: Paging,
+    since: Annotated[
+        str | None,
+        Query(description=f"A whole number is a time in ms since 1970; otherwise {TIMES}. The event's `time` counts."),
+    ] = None,
+    consistency: Annotated[  # noqa: ARG001  what the store has is what is answered
+        Literal["eventual", "strong"], Query(description="Always strong: the store is read.")
+    ] = "strong",
+) -> Response:
+    """Drift events of all models.
+
+    Of every model the key may touch, in the order in which they became known; those of one model are in order. They
+    stay when the model is deleted. The newest are kept (`ONEPASS_DRIFT_EVENTS_ALL_MAX`).
+    """
     from_ms = 0 if since is None else _time_ms(since, "a time")
-    after = START if cursor is None else _cursor(cursor)
+    after = START if page.cursor is None else _cursor(page.cursor)
     after = max(after, StreamPosition(max(0, from_ms - SKEW_MS), 0))
-    wanted = _wanted(ctx, request)
+    wanted = _wanted(caller)
     found: list[StoredEvent] = []
-    while len(found) <= limit:
+    while len(found) <= page.limit:
         more = await ctx.drift.of_service(after, LIMIT_MAX)
         found += [known for known in more if known.time_ms >= from_ms and wanted(known.model)]
         if len(more) < LIMIT_MAX:
             break
         after = more[-1].position
-    return _answer(_page(found, limit))
+    return StoredJson(_page(found, page.limit))
 
 
-async def stream(ctx: Context, request: Request) -> Response:
-    """The same, live."""
-    model = request.query_params.get("model")
+@router.get(
+    "/drift/stream",
+    dependencies=[READ],
+    status_code=200,
+    response_class=EventStream,
+    response_description="Events for as long as the client stays",
+    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}, "example": EXAMPLE}}}},
+)
+async def stream_drift(
+    ctx: Ctx,
+    caller: Caller,
+    model: Annotated[str | None, Query(description="Only the events of this model, which has to exist.")] = None,
+    last: Annotated[
+        str | None,
+        Header(
+            alias="Last-Event-ID",
+            description="The last `id` that was received, or the id inside an event; what follows it is sent first. A "
+            "position that is yet to come is answered by `start`.",
+        ),
+    ] = None,
+) -> Response:
+    """Drift events, live.
+
+    Swagger UI waits for the end of the answer, and this one has none: use `curl -N` instead of *Execute*.
+
+    Server-sent events: `start` where the stream begins, `drift` with an event as `GET /drift` shows it, `gap`
+    (`{"after", "first", "missed"}`) where events that should follow are no longer kept. The `id` of each is a position;
+    sent as `Last-Event-ID` (browsers do so by themselves) it resumes after it, at any replica, and so does the id
+    inside an event. A comment is sent after 15 s without an event. A client that does not keep up is dropped and may
+    come back.
+    """
     if model is not None:
         if NAME.fullmatch(model) is None:
             raise Invalid.of("model", "is not a model name", NAME.pattern)
-        ctx.keys.allow(request.headers, "read", model)
+        if caller is not None and not caller.allows(model):
+            raise Forbidden(f"key {caller.name} may not touch this model")
         if ctx.engine.models.peek(model) is None and await ctx.engine.store.catalog.read(model) is None:
             raise no_model(model, "model")
-    resume = await _resume(ctx, request.headers.get("last-event-id"))
-    allowed = _wanted(ctx, request)
-    listener = await ctx.broadcast.listen(allowed if model is None else lambda name: name == model)
-    return EventStream(ctx.broadcast, listener, frames(ctx.drift, listener, resume))
+    resume = await _resume(ctx, last)
+    listener = await ctx.broadcast.listen(_wanted(caller) if model is None else lambda name: name == model)
+    return EventStream(ctx.broadcast, listener, events(ctx.drift, listener, resume))
 
 
-def _answer(body: object) -> Response:
-    return Response(_encode(body), media_type=bodies.JSON)
-
-
-def _wanted(ctx: Context, request: Request) -> Callable[[str], bool]:
+def _wanted(caller: Key | None) -> Callable[[str], bool]:
     """Whether the request's key may know of a model."""
-    caller = ctx.keys.caller(request.headers)
     return (lambda _: True) if caller is None else caller.allows
 
 

@@ -1,71 +1,69 @@
-"""The bodies of answers about drift, as the contract names them; schemas.py has the others."""
+"""The bodies of answers about drift, as the contract names them."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from msgspec import Meta, Struct
+from pydantic import BaseModel, Field
 
-from core.features.labels import Label
+from service.api.schemas import Incarnation, Label, Time, Version
 
 
-class DriftFeature(Struct):
+class DriftFeature(BaseModel):
     """A feature whose mean has moved."""
 
-    name: str
-    before: float
-    after: float
+    name: str = Field(examples=["price"])
+    before: float = Field(examples=[0.056])
+    after: float = Field(examples=[0.081])
 
 
-class DriftWindows(Struct):
+class DriftWindows(BaseModel):
     """How many rows were compared."""
 
-    before: int
-    after: int
+    before: int = Field(ge=0, examples=[900])
+    after: int = Field(ge=0, examples=[300])
 
 
-class DriftEvent(Struct, rename={"label": "class"}):
+class DriftEvent(BaseModel):
     """One detection."""
 
-    id: Annotated[str, Meta(description="Incarnation, version and index: the same however often it is sent.")]
-    model: str
-    time: Annotated[str, Meta(description="When the row that raised it was committed.")]
-    kind: Annotated[str, Meta(description="Which test found it: class_mean or error_rate.")]
-    label: Annotated[Label | float | None, Meta(description="The class whose rows were compared; null for regression.")]
-    version: Annotated[int, Meta(description="The entry that raised it.")]
-    row: Annotated[int, Meta(description="The row that raised it; the first one learned is 1.")]
-    features: Annotated[list[DriftFeature], Meta(description="class_mean: the features that moved, most first.")]
-    before: Annotated[
-        float | None,
-        Meta(
-            description="error_rate: the share of wrong rows before; of regression those whose squared error is above "
-            "the 0.9 quantile of a reference batch. Null otherwise."
-        ),
-    ]
-    after: Annotated[float | None, Meta(description="error_rate: that share after; null otherwise.")]
-    epsilon_cut: Annotated[
-        float,
-        Meta(
-            description="The threshold that was passed: for the rise of that share, or for the mean that moved most, "
-            "in units of its feature's range."
-        ),
-    ]
+    id: str = Field(
+        examples=["5f3a9c0d1e2b4a68-1204-0"],
+        description="Incarnation, version and index: the same however often it is sent.",
+    )
+    model: str = Field(examples=["demo"])
+    time: Time = Field(description="When the row that raised it was committed.")
+    kind: str = Field(examples=["class_mean"], description="Which test found it: class_mean or error_rate.")
+    label: Label | float | None = Field(
+        alias="class", examples=["UP"], description="The class whose rows were compared; null for regression."
+    )
+    version: int = Field(examples=[1204], description="The entry that raised it.")
+    row: int = Field(examples=[1204], description="The row that raised it; the first one learned is 1.")
+    features: list[DriftFeature] = Field(description="class_mean: the features that moved, most first.")
+    before: float | None = Field(
+        examples=[None],
+        description="error_rate: the share of wrong rows before; for regression those whose squared error is above the "
+        "0.9 quantile of a reference batch. Null otherwise.",
+    )
+    after: float | None = Field(examples=[None], description="error_rate: that share after; null otherwise.")
+    epsilon_cut: float = Field(
+        examples=[0.018],
+        description="The threshold that was passed: for the rise of that share, or for the mean that moved most, in "
+        "units of its feature's range.",
+    )
     windows: DriftWindows
-    action: Annotated[
-        Literal["report", "reset", "forget"],
-        Meta(description="What the model did; reset where vigod has started the class anew."),
-    ]
+    action: Literal["report", "reset", "forget"] = Field(
+        description="What the model did; reset where vigod has started the class again."
+    )
 
 
-class DriftList(Struct):
+class DriftList(BaseModel):
     """Drift events of all models, in the order in which they became known."""
 
     events: list[DriftEvent]
-    next: str | None
+    next: str | None = Field(examples=[None], description="The `cursor` of the next page.")
 
 
-class ModelDriftList(Struct):
+class ModelDriftList(DriftList):
     """Drift events of one model, oldest first."""
 
-    events: list[DriftEvent]
-    next: str | None
-    version: int
-    incarnation: str
+    version: Version
+    incarnation: Incarnation

@@ -14,7 +14,8 @@ import logging
 from collections.abc import AsyncIterator
 
 import msgspec
-from starlette.responses import Response
+from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
+from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from service.errors import StoreDown
@@ -30,7 +31,10 @@ PAGE = 100
 """Events read in one round trip while a client catches up."""
 LAST_WORD_S = 1.0
 """How long the end of a stream may take to be written."""
-COMMENT = b": keep-alive\n\n"
+EXAMPLE = (
+    'event: start\ndata: {"position":"1769860800000-16"}\nid: 1769860800000-16\n\n'
+    'event: drift\ndata: {"id":"5f3a9c0d1e2b4a68-1204-0","model":"demo",...}\nid: 1769860801234-17\n\n'
+)
 
 
 class Resume:
@@ -40,21 +44,26 @@ class Resume:
         self.given, self.position = given, position
 
 
-async def frames(streams: DriftStreams, listener: Listener, resume: Resume | None) -> AsyncIterator[bytes]:
-    """What the client is sent: what it has missed, then what comes."""
-    reached = START
-    if resume is None or await _ahead(streams, listener, resume):
-        yield _frame("start", listener.start, msgspec.json.encode({"position": str(listener.start)}))
-    else:
-        reached = resume.position or START
-        async for item in _missed(streams, listener, resume):
-            yield _shown(item, listener)
-    while True:
-        new = await listener.take(KEEP_ALIVE_S)
-        if new is None:
-            yield COMMENT
-        elif isinstance(new, Gap) or new.position > reached:  # another replica's reader may have been ahead of this one
-            yield _shown(new, listener)
+async def events(streams: DriftStreams, listener: Listener, resume: Resume | None) -> AsyncIterator[bytes]:
+    """What the client is sent, until the listener is over: what it has missed, then what comes."""
+    try:
+        reached = START
+        if resume is None or await _ahead(streams, listener, resume):
+            yield _event("start", listener.start, msgspec.json.encode({"position": str(listener.start)}))
+        else:
+            reached = resume.position or START
+            async for item in _missed(streams, listener, resume):
+                yield _shown(item, listener)
+        while True:
+            new = await listener.take(KEEP_ALIVE_S)
+            if listener.over.is_set():
+                return
+            if new is None:
+                yield KEEPALIVE_COMMENT
+            elif isinstance(new, Gap) or new.position > reached:  # another replica's reader may have been ahead of ours
+                yield _shown(new, listener)
+    except StoreDown as error:
+        logger.info("a stream of drift events ends, its client comes back: %s", error.detail)
 
 
 async def _ahead(streams: DriftStreams, listener: Listener, resume: Resume) -> bool:
@@ -82,20 +91,21 @@ async def _missed(streams: DriftStreams, listener: Listener, resume: Resume) -> 
 
 def _shown(item: StoredEvent | Gap, listener: Listener) -> bytes:
     if isinstance(item, StoredEvent):
-        return _frame("drift", item.position, item.body)
+        return _event("drift", item.position, item.body)
     first = item.first
     where = listener.start if first is None else StreamPosition(first.time_ms, first.number - 1)
     data = {"after": item.after, "first": None if first is None else str(first), "missed": item.missed}
-    return _frame("gap", where, msgspec.json.encode(data))
+    return _event("gap", where, msgspec.json.encode(data))
 
 
-def _frame(kind: str, position: StreamPosition, data: bytes) -> bytes:
-    """One event; JSON as it is made here holds no line break."""
-    return b"event: %b\nid: %b\ndata: %b\n\n" % (kind.encode(), str(position).encode(), data)
+def _event(kind: str, position: StreamPosition, data: bytes) -> bytes:
+    return format_sse_event(event=kind, data_str=data.decode(), id=str(position))
 
 
-class EventStream(Response):
+class EventStream(StreamingResponse):
     """The response; it ends when the client leaves, when it is too slow, and when the service stops.
+
+    What FastAPI does for generators that yield events has no way to cut off a client that does not read.
 
     Args:
         broadcast: where the listener is signed off in the end.
@@ -106,43 +116,20 @@ class EventStream(Response):
     media_type = "text/event-stream"
 
     def __init__(self, broadcast: Broadcast, listener: Listener, body: AsyncIterator[bytes]) -> None:
-        self._broadcast, self._listener, self._body = broadcast, listener, body
-        self._begun = False
-        super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
-        del self.headers["content-length"]
+        super().__init__(body, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        self._broadcast, self._listener = broadcast, listener
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  ASGI says which arguments there are
-        """Send until it is over."""
-        loop = asyncio.get_running_loop()
-        ends = [loop.create_task(part) for part in (self._write(send), self._left(receive), self._listener.over.wait())]
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send until it is over; a client that does not read the end is hung up on without."""
+        sending = asyncio.create_task(super().__call__(scope, receive, send))
+        over = asyncio.create_task(self._listener.over.wait())
         try:
-            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-            gone = ends[1].done()
+            await asyncio.wait([sending, over], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([sending], timeout=LAST_WORD_S)
+            if not sending.done():
+                logger.warning("a stream of drift events was cut: its client does not read")
         finally:
             self._broadcast.leave(self._listener)
-            for task in ends:
+            for task in (sending, over):
                 task.cancel()
-            await asyncio.gather(*ends, return_exceptions=True)
-        if self._begun and not gone:
-            await self._close(send)
-
-    async def _write(self, send: Send) -> None:
-        self._begun = True
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        try:
-            async for frame in self._body:
-                await send({"type": "http.response.body", "body": frame, "more_body": True})
-        except StoreDown as error:
-            logger.info("a stream of drift events ends, its client comes back: %s", error.detail)
-
-    async def _left(self, receive: Receive) -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
-
-    async def _close(self, send: Send) -> None:
-        """The last word, where the client takes it; one who does not read is hung up on without."""
-        try:
-            async with asyncio.timeout(LAST_WORD_S):
-                await send({"type": "http.response.body", "body": b"", "more_body": False})
-        except TimeoutError:
-            logger.warning("a stream of drift events was cut: its client does not read")
+            await asyncio.gather(sending, over, return_exceptions=True)

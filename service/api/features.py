@@ -5,57 +5,67 @@ the first time.
 """
 
 from dataclasses import replace
-from typing import Any
+from typing import Annotated
 
 import msgspec
-from starlette.requests import Request
-from starlette.responses import Response
+from fastapi import APIRouter, Body, Request
 
-from service.api import bodies
-from service.api.context import Context, freshness
+from service.api.context import Context, Ctx, IdempotencyKey, ModelName
 from service.api.feature_schemas import FeatureSpaces, SwitchBody, SwitchedSpaces
 from service.api.idempotency import REFUSED, SWITCH, Identity, answer_if_seen, digest, identity_of
+from service.api.models import ReadModel
+from service.api.openapi.examples import SWITCHES
+from service.api.route import ADMIN, READ, Route
 from service.runtime import feature_switch
 from service.runtime.engine import Freshness
 from service.runtime.replica import Replica, Reply
 
-
-class _Ask(SwitchBody):
-    """A switch whose features are read by ``core.features``, which names what is wrong with each."""
-
-    features: list[Any] | None = None
-
-
-_switch = msgspec.json.Decoder(_Ask)
+router = APIRouter(route_class=Route, tags=["features"])
 _json = msgspec.json.Encoder().encode
 
 
-def answer(body: object) -> Response:
-    """A JSON response."""
-    return Response(_json(body), media_type=bodies.JSON)
+@router.get(
+    "/models/{name}/features",
+    dependencies=[READ],
+    response_model_exclude_unset=True,
+    response_description="The phase, and the features now in use",
+)
+async def show_features(replica: ReadModel) -> FeatureSpaces:
+    """Where a change of features stands.
 
-
-async def show(ctx: Context, request: Request) -> Response:
-    """Where a model stands in a change of features."""
-    replica = await ctx.engine.replica(request.path_params["name"], freshness(request))
+    After a change the experts `recovered` (the old model, on old features recovered from the new ones), `new` (trained
+    on the new features in the overlap) and, for linear models, `carried` (a copy of the old one in the new features)
+    predict together until the next change is complete, each weighted by how well it does.
+    """
     async with replica.held():
         feature_state, version = feature_switch.feature_state(replica.machine), replica.version
-    return answer(FeatureSpaces(**feature_state, version=version, incarnation=replica.incarnation))
+    return FeatureSpaces(**feature_state, version=version, incarnation=replica.incarnation)
 
 
-# ------------------------------------------------------------------------------------------------ the switch
+@router.post(
+    "/models/{name}/features/switch",
+    dependencies=[ADMIN],
+    response_model_exclude_unset=True,
+    response_description="The step is in the log; this is where the model stands after it",
+)
+async def switch_features(
+    ctx: Ctx,
+    name: ModelName,
+    ask: Annotated[SwitchBody, Body(openapi_examples=SWITCHES)],
+    request: Request,
+    key: IdempotencyKey,
+) -> SwitchedSpaces:
+    """Begin, complete or abort a change of features.
 
-
-async def switch(ctx: Context, request: Request) -> Response:
-    """Begin, complete or abort a change of features."""
+    `begin` declares the whole new space. From then on feedback carries the features of both spaces, predictions need
+    the old ones (new ones are ignored), and the mapping between them is learned. After `complete` only the new features
+    are sent: the old model goes on, on recovered features, beside new ones, each weighted by how well it does. `abort`
+    drops the overlap and leaves the model as it was. Names in both spaces are kept. Any number of changes, one at a
+    time. `id` or Idempotency-Key make a retry safe.
+    """
     engine = ctx.engine
-    bodies.media_type(request, (bodies.JSON,))
-    body = await bodies.read_body(request, engine.bounds.body_bytes_max)
-    ask = bodies.decode(body, _switch)
-    bodies.refuse_repeated(body, -1)
-    identity = _identity(ask, request.headers.get("idempotency-key"), body)
-    # strong: which phase the model is in, the log says
-    replica = await engine.replica(request.path_params["name"], Freshness(strong=True))
+    identity = _identity(ask, key, await request.body())
+    replica = await engine.replica(name, Freshness(strong=True))  # which phase the model is in, the log says
     try:
         segment = feature_switch.step(
             replica.machine, engine.models.admit_switch, ask.action, ask.features, ask.mapping
@@ -64,10 +74,10 @@ async def switch(ctx: Context, request: Request) -> Response:
         reply = await answer_if_seen(ctx, replica, identity, error)
     else:
         reply = await engine.committer.submit(replica, replace(segment, ids=identity.ids), identity.digests)
-    return answer(_switched(ctx, replica, reply))
+    return _switched(ctx, replica, reply)
 
 
-def _identity(ask: _Ask, key: str | None, body: bytes) -> Identity:
+def _identity(ask: SwitchBody, key: str | None, body: bytes) -> Identity:
     """What a switch is remembered by: its own id stands for what it asks for."""
     identity = identity_of(key, ask.id, SWITCH, (b"switch\n", body))
     asked = _json((ask.action, ask.features, ask.mapping))
@@ -75,12 +85,13 @@ def _identity(ask: _Ask, key: str | None, body: bytes) -> Identity:
 
 
 def _switched(ctx: Context, replica: Replica, reply: Reply) -> SwitchedSpaces:
+    warning = {} if reply.warning is None else {"warning": reply.warning}
     return SwitchedSpaces(
         **msgspec.json.decode(reply.feature_state),
+        **warning,
         version=reply.version,
         incarnation=replica.incarnation,
         rows=reply.rows,
         duplicate=reply.all_duplicate,
         durability=ctx.engine.durability,
-        warning=reply.warning,
     )

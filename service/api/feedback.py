@@ -4,10 +4,11 @@ A single row is a table of one row. Everything is checked before anything is que
 refused whole, and refused only after what ``idempotency`` describes.
 """
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
+from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -15,7 +16,7 @@ from core.entry import Rows
 from core.metrics import classification_batch, regression_batch
 from core.problems import Invalid, Problem
 from service.api import bodies
-from service.api.context import Context
+from service.api.context import Context, Ctx, ModelName, idempotency_key
 from service.api.idempotency import (
     ID,
     PREDICTION,
@@ -28,6 +29,9 @@ from service.api.idempotency import (
     printable,
     read_rows,
 )
+from service.api.openapi import examples
+from service.api.openapi.raw_bodies import raw_body
+from service.api.route import LEARN, Route
 from service.api.schemas import FeedbackColumns, FeedbackRow, FeedbackSparse, Learnt, LearntBatch
 from service.api.tables import TableForm, names_given, read_table
 from service.errors import ModelDown, NotFound
@@ -36,18 +40,33 @@ from service.runtime.row_validation import DISCOUNT, LABEL, Labels, RowValidator
 from service.runtime.threads import in_thread_if_large
 from service.store import codec
 
+router = APIRouter(route_class=Route)
+IDEMPOTENT = Depends(idempotency_key)
 _row = msgspec.json.Decoder(FeedbackRow)
 _columns = msgspec.json.Decoder(FeedbackColumns)
 _sparse_rows = msgspec.json.Decoder(FeedbackSparse)
 _encode = msgspec.json.Encoder().encode
 
 
-async def feedback_row(ctx: Context, request: Request) -> Response:
-    """One labelled row."""
+@router.post(
+    "/models/{name}/feedback",
+    tags=["one row"],
+    dependencies=[LEARN, IDEMPOTENT],
+    response_model=Learnt,
+    response_description="The row is in the log and learned; `prediction` was made before",
+    openapi_extra=raw_body(FeedbackRow, shown=examples.FEEDBACK),
+)
+async def feedback_row(ctx: Ctx, name: ModelName, request: Request) -> Response:
+    """Learn one labelled row.
+
+    Answers with the prediction that the model made *before* it learned the row. `id`, `prediction_id` and the header
+    `Idempotency-Key` exclude each other; sent again within a day the row is learned once and answered with the first
+    answer and `duplicate: true`; with another label it is 409.
+    """
     bodies.media_type(request, (bodies.JSON,))
     body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)
     ask = await in_thread_if_large(len(body), bodies.decode, body, _row, _names_in_row)
-    replica = await ctx.engine.replica(request.path_params["name"])
+    replica = await ctx.engine.replica(name)
     identity = _identity(ask, request.headers.get("idempotency-key"), body)
     discounts = None if ask.discount is None else [ask.discount]
     row = Table(ask.features, 1, labels=[ask.label], label_path=LABEL, discounts=discounts, discount_path=DISCOUNT)
@@ -154,12 +173,50 @@ async def _learn_tracked(ctx: Context, replica: Replica, row: Table, prediction_
 # ------------------------------------------------------------------------------------------------ batches
 
 
-async def feedback_batch(ctx: Context, request: Request) -> Response:
-    """Many labelled rows: JSON by column, CSV, or .npy with the label last; sparse ones: JSON or SVMlight."""
+async def _csv_columns(
+    label: Annotated[
+        str | None,
+        Query(
+            description="text/csv only: the column of the label.",
+            openapi_examples={
+                "none": {"summary": "application/json and the others: none", "value": ""},
+                "csv": {"summary": "text/csv: the column", "value": "class"},
+            },
+        ),
+    ] = None,
+    id: Annotated[str | None, Query(description="text/csv only: the column of the id.")] = None,  # noqa: A002
+    discount: Annotated[str | None, Query(description="text/csv only: the column of the discount.")] = None,
+) -> None:
+    """The queries of a batch, for /openapi.json; ``tables`` reads them."""
+
+
+@router.post(
+    "/models/{name}/feedback/batch",
+    tags=["batches"],
+    dependencies=[LEARN, IDEMPOTENT, Depends(_csv_columns)],
+    response_model=LearntBatch,
+    response_description="All rows are in the log and learned, in their order",
+    openapi_extra=raw_body(
+        FeedbackColumns,
+        FeedbackSparse,
+        shown=examples.FEEDBACK_BATCH,
+        csv=examples.FEEDBACK_CSV,
+        npy="features in the order of the model, the label (a number) last",
+        svmlight=True,
+    ),
+)
+async def feedback_batch(ctx: Ctx, name: ModelName, request: Request) -> Response:
+    """Learn many labelled rows.
+
+    JSON by column; also `text/csv` with a header (name the columns: `?label=`, `?id=`, `?discount=`) and
+    `application/x-npy`, a file of `numpy.save` (float64, columns in schema order, the label, a number, last). `metrics`
+    are those of this batch. Models of sparse rows take `{"rows": [{"names": [...], "values": [...]}], "labels": [...]}`
+    and `text/x-svmlight` (`label name:value ...`).
+    """
     bounds = ctx.engine.bounds
     kind = bodies.table_type(request)
     body = await bodies.read_body(request, bounds.body_bytes_max)
-    replica = await ctx.engine.replica(request.path_params["name"])
+    replica = await ctx.engine.replica(name)
     table = await read_table(BATCH, kind, body, request.query_params, bounds, replica.machine)
     key, sent = request.headers.get("idempotency-key"), (request.scope["query_string"], b"\n", body)
     identity = await in_thread_if_large(len(body), identity_of, key, table.ids, ID, sent, bounds.batch_ids_max)

@@ -1,34 +1,108 @@
-"""Alive, ready, and the counters for Prometheus."""
+"""The catalogue, whether the service is alive and ready, and the counters for Prometheus."""
 
-import msgspec
-from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from typing import Any
 
-from service.api import bodies
-from service.api.context import Context
-from service.api.schemas import Ready
+from fastapi import APIRouter, Response
+from fastapi.responses import PlainTextResponse
+from pydantic import BaseModel, Field
+
+from core.learners.catalogue import ALGORITHMS
+from service.api.context import Ctx
+from service.api.route import READ, Route
+from service.api.schemas import Durability
+
+router = APIRouter(route_class=Route, tags=["service"])
+PROMETHEUS = (
+    "# TYPE onepass_requests_total counter\n"
+    'onepass_requests_total{method="POST",route="/models/{name}/feedback",status="200"} 18.0\n'
+)
 
 
-async def alive(ctx: Context, request: Request) -> Response:
-    """The process answers; says nothing about the store."""
-    return Response(b'{"alive":true}', media_type=bodies.JSON)
+class AlgorithmEntry(BaseModel):
+    """An algorithm of the catalogue."""
+
+    id: str = Field(examples=["rls"])
+    tasks: list[str] = Field(examples=[["regression", "classification"]])
+    summary: str = Field(examples=["recursive least squares: never forgets"])
+    paper: str = Field(examples=["Haykin, Adaptive Filter Theory, chapter 10"])
+    equation: str = Field(examples=["P <- P - P x x' P / (1 + x' P x); w <- w + P x (y - w' x)"])
+    params: dict[str, Any] = Field(
+        description="The JSON Schema of its `params`.", examples=[{"type": "object", "properties": {}}]
+    )
 
 
-async def ready(ctx: Context, request: Request) -> Response:
+class AlgorithmList(BaseModel):
+    """The catalogue."""
+
+    algorithms: list[AlgorithmEntry]
+
+
+class Alive(BaseModel):
+    """The process answers."""
+
+    alive: bool = Field(examples=[True])
+
+
+class Ready(BaseModel):
     """Whether the service takes traffic."""
+
+    ready: bool = Field(examples=[True])
+    store: str = Field(examples=["up"])
+    durability: Durability
+    lag: int = Field(ge=0, examples=[0], description="Entries that the replica furthest behind has yet to apply.")
+    checks: dict[str, bool | None] = Field(examples=[{"store": True, "tasks": True}])
+
+
+@router.get(
+    "/algorithms", dependencies=[READ], response_description="Every algorithm, with the JSON Schema of its params"
+)
+async def list_algorithms() -> AlgorithmList:
+    """The catalogue of algorithms.
+
+    With the tasks, the paper, the equation and the parameters of each.
+    """
+    return AlgorithmList(algorithms=[AlgorithmEntry(**own.describe()) for own in ALGORITHMS.values()])
+
+
+@router.get("/healthz", response_description="The process answers")
+async def alive() -> Alive:
+    """Whether the process is alive.
+
+    Says nothing about the store.
+    """
+    return Alive(alive=True)
+
+
+@router.get(
+    "/readyz",
+    response_description="It takes traffic",
+    responses={503: {"model": Ready, "description": "The store does not answer, or a background task is down"}},
+)
+async def ready(ctx: Ctx, response: Response) -> Ready:
+    """Whether the service takes traffic.
+
+    503 while the store does not answer or a background task is down. `durability` is what the store was found to do:
+    `always`, `everysec`, `none`, or `unknown` where it may not be asked.
+    """
     engine = ctx.engine
     fine, checks = engine.ready()
-    lags = engine.lags
-    body = Ready(fine, "up" if checks["store"] else "down", engine.durability, lags[0][0] if lags else 0, checks)
-    return Response(msgspec.json.encode(body), 200 if fine else 503, media_type=bodies.JSON)
+    if not fine:
+        response.status_code = 503
+    lags, store = engine.lags, "up" if checks["store"] else "down"
+    return Ready(ready=fine, store=store, durability=engine.durability, lag=lags[0][0] if lags else 0, checks=checks)
 
 
-async def metrics(ctx: Context, request: Request) -> Response:
-    """Counters and histograms in Prometheus' text format."""
+@router.get(
+    "/metrics",
+    dependencies=[READ],
+    response_class=PlainTextResponse,
+    response_description="Counters, gauges and histograms",
+    responses={200: {"content": {"text/plain": {"example": PROMETHEUS}}}},
+)
+async def prometheus(ctx: Ctx) -> Response:
+    """Metrics for Prometheus.
+
+    In its text format.
+    """
     body, kind = ctx.telemetry.render()
     return Response(body, media_type=kind)
-
-
-async def home(ctx: Context, request: Request) -> Response:
-    """The root leads to Swagger UI."""
-    return RedirectResponse("docs", 307)

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -15,8 +16,11 @@ from core.features.labels import key
 from core.machine import Machine
 from core.problems import Invalid
 from service.api import bodies
-from service.api.context import Context, freshness
+from service.api.context import Context, Ctx, Fresh, ModelName
 from service.api.idempotency import read_rows
+from service.api.openapi import examples
+from service.api.openapi.raw_bodies import raw_body
+from service.api.route import READ, Route
 from service.api.schemas import PredictColumns, Predicted, PredictedBatch, PredictRow, PredictSparse
 from service.api.tables import TableForm, names_given, read_table
 from service.api.weights import no_weights
@@ -27,22 +31,38 @@ from service.runtime.threads import in_thread_if_large
 from service.store import codec
 from service.store.pending import Track
 
+router = APIRouter(route_class=Route)
 _row = msgspec.json.Decoder(PredictRow)
 _columns = msgspec.json.Decoder(PredictColumns)
 _sparse_rows = msgspec.json.Decoder(PredictSparse)
 _encode = msgspec.json.Encoder().encode
 
 
-async def predict_row(ctx: Context, request: Request) -> Response:
-    """One row."""
-    engine, name = ctx.engine, request.path_params["name"]
+@router.post(
+    "/models/{name}/predict",
+    tags=["one row"],
+    dependencies=[READ],
+    response_model=Predicted,
+    response_description="What the model predicts; nothing has changed",
+    openapi_extra=raw_body(PredictRow, shown=examples.PREDICT),
+)
+async def predict_row(ctx: Ctx, name: ModelName, request: Request, fresh: Fresh) -> Response:
+    """Predict one row.
+
+    Changes nothing. With `track` the row is kept under a `prediction_id` until its label comes; that needs the scope
+    `learn`. With `explain` a linear model says what each feature contributed; VIGO, which is generative, says the
+    density of the row in each class and how ambiguous it is. VIGO's prediction need not be its most probable class: the
+    point density decides the label, the Student-t, which is wider for a class of few rows, the probabilities. A model
+    of named sparse rows (`sparse_dfop`) takes any names; one left out is 0.
+    """
+    engine = ctx.engine
     bodies.media_type(request, (bodies.JSON,))
     body = await bodies.read_body(request, engine.bounds.body_bytes_max)
     size = len(body)
     ask = await in_thread_if_large(size, bodies.decode, body, _row, _names_in_row)
     if ask.track:
         ctx.keys.allow(request.headers, "learn", name)
-    replica = await engine.replica(name, freshness(request))
+    replica = await engine.replica(name, fresh)
     space, raw, prediction = await _predicted(ctx, replica, Table(ask.features, 1), size)
     answer = _one(replica, prediction)
     if ask.explain:  # at once: the model may move on while anything is waited for
@@ -57,12 +77,32 @@ def _names_in_row(ask: PredictRow) -> int:
     return 1 + len(ask.features) + ask.track + ask.explain
 
 
-async def predict_batch(ctx: Context, request: Request) -> Response:
-    """Many rows: JSON by column, CSV, or .npy; sparse ones: JSON or SVMlight."""
+@router.post(
+    "/models/{name}/predict/batch",
+    tags=["batches"],
+    dependencies=[READ],
+    response_model=PredictedBatch,
+    response_description="In the order of the rows; nothing has changed",
+    openapi_extra=raw_body(
+        PredictColumns,
+        PredictSparse,
+        shown=examples.PREDICT_BATCH,
+        csv=examples.PREDICT_CSV,
+        npy="features in the order of the model",
+        svmlight=True,
+    ),
+)
+async def predict_batch(ctx: Ctx, name: ModelName, request: Request, fresh: Fresh) -> Response:
+    """Predict many rows.
+
+    JSON by column; also `text/csv` with a header and `application/x-npy`, a file of `numpy.save` (float64, columns in
+    schema order). Models of sparse rows take `{"rows": [{"names": [...], "values": [...]}]}` and `text/x-svmlight`,
+    whose labels are ignored.
+    """
     bounds = ctx.engine.bounds
     kind = bodies.table_type(request)
     body = await bodies.read_body(request, bounds.body_bytes_max)
-    replica = await ctx.engine.replica(request.path_params["name"], freshness(request))
+    replica = await ctx.engine.replica(name, fresh)
     table = await read_table(BATCH, kind, body, request.query_params, bounds, replica.machine)
     _, _, prediction = await _predicted(ctx, replica, table, len(body))
     return Response(_encode(_many(replica, prediction)), media_type=bodies.JSON)

@@ -6,11 +6,13 @@ from http import HTTPStatus
 from typing import Any
 
 import msgspec
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import iter_route_contexts
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Match, Route
+from starlette.routing import Match
 
 from core.problems import Conflict, Invalid, Problem
 from service.errors import (
@@ -38,6 +40,7 @@ STATUS: dict[type[Exception], int] = {
     TooLarge: 413,
     WrongMedia: 415,
     Invalid: 422,
+    RequestValidationError: 422,
     TooManyRequests: 429,
     ModelDown: 503,
     Unavailable: 503,
@@ -57,6 +60,8 @@ def status_of(error: Exception) -> int:
 
 def problem(error: Exception) -> Response:
     """An error as a response."""
+    if isinstance(error, RequestValidationError):
+        error = _invalid(error.errors())
     status = status_of(error)
     if status == 500:
         return render(500, "internal-error", "the service failed on this request; nothing is known to be learned")
@@ -71,6 +76,42 @@ def problem(error: Exception) -> Response:
     problems: Sequence[Problem] = error.problems if isinstance(error, Invalid | OnepassError) else ()
     detail = error.detail if isinstance(error, OnepassError) else str(error)
     return render(status, _slug(type(error)), detail, problems, extra, headers)
+
+
+PROBLEMS_MAX = 20
+PLACES = ("path", "query", "header", "body")
+"""Where FastAPI says that a field stands; clients know."""
+WORDS = {
+    "missing": "is required",
+    "extra_forbidden": "is not a field of this request",
+    "unexpected_keyword_argument": "is not a query parameter here",
+    "literal_error": "is not one of the choices",
+    "int_type": "must be an integer",
+    "bool_type": "must be true or false",
+    "string_type": "must be a string",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "string_too_short": "is not 1 to 200 printable characters",
+    "string_too_long": "is not 1 to 200 printable characters",
+    "greater_than_equal": "is out of range",
+}
+"""Pydantic's kinds of errors in our words; its own sentences could repeat the input."""
+
+
+def _invalid(errors: Sequence[Any]) -> Invalid:
+    """Pydantic's errors as those of everything else."""
+    return Invalid(*(_translated(error) for error in errors[:PROBLEMS_MAX]))
+
+
+def _translated(error: Mapping[str, Any]) -> Problem:
+    place, kind, more = error["loc"], error["type"], error.get("ctx", {})
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place if part not in PLACES)
+    words = WORDS.get(kind, "has another form than this request's")
+    if kind == "whole":
+        return Problem(path[1:], error["msg"], more["allowed"])
+    if kind == "literal_error":
+        return Problem(path[1:], words, sorted(re.findall("'([^']*)'", more["expected"])))
+    return Problem(path[1:] or "body", words, f">= {more['ge']}" if kind == "greater_than_equal" else None)
 
 
 def render(
@@ -120,9 +161,9 @@ async def _http_problem(request: Request, error: Exception) -> Response:
 
 def _methods(request: Request) -> list[str]:
     """The methods that the path has, whichever route they are of."""
-    routes = [route for route in request.app.routes if isinstance(route, Route)]
-    fitting = [route for route in routes if route.matches(request.scope)[0] != Match.NONE]
-    return sorted({method for route in fitting for method in route.methods or ()})
+    found = [own.route for own in iter_route_contexts(request.app.routes)]
+    fitting = [route for route in found if route.matches(request.scope)[0] != Match.NONE]
+    return sorted({method for route in fitting for method in getattr(route, "methods", None) or ()})
 
 
 async def _crash(_: Request, error: Exception) -> Response:

@@ -1,327 +1,232 @@
-"""The bodies of requests and answers, as the contract names them.
+"""The bodies of rows, as the contract names them, and the fields that many answers share.
 
-The same structs decode requests, encode answers and describe both in /openapi.json (components).
+Rows are decoded and encoded by msgspec, an order of magnitude faster than by pydantic. The same structs describe
+themselves to pydantic, so that /openapi.json shows them like every other model. What msgspec is told to take as ``Any``
+is checked against the model's features and labels; what stands beside it is documentation.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, get_type_hints
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+import msgspec
+from pydantic import Field, GetCoreSchemaHandler, WithJsonSchema
+from pydantic_core import CoreSchema, core_schema
 
 Label = str | int | bool
-Identity = Annotated[str, Meta(min_length=1, max_length=200)]
+Identity = Annotated[str, Field(min_length=1, max_length=200, description="1 to 200 printable characters.")]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Version = Annotated[int, Field(ge=0, examples=[18], description="Entries of the model's log; its creation is 0.")]
+Rows = Annotated[int, Field(ge=0, examples=[18], description="Rows the model has learned.")]
+Incarnation = Annotated[
+    str, Field(examples=["5f3a9c0d1e2b4a68"], description="Another one once the model has been created again.")
+]
+Durability = Annotated[str, Field(examples=["everysec"], description="What the store does: always, everysec, none.")]
+Time = Annotated[str, Field(examples=["2026-01-31T12:00:00.000Z"], json_schema_extra={"format": "date-time"})]
+Predictable = Annotated[Label | float | None, Field(examples=["UP"], description="Null where no label is known yet.")]
+Loss = Annotated[float | None, Field(examples=[0.0], description="0 or 1, or the squared error; null: not scored.")]
+Probability = Annotated[float, Field(ge=0, le=1)]
+
+_ANY_LABEL = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]})
+_ANY_VALUE = WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}, {"type": "boolean"}, {"type": "null"}]})
+_ANY_DISCOUNT = WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": 1}, {"type": "null"}]})
+TrueLabel = Annotated[Any, _ANY_LABEL]
+Value = Annotated[Any, _ANY_VALUE]
+Values = Annotated[
+    dict[str, Value],
+    Field(
+        description="A value for every feature: a number, a declared category, or null for missing.",
+        examples=[{"load": 0.31, "price": 0.056}],
+    ),
+]
+Columns = Annotated[list[Name], Field(min_length=1, description="The name of every column.")]
+Data = Annotated[list[list[Value]], Field(min_length=1, description="The rows: a value for every column.")]
+Labels = Annotated[list[TrueLabel], Field(min_length=1, description="One per row.")]
+Ids = Annotated[
+    list[Identity] | None, Field(description="Your own id of each row; sent again within a day it is learned once.")
+]
+Discounts = Annotated[
+    list[Annotated[Any, WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": 1})]] | None,
+    Field(description="One per row; only for algorithms that take them."),
+]
 
 
-class PredictRow(Struct, forbid_unknown_fields=True):
+class Body(msgspec.Struct):
+    """A struct that describes itself to pydantic; it is neither checked nor encoded there."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """As a typed dictionary of its fields."""
+        hints = get_type_hints(cls, include_extras=True)
+        fields = {
+            own.encode_name: core_schema.typed_dict_field(
+                handler.generate_schema(hints[own.name]), required=own.required
+            )
+            for own in msgspec.structs.fields(cls)
+        }
+        extra: Any = "forbid" if cls.__struct_config__.forbid_unknown_fields else "ignore"
+        return core_schema.typed_dict_schema(fields, cls=cls, extra_behavior=extra, ref=f"{cls.__name__}:{id(cls)}")
+
+
+# ------------------------------------------------------------------------------------------------ one row
+
+
+class PredictRow(Body, forbid_unknown_fields=True):
     """One row to predict."""
 
-    features: Annotated[
-        dict[str, Any],
-        Meta(description="A value for every feature: a number, a declared category, or null for missing."),
-    ]
+    features: Values
     track: Annotated[
-        bool, Meta(description="Keep the prediction until its label comes; the answer then carries a prediction_id.")
+        bool, Field(description="Keep the prediction until its label comes; the answer then carries a prediction_id.")
     ] = False
     explain: Annotated[
-        bool,
-        Meta(description="Add contributions of the features (linear models) or densities per class (VIGO)."),
+        bool, Field(description="Add contributions of the features (linear models) or densities per class (VIGO).")
     ] = False
 
 
-class FeedbackRow(Struct, forbid_unknown_fields=True):
-    """One labelled row: either its features, or the id of a tracked prediction."""
-
-    label: Annotated[Any, Meta(description="The true label: a string, integer or boolean, or a number for regression.")]
-    features: dict[str, Any] | None = None
-    prediction_id: Identity | None = None
-    id: Annotated[
-        Identity | None, Meta(description="Your own id of this row; sent again within a day it is learned once.")
-    ] = None
-    discount: Annotated[
-        Any, Meta(description="Weight of the past at this row, in (0, 1]; only for algorithms that take one.")
-    ] = None
-
-
-class PredictColumns(Struct, forbid_unknown_fields=True):
-    """Rows to predict, by column."""
-
-    columns: list[str]
-    data: list[list[Any]]
-
-
-class FeedbackColumns(Struct, forbid_unknown_fields=True):
-    """Labelled rows, by column; each is tested, then trained, in order."""
-
-    columns: list[str]
-    data: list[list[Any]]
-    labels: list[Any]
-    ids: Annotated[list[str] | None, Meta(description="One per row: 1 to 200 printable characters each.")] = None
-    discounts: list[Any] | None = None
-
-
-class SparseRow(Struct, forbid_unknown_fields=True):
-    """One row of a model that takes named sparse rows; a name left out is 0."""
-
-    names: Annotated[list[str], Meta(description="Each once, 1 to 200 printable characters.")]
-    values: Annotated[list[Any], Meta(description="A number for every name.")]
-
-
-class PredictSparse(Struct, forbid_unknown_fields=True):
-    """Sparse rows to predict."""
-
-    rows: list[SparseRow]
-
-
-class FeedbackSparse(Struct, forbid_unknown_fields=True):
-    """Labelled sparse rows; each is tested, then trained, in order."""
-
-    rows: list[SparseRow]
-    labels: list[Any]
-    ids: Annotated[list[str] | None, Meta(description="One per row: 1 to 200 printable characters each.")] = None
-    discounts: list[Any] | None = None
-
-
-class RestoreTo(Struct, forbid_unknown_fields=True):
-    """Which snapshot to go back to."""
-
-    version: Annotated[int, Meta(ge=0, description="A version that GET /snapshots lists.")]
-
-
-class FeatureEntry(Struct, rename={"minimum": "min", "maximum": "max"}, omit_defaults=True, forbid_unknown_fields=True):
-    """A declared feature."""
-
-    name: Annotated[str, Meta(min_length=1, max_length=200)]
-    type: Literal["numeric", "categorical"] = "numeric"
-    categories: Annotated[
-        list[Label] | None, Meta(description="The values of a categorical feature; required there.")
-    ] = None
-    minimum: Annotated[float | None, Meta(description="Where values usually begin; others are taken as they are.")] = (
-        None
-    )
-    maximum: Annotated[float | None, Meta(description="Where values usually end.")] = None
-
-
-class Predicted(Struct, omit_defaults=True, kw_only=True):
+class Predicted(Body, omit_defaults=True, kw_only=True):
     """A prediction. Nothing has changed."""
 
-    prediction: Label | float | None
-    probabilities: dict[str, float] | None = None
-    std: float | None = None
-    version: int
-    prediction_id: str | None = None
-    explanation: dict[str, Any] | None = None
-    incarnation: str
+    prediction: Predictable
+    probabilities: Annotated[
+        dict[str, Probability] | None,
+        Field(examples=[{"UP": 0.83, "DOWN": 0.17}], description="Classification: of each label."),
+    ] = None
+    std: Annotated[float | None, Field(description="Regression: the standard deviation, where there is one.")] = None
+    version: Version
+    prediction_id: Annotated[str | None, Field(description="Where it is tracked: what its label is sent with.")] = None
+    explanation: Annotated[dict[str, Any] | None, Field(description="Where it was asked for.")] = None
+    incarnation: Incarnation
 
 
-class Learnt(Struct):
+class FeedbackRow(Body, forbid_unknown_fields=True):
+    """One labelled row: either its features, or the id of a tracked prediction."""
+
+    label: Annotated[TrueLabel, Field(description="A string, integer or boolean; a number for regression.")]
+    features: Annotated[dict[str, Value] | None, Field(description="As in predict; without prediction_id.")] = None
+    prediction_id: Annotated[Identity | None, Field(description="Of a tracked prediction; without features.")] = None
+    id: Annotated[
+        Identity | None, Field(description="Your own id of this row; sent again within a day it is learned once.")
+    ] = None
+    discount: Annotated[
+        Any,
+        _ANY_DISCOUNT,
+        Field(description="Weight of the past at this row, in (0, 1]; only for algorithms that take one."),
+    ] = None
+
+
+class Learnt(Body):
     """What the model said before it learned the row, and where it stands now."""
 
-    prediction: Label | float | None
-    loss: float | None
-    version: int
-    rows: int
-    duplicate: bool
-    learned: bool
-    durability: str
-    incarnation: str
+    prediction: Predictable
+    loss: Loss
+    version: Version
+    rows: Rows
+    duplicate: Annotated[
+        bool, Field(examples=[False], description="Its id had been seen: this is the first answer again.")
+    ]
+    learned: Annotated[bool, Field(description="False: it was scored only, its features are not in use any more.")]
+    durability: Durability
+    incarnation: Incarnation
 
 
-class PredictedBatch(Struct, omit_defaults=True, kw_only=True):
+# ------------------------------------------------------------------------------------------------ batches
+
+
+class PredictColumns(Body, forbid_unknown_fields=True):
+    """Rows to predict, by column."""
+
+    columns: Columns
+    data: Data
+
+
+class FeedbackColumns(Body, forbid_unknown_fields=True):
+    """Labelled rows, by column; each is tested, then trained, in order."""
+
+    columns: Columns
+    data: Data
+    labels: Labels
+    ids: Ids = None
+    discounts: Discounts = None
+
+
+class SparseRow(Body, forbid_unknown_fields=True):
+    """One row of a model that takes named sparse rows; a name left out is 0."""
+
+    names: Annotated[list[Name], Field(description="Each once, 1 to 200 printable characters.")]
+    values: Annotated[
+        list[Annotated[Any, WithJsonSchema({"type": "number"})]], Field(description="A number for every name.")
+    ]
+
+
+SparseRows = Annotated[list[SparseRow], Field(min_length=1)]
+
+
+class PredictSparse(Body, forbid_unknown_fields=True):
+    """Sparse rows to predict."""
+
+    rows: SparseRows
+
+
+class FeedbackSparse(Body, forbid_unknown_fields=True):
+    """Labelled sparse rows; each is tested, then trained, in order."""
+
+    rows: SparseRows
+    labels: Labels
+    ids: Ids = None
+    discounts: Discounts = None
+
+
+class PredictedBatch(Body, omit_defaults=True, kw_only=True):
     """Predictions in the order of the rows."""
 
-    predictions: list[Any]
-    classes: list[Label] | None = None
-    probabilities: list[list[float]] | None = None
-    std: list[float] | None = None
-    version: int
-    incarnation: str
+    predictions: Annotated[list[Predictable], Field(examples=[["UP", "DOWN"]])]
+    classes: Annotated[
+        list[Label] | None, Field(examples=[["UP", "DOWN"]], description="Classification: the known labels.")
+    ] = None
+    probabilities: Annotated[
+        list[list[Probability]] | None,
+        Field(examples=[[[0.83, 0.17], [0.31, 0.69]]], description="Classification: of each row, of each class."),
+    ] = None
+    std: Annotated[list[float] | None, Field(description="Regression: of each row, where there is one.")] = None
+    version: Version
+    incarnation: Incarnation
 
 
-class LearntBatch(Struct):
+class LearntBatch(Body):
     """A-priori predictions and losses in the order of the rows."""
 
-    predictions: list[Any]
-    losses: list[float | None]
-    version: int
-    rows: int
-    metrics: dict[str, Any] | None
-    duplicate: bool
-    duplicates: int
+    predictions: Annotated[list[Predictable], Field(examples=[["UP", "UP"]])]
+    losses: Annotated[list[Loss], Field(examples=[[0.0, 1.0]])]
+    version: Version
+    rows: Rows
+    metrics: Annotated[dict[str, int | float | None], Field(description="Of this batch.", examples=[{"accuracy": 0.5}])]
+    duplicate: Annotated[bool, Field(examples=[False], description="Every id of it had been seen.")]
+    duplicates: Annotated[int, Field(ge=0, examples=[0], description="Rows whose ids had been seen.")]
     learned: bool
-    durability: str
-    incarnation: str
+    durability: Durability
+    incarnation: Incarnation
 
 
-class Summary(Struct):
-    """A model in the list."""
-
-    name: str
-    algorithm: str
-    task: str
-    version: int
-    rows: int
-    score: float | None
-    phase: str
+# ------------------------------------------------------------------------------------------------ overlap rows
 
 
-class ModelList(Struct):
-    """A page of models in order of their names."""
+class OverlapBody(Body, forbid_unknown_fields=True, omit_defaults=True):
+    """Unlabelled rows with both sets of features: one by name, or several by column."""
 
-    models: list[Summary]
-    next: str | None
-
-
-class Model(Struct):
-    """A model."""
-
-    name: str
-    incarnation: str
-    config: dict[str, Any]
-    version: int
-    rows: int
-    phase: str
-    metrics: dict[str, Any]
-    info: dict[str, Any]
-    created: str
-    updated: str
+    features: Annotated[dict[str, Value] | None, Field(description="One row: a value for every old and new name.")] = (
+        None
+    )
+    columns: Annotated[list[Name] | None, Field(description="Several rows: every old and new name.")] = None
+    data: Annotated[list[list[Value]] | None, Field(description="Their values.")] = None
+    id: Annotated[Identity | None, Field(description="Of the one row; sent again within a day it teaches once.")] = None
+    ids: Annotated[list[Identity] | None, Field(description="Of each of several rows.")] = None
 
 
-class SnapshotEntry(Struct):
-    """A kept snapshot."""
+class Taught(Body, kw_only=True):
+    """Rows that have taught how to recover old features from new ones; nothing else was learned from them."""
 
-    version: int
-    rows: int
-    bytes: int
-    time: str
-
-
-class SnapshotList(Struct):
-    """The kept snapshots, newest first."""
-
-    snapshots: list[SnapshotEntry]
-    incarnation: str
-
-
-class Replaced(Struct):
-    """The state was replaced; the version goes on."""
-
-    name: str
-    incarnation: str
-    version: int
-    rows: int
-
-
-class PendingEntry(Struct):
-    """A tracked prediction that waits for its label."""
-
-    prediction_id: str
-    prediction: Label | float | None
-    version: int
-    expires: str
-
-
-class PendingList(Struct):
-    """Tracked predictions that wait for their labels."""
-
-    pending: list[PendingEntry]
-    expired: int
-    next: str | None
-    incarnation: str
-
-
-class WeightsAnswer(Struct, omit_defaults=True):
-    """The linear model: prediction = bias + sum of weight x feature."""
-
-    weights: dict[str, dict[str, float]]
-    bias: dict[str, float]
-    version: int
-    incarnation: str
-    residual: Annotated[
-        dict[str, float] | None,
-        Meta(description="Models of sparse rows: the share of the weights, 0 to 1, that those shown do not explain."),
-    ] = None
-
-
-class AlgorithmEntry(Struct):
-    """An algorithm of the catalogue."""
-
-    id: str
-    tasks: list[str]
-    summary: str
-    paper: str
-    equation: str
-    params: dict[str, Any]
-
-
-class AlgorithmList(Struct):
-    """The catalogue."""
-
-    algorithms: list[AlgorithmEntry]
-
-
-class FieldProblem(Struct):
-    """One thing that is wrong."""
-
-    field: str
-    problem: str
-    allowed: Any
-
-
-class ProblemDocument(Struct):
-    """An error (RFC 9457); a 504 also has the ``version`` that was reached."""
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    errors: list[FieldProblem]
-
-
-class Ready(Struct):
-    """Whether the service takes traffic."""
-
-    ready: bool
-    store: str
-    durability: str
-    lag: int
-    checks: dict[str, bool | None]
-
-
-class WatchTest(Struct, omit_defaults=True, forbid_unknown_fields=True):
-    """The settings of a drift test."""
-
-    delta: Annotated[float, Meta(gt=0, lt=1, description="Bound on the chance of a false alarm in one test.")] = 0.05
-    batch_size: Annotated[int, Meta(ge=2, le=10_000, description="Rows of a class in a recent window.")] = 200
-
-
-class ModelBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """A model to create. Only ``algorithm`` is needed, and ``task`` where the algorithm has several."""
-
-    algorithm: Annotated[str, Meta(description="An id of GET /algorithms.")]
-    task: Annotated[
-        Literal["classification", "regression"] | UnsetType,
-        Meta(description="Left out: the one task of the algorithm, if it has one."),
-    ] = UNSET
-    params: Annotated[dict[str, Any], Meta(description="As GET /algorithms describes them.")] = {}
-    features: Annotated[
-        list[str | FeatureEntry] | None, Meta(description="Left out: the first feedback row fixes them, all numeric.")
-    ] = None
-    labels: Annotated[list[Label] | None, Meta(description="Left out: classes appear as they come.")] = None
-    missing: Annotated[
-        Literal["error", "zero", "mean"], Meta(description="What a missing value becomes; error refuses it.")
-    ] = "error"
-    seed: Annotated[int, Meta(ge=0)] = 0
-    watch: Annotated[
-        dict[str, WatchTest | None] | UnsetType | None,
-        Meta(
-            description="The drift tests that run: class_mean (the features' means in a class) and error_rate. Left "
-            "out: both, as they are by default. Given: those it lists and no others, so that {} is none, as is null; "
-            "null for a test is leaving it out. vigod tests class means itself, as its params say."
-        ),
-    ] = UNSET
-    on_drift: Annotated[
-        Literal["report", "reset", "forget"],
-        Meta(
-            description="What an alarm does beside being told: nothing, the learner starts anew, or it forgets most of "
-            "its past. vigod starts a class anew by itself."
-        ),
-    ] = "report"
+    overlap_rows: Annotated[int, Field(ge=0, examples=[1], description="All that have taught it so far.")]
+    version: Version
+    rows: Rows
+    duplicate: bool
+    duplicates: Annotated[int, Field(ge=0, examples=[0])]
+    durability: Durability
+    incarnation: Incarnation

@@ -3,12 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Annotated, Any
 
-import msgspec
 import numpy as np
-from starlette.requests import Request
-from starlette.responses import Response
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field
 
 from core.contract import Weights
 from core.features import Schema, SparseSchema, check_names
@@ -16,27 +15,58 @@ from core.features.labels import key
 from core.learners.dfop.sparse import Recovered, names_bound, recover_all, sparsity_bound
 from core.machine import Machine
 from core.problems import Invalid, Problem
-from service.api import bodies
-from service.api.context import Context, freshness, whole
-from service.api.schemas import WeightsAnswer
+from service.api.context import Context, Ctx, Whole
+from service.api.models import ReadModel
+from service.api.route import READ, Route
+from service.api.schemas import Incarnation, Version
 from service.errors import Busy, RequestConflict
 from service.runtime.replica import Replica
 
-_encode = msgspec.json.Encoder().encode
+router = APIRouter(route_class=Route, tags=["models"])
 
 
-async def weights(ctx: Context, request: Request) -> Response:
-    """The linear model; ``names`` picks columns, ``sparsity`` the largest of each output."""
-    replica = await ctx.engine.replica(request.path_params["name"], freshness(request))
+class WeightsAnswer(BaseModel):
+    """The linear model: prediction = bias + sum of weight x feature."""
+
+    weights: dict[str, dict[str, float]] = Field(
+        examples=[{"UP": {"load": 0.4, "price": -1.2}, "DOWN": {"load": -0.4, "price": 1.2}}]
+    )
+    bias: dict[str, float] = Field(examples=[{"UP": 0.1, "DOWN": -0.1}])
+    version: Version
+    incarnation: Incarnation
+    residual: dict[str, float] | None = Field(
+        None,
+        description="Models of sparse rows: the share of the weights, 0 to 1, that those shown do not explain.",
+    )
+
+
+@router.get(
+    "/models/{name}/weights",
+    dependencies=[READ],
+    response_model_exclude_unset=True,
+    response_description="One set of weights per class; of a regression one, named `value`",
+)
+async def show_weights(
+    ctx: Ctx,
+    replica: ReadModel,
+    names: Annotated[str | None, Query(description="Columns, or names of sparse rows, separated by commas.")] = None,
+    sparsity: Annotated[
+        int | None, Whole(1), Query(description="Only so many weights of each output, the largest.")
+    ] = None,
+) -> WeightsAnswer:
+    """Weights of a linear model.
+
+    `names` picks columns, `sparsity` the largest of each output. Of a model of named sparse rows the weights are
+    recovered from those of their projection over the `names` given (required; a URL holds 64 KB); `residual` is the
+    share of the model that they leave unexplained. What cannot be recovered is 422.
+    """
     schema = replica.machine.prediction_schema
     if schema is None:
-        found = WeightsAnswer({}, {}, replica.version, replica.incarnation)
-    elif isinstance(schema, SparseSchema):
-        found = await _recovered(ctx, request, replica, schema)
-    else:
-        async with replica.held():
-            found = _read_off(request, replica)
-    return Response(_encode(found), media_type=bodies.JSON)
+        return WeightsAnswer(weights={}, bias={}, version=replica.version, incarnation=replica.incarnation)
+    if isinstance(schema, SparseSchema):
+        return await _recovered(ctx, replica, schema, names, sparsity)
+    async with replica.held():
+        return _read_off(replica, schema, names, sparsity)
 
 
 def _linear(machine: Machine) -> Weights:
@@ -57,21 +87,21 @@ def _outputs(machine: Machine) -> list[str]:
     return ["value"] if machine.config.task == "regression" else [key(label) for label in machine.labels.labels]
 
 
-def _read_off(request: Request, replica: Replica) -> WeightsAnswer:
-    """Weights of the encoded columns of the space in force."""
-    schema = replica.machine.prediction_schema
-    assert isinstance(schema, Schema)
+def _read_off(replica: Replica, schema: Schema, names: str | None, sparsity: int | None) -> WeightsAnswer:
+    """Weights of the encoded columns of the features in use."""
     found = _linear(replica.machine)
-    columns = _columns(request.query_params.get("names"), schema.columns)
+    columns = _columns(names, schema.columns)
     most = len(columns)
-    keep = whole(request.query_params.get("sparsity"), "sparsity", most, 1, most)
+    keep = most if sparsity is None else sparsity
+    if keep > most:
+        raise Invalid.of("sparsity", "is not a whole number in range", f">= 1 and <= {most}")
     outputs = _outputs(replica.machine)
     named = {
         output: _largest(schema.columns, row, columns, keep)
         for output, row in zip(outputs, found.coefficients, strict=True)
     }
     bias = dict(zip(outputs, found.bias.tolist(), strict=True))
-    return WeightsAnswer(named, bias, replica.version, replica.incarnation)
+    return WeightsAnswer(weights=named, bias=bias, version=replica.version, incarnation=replica.incarnation)
 
 
 def _columns(names: str | None, known: tuple[str, ...]) -> list[int]:
@@ -95,12 +125,13 @@ def _largest(columns: tuple[str, ...], row: Any, wanted: list[int], keep: int) -
 # ------------------------------------------------------------------------------------------------ named sparse rows
 
 
-async def _recovered(ctx: Context, request: Request, replica: Replica, schema: SparseSchema) -> WeightsAnswer:
+async def _recovered(
+    ctx: Context, replica: Replica, schema: SparseSchema, given: str | None, sparsity: int | None
+) -> WeightsAnswer:
     """Weights of the names asked for, recovered from those of the projection: seconds of work, in a thread."""
-    names = _names(request.query_params.get("names"), schema)
-    bound = sparsity_bound(schema.width, len(names))
-    usual = min(bound, replica.machine.config.params["sparsity"])
-    sparsity = whole(request.query_params.get("sparsity"), "sparsity", usual, 1)
+    names = _names(given, schema)
+    if sparsity is None:
+        sparsity = min(sparsity_bound(schema.width, len(names)), replica.machine.config.params["sparsity"])
     async with replica.held():
         linear, version, outputs = _linear(replica.machine), replica.version, _outputs(replica.machine)
     async with _turn(ctx):
@@ -111,7 +142,7 @@ async def _recovered(ctx: Context, request: Request, replica: Replica, schema: S
     }
     residual = {output: one.residual for output, one in zip(outputs, found, strict=True)}
     bias = dict(zip(outputs, linear.bias.tolist(), strict=True))
-    return WeightsAnswer(named, bias, version, replica.incarnation, residual)
+    return WeightsAnswer(weights=named, bias=bias, version=version, incarnation=replica.incarnation, residual=residual)
 
 
 def _recover(schema: SparseSchema, names: Sequence[str], linear: Weights, sparsity: int) -> list[Recovered]:

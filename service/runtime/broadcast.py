@@ -69,7 +69,7 @@ class Listener:
         self._more.set()
 
     async def take(self, wait_s: float) -> StoredEvent | Gap | None:
-        """The next item; None where none came for so long."""
+        """The next item; None where none came for so long, or the listener is over."""
         if not self._queue:
             self._more.clear()
             try:
@@ -77,12 +77,13 @@ class Listener:
                     await self._more.wait()
             except TimeoutError:
                 return None
-        return self._queue.popleft()
+        return self._queue.popleft() if self._queue else None
 
     def end(self) -> None:
         """Nothing more will come."""
         self._queue.clear()
         self.over.set()
+        self._more.set()
 
 
 class Broadcast:

@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 
-from service.api.openapi.describe import operation
 from tests.service.sparse_rows import LABELS, ROWS, SPAM, SUMS, SVM, lists, svmlight
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -156,9 +155,9 @@ async def test_a_large_body_is_read_in_a_thread(api):
 
 async def test_the_documented_examples_work(api):
     """Both sparse forms, for predict and for feedback."""
-    path = await api.new(SPAM)
+    path, described = await api.new(SPAM), (await api.get("/openapi.json"))["paths"]
     for route in ("feedback/batch", "predict/batch"):
-        content = operation(f"POST /models/{{name}}/{route}", "learn")["requestBody"]["content"]
+        content = described[f"/models/{{name}}/{route}"]["post"]["requestBody"]["content"]
         example = content["application/json"]["examples"]["mail"]["value"]
         await api.post(f"{path}/{route}", content=json.dumps(example), headers={"Content-Type": "application/json"})
         await api.post(f"{path}/{route}", content=content["text/x-svmlight"]["example"], headers=SVM)

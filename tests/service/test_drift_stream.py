@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 import pytest_asyncio
+from fastapi.sse import KEEPALIVE_COMMENT
 
 from service.api import event_stream
 from service.runtime import broadcast
@@ -90,7 +91,7 @@ async def test_a_replica_that_is_behind_repeats_nothing(watched):
     resume = event_stream.Resume(str(known[1].position), known[1].position)
     for late in known[1:]:
         listener.put(late)
-    sent = await anext(event_stream.frames(streams, listener, resume))
+    sent = await anext(event_stream.events(streams, listener, resume))
     assert f"id: {known[2].position}\n" in sent.decode()
 
 
@@ -242,7 +243,7 @@ async def test_silence_is_filled(watched, monkeypatch):
     monkeypatch.setattr(event_stream, "KEEP_ALIVE_S", 0.01)
     async with listening(watched) as client:
         begun = len(client.body)
-        while b": keep-alive\n\n" not in client.body[begun:]:
+        while KEEPALIVE_COMMENT not in client.body[begun:]:
             await asyncio.sleep(0.005)
 
 

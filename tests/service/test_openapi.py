@@ -87,7 +87,7 @@ async def test_every_route_is_described(document):
         assert operation["summary"], route
         assert known >= set(operation["tags"]), route
         assert [code for code in operation["responses"] if code.startswith("2")], route
-        declared = {p["name"] for p in operation["parameters"] if p["in"] == "path"}
+        declared = {p["name"] for p in operation.get("parameters", ()) if p["in"] == "path"}
         assert set(re.findall(r"{(\w+)}", route)) == declared, route
 
 
@@ -105,11 +105,11 @@ async def test_every_reference_leads_somewhere(document):
 
 async def test_every_body_has_an_example_that_fits_its_schema(document):
     """Every route that reads JSON shows a body that its schema takes."""
-    shown = 0
+    count = 0
     for route, operation in operations(document).items():
         for kind, content in operation.get("requestBody", {}).get("content", {}).items():
             if kind == "application/json":
-                shown += 1
+                count += 1
                 for example in content["examples"].values():
                     assert example["summary"], route
                     jsonschema.validate(example["value"], resolved(document, content["schema"]))
@@ -118,7 +118,7 @@ async def test_every_body_has_an_example_that_fits_its_schema(document):
                 assert "npy" not in kind or "numpy.save" in operation["description"], route  # all that Swagger UI shows
             else:
                 assert content["example"], (route, kind)
-    assert 8 == shown
+    assert 8 == count
 
 
 async def test_every_success_says_what_has_happened(document):
@@ -127,8 +127,30 @@ async def test_every_success_says_what_has_happened(document):
         for code, answer in operation["responses"].items():
             if code < "300":
                 assert answer["description"] != operation["summary"], route
-                for content in answer.get("content", {}).values():
-                    assert "example" in content or content["schema"].get("format") == "binary", route
+                for kind, content in answer.get("content", {}).items():
+                    if kind == "application/json":
+                        jsonschema.validate(
+                            shown(document, content["schema"], route), resolved(document, content["schema"])
+                        )
+                    else:
+                        assert "example" in content or content["schema"].get("format") == "binary", route
+
+
+def shown(document, schema, where):
+    """What a page shows of a schema: the examples of its fields; every text and number has to have one."""
+    if "examples" in schema:
+        return schema["examples"][0]
+    if "$ref" in schema:
+        return shown(document, document["components"]["schemas"][schema["$ref"].rpartition("/")[2]], where)
+    if "enum" in schema or schema.get("type") == "boolean":
+        return schema.get("enum", [True])[0]
+    if "anyOf" in schema:
+        return None if {"type": "null"} in schema["anyOf"] else shown(document, schema["anyOf"][0], where)
+    if schema["type"] == "array":
+        return [shown(document, schema["items"], where)]
+    if "properties" in schema:
+        return {name: shown(document, part, f"{where} {name}") for name, part in schema["properties"].items()}
+    return pytest.fail(f"{where} has no example: {schema}")
 
 
 async def test_the_examples_show_what_there_is(document):
@@ -157,15 +179,21 @@ async def test_the_successes_of_a_route_are_those_it_has(document):
         assert others.get(route, {"200"}) == {code for code in operation["responses"] if code < "300"}, route
 
 
-async def test_answers_have_examples_that_fit_their_schemas(document):
-    """As far as they are shown; errors always are."""
+async def test_errors_are_described_once(document):
+    """Every operation refers to shared answers, each a problem document of the status it stands for."""
+    shared = document["components"]["responses"]
+    used = set()
     for route, operation in operations(document).items():
         for code, answer in operation["responses"].items():
-            for kind, content in answer.get("content", {}).items():
-                if "example" in content and "$ref" in content["schema"]:
-                    jsonschema.validate(content["example"], resolved(document, content["schema"]))
-                if code >= "400" and kind == "application/problem+json":
-                    assert int(code) == content["example"]["status"], (route, code)
+            if code < "400" or route == "GET /readyz":  # whose 503 is an answer
+                continue
+            assert {"$ref"} == set(answer), route
+            name = answer["$ref"].rpartition("/")[2]
+            used.add(name)
+            (content,) = shared[name]["content"].values()
+            assert int(code) == content["example"]["status"], (route, code)
+            jsonschema.validate(content["example"], resolved(document, content["schema"]))
+    assert set(shared) == used
 
 
 async def test_every_error_a_route_gives_is_described(document):
@@ -204,7 +232,7 @@ async def test_every_example_works_from_an_empty_service(start, document):
     fresh = await start()
     found = operations(document)
     assert [] == (await fresh.get("/models"))["models"]
-    state = b""
+    answer, state = None, b""
     for step in STORY:
         route, _, picked = step.partition("#")
         method, path = route.split()
@@ -212,6 +240,8 @@ async def test_every_example_works_from_an_empty_service(start, document):
         if route == "GET /drift/stream":
             continue  # it has no end; tests/service/test_drift_stream.py
         for named, how in requests(operation, state, picked):
+            if route == "POST /models/{name}/restore":  # its example says where a version is to be found
+                how["content"] = json.dumps({"version": answer.json()["snapshots"][0]["version"]})
             model = named if route == "PUT /models/{name}" or named == "mail" else example_of(operation, "name")
             answer = await fresh.ask(method, path.replace("{name}", model), **how)
             assert answer.status_code < 300, (step, named, how, answer.text)
@@ -222,8 +252,8 @@ async def test_every_example_works_from_an_empty_service(start, document):
 
 
 def example_of(operation, name):
-    found = [p.get("example", "") for p in operation["parameters"] if p["name"] == name]
-    return found[0] if found else ""
+    found = [p for p in operation.get("parameters", ()) if p["name"] == name]
+    return found[0]["examples"]["demo"]["value"] if found else ""
 
 
 def requests(operation, state, picked):
@@ -249,9 +279,9 @@ def requests(operation, state, picked):
 
 def of_csv(operation):
     """The query parameters that the CSV example goes with."""
-    chosen = {p["name"]: p["examples"]["csv"]["value"] for p in operation["parameters"] if "examples" in p}
-    assert {""} >= {p["examples"]["none"]["value"] for p in operation["parameters"] if "examples" in p}
-    return chosen
+    columns = [p for p in operation["parameters"] if p["in"] == "query" and "examples" in p]
+    assert {""} >= {p["examples"]["none"]["value"] for p in columns}
+    return {p["name"]: p["examples"]["csv"]["value"] for p in columns}
 
 
 async def test_arrays_are_made_as_described(start, document):

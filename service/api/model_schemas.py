@@ -1,0 +1,175 @@
+"""The bodies of models, as the contract names them."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from core.config import SEED_MAX
+from core.drift.config import BATCH_SIZE, BATCH_SIZE_MAX, DELTA
+from core.features.feature import CATEGORIES_MAX, COLUMNS_MAX
+from service.api.schemas import Incarnation, Label, Name, Predictable, Rows, Time, Version
+
+Score = int | float | None
+Baselines = dict[str, dict[str, Score]]
+Scores = Annotated[dict[str, Score | Baselines], Field(examples=[{"accuracy": 0.84, "kappa": 0.66, "log_loss": 0.41}])]
+
+
+def _optional(schema: dict[str, Any]) -> None:
+    """Descriptions say what a field left out means: generators of clients require what has a ``default``."""
+    for field in schema.get("properties", {}).values():
+        field.pop("default", None)
+
+
+class RequestBody(BaseModel, extra="forbid", strict=True, json_schema_extra=_optional):
+    """A body with the fields it names and no others; a number is a number."""
+
+
+class FeatureEntry(RequestBody):
+    """A declared feature."""
+
+    name: Name
+    type: Literal["numeric", "categorical"] = Field("numeric", description="Left out: numeric.")
+    categories: list[Label] | None = Field(
+        None,
+        min_length=1,
+        max_length=CATEGORIES_MAX,
+        description="The values of a categorical feature; required there.",
+    )
+    minimum: float | None = Field(
+        None, alias="min", description="Where values usually begin; others are taken as they are."
+    )
+    maximum: float | None = Field(None, alias="max", description="Where values usually end.")
+
+
+Features = Annotated[list[Name | FeatureEntry], Field(min_length=1, max_length=COLUMNS_MAX)]
+
+
+class WatchTest(RequestBody):
+    """The settings of a drift test."""
+
+    delta: float = Field(DELTA, gt=0, lt=1, description=f"Bound on the chance of a false alarm. Left out: {DELTA}.")
+    batch_size: int = Field(
+        BATCH_SIZE, ge=2, le=BATCH_SIZE_MAX, description=f"Rows of a class in a recent window. Left out: {BATCH_SIZE}."
+    )
+
+
+class WatchTests(RequestBody):
+    """The drift tests that run: those that are listed and no others; null for a test is leaving it out."""
+
+    class_mean: WatchTest | None = Field(None, description="The means of the features in each class.")
+    error_rate: WatchTest | None = Field(None, description="How often the model is wrong.")
+
+
+class ModelBody(RequestBody):
+    """A model to create. Only ``algorithm`` is needed, and ``task`` where the algorithm has several."""
+
+    algorithm: str = Field(description="An id of GET /algorithms.")
+    task: Literal["classification", "regression"] | None = Field(
+        None, description="Left out: the one task of the algorithm, if it has one."
+    )
+    params: dict[str, Any] | None = Field(None, description="As GET /algorithms describes them.")
+    features: Features | None = Field(None, description="Left out: the first feedback row fixes them, all numeric.")
+    labels: list[Label] | None = Field(
+        None, min_length=2, description="Classification. Left out: classes appear as they come."
+    )
+    missing: Literal["error", "zero", "mean"] = Field(
+        "error", description="What a missing value becomes; `error`, the default, refuses it."
+    )
+    seed: int = Field(0, ge=0, le=SEED_MAX, description="Of every random draw. Left out: 0.")
+    watch: WatchTests | None = Field(
+        None,
+        description="Left out: both tests with their defaults. `null` and `{}`: none. "
+        "`vigod` tests class means by itself, as its `params` say.",
+    )
+    on_drift: Literal["report", "reset", "forget"] = Field(
+        "report",
+        description="What an alarm does besides being reported: nothing (the default), the learner starts again, or it "
+        "forgets most of its past. `vigod` restarts a class by itself.",
+    )
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _left_to_core(cls, body: Any, _: Any) -> Any:
+        """The body as it was sent: ``core.config`` checks it, as it checks those of imported states."""
+        if not isinstance(body, dict):
+            raise PydanticCustomError("dict_type", "not an object")
+        return body
+
+
+class Metrics(BaseModel):
+    """Prequential scores: each row is predicted before it is learned. Undefined numbers are null."""
+
+    rows: Rows
+    overall: Scores = Field(description="Over all rows.")
+    window: Scores = Field(description="Over the latest `size` rows.")
+    fading: Scores = Field(description="Over all rows, each counted `factor` times less than the next.")
+    baselines: Baselines = Field(
+        examples=[{"no_change": {"accuracy": 0.82}, "majority": {"accuracy": 0.58}}],
+        description="What repeating the last label and saying the most frequent one would have scored.",
+    )
+    history: list[dict[str, Score]] = Field(examples=[[{"row": 1000, "accuracy": 0.84}]])
+    marks: list[dict[str, Any]] = Field(examples=[[]], description="Rows after which something happened, and what.")
+
+
+class ModelMetrics(Metrics):
+    """Scores beside their baselines, and what the learner reports."""
+
+    learner: dict[str, Any] = Field(examples=[{"forgetting_rates": [0.0, 0.01], "forgetting_weights": [0.2, 0.8]}])
+    version: Version
+    incarnation: Incarnation
+
+
+class Model(BaseModel):
+    """A model."""
+
+    name: str = Field(examples=["demo"])
+    incarnation: Incarnation
+    config: dict[str, Any] = Field(
+        examples=[{"algorithm": "dfop", "task": "classification", "features": ["load", "price"]}],
+        description="Complete, with every default.",
+    )
+    version: Version
+    rows: Rows
+    phase: Literal["steady", "overlap", "ensemble"]
+    metrics: Metrics
+    info: dict[str, Any] = Field(examples=[{"features": ["load", "price"], "labels": ["UP", "DOWN"]}])
+    created: Time
+    updated: Time
+
+
+class Summary(BaseModel):
+    """A model in the list."""
+
+    name: str = Field(examples=["demo"])
+    algorithm: str = Field(examples=["dfop"])
+    task: str = Field(examples=["classification"])
+    version: int = Field(examples=[18])
+    rows: Rows
+    score: float | None = Field(examples=[0.83], description="Overall accuracy, or mean squared error.")
+    phase: Literal["steady", "overlap", "ensemble", "down"]
+
+
+class ModelList(BaseModel):
+    """A page of models in order of their names."""
+
+    models: list[Summary]
+    next: str | None = Field(examples=[None], description="The `cursor` of the next page.")
+
+
+class PendingEntry(BaseModel):
+    """A tracked prediction that waits for its label."""
+
+    prediction_id: str = Field(examples=["1U_YueguCgy6HMQRlrBf"])
+    prediction: Predictable
+    version: Version
+    expires: Time
+
+
+class PendingList(BaseModel):
+    """Tracked predictions that wait for their labels."""
+
+    pending: list[PendingEntry]
+    expired: int = Field(ge=0, examples=[0], description="How many have expired without a label.")
+    next: str | None = Field(examples=[None], description="The `cursor` of the next page.")
+    incarnation: Incarnation

@@ -1,0 +1,160 @@
+"""How every route is answered: checked before its body is read, its errors as problems, counted and timed.
+
+FastAPI reads a body before it asks the dependencies of an endpoint. Here nobody without a key has a body read, so the
+key is asked for first; and a JSON body is read strictly, where FastAPI would take NaN and names given twice.
+"""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from time import perf_counter
+from typing import Any, Literal
+
+import msgspec
+from fastapi import Depends
+from fastapi.dependencies.utils import get_flat_params
+from fastapi.params import Query
+from fastapi.routing import APIRoute
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from core.problems import Invalid
+from service.api import bodies
+from service.api.context import NAME, Context, known_queries
+from service.api.problems import disconnected, problem, status_of
+from service.errors import NotFound, Unavailable
+from service.runtime.threads import in_thread_if_large
+
+logger = logging.getLogger(__name__)
+
+Rights = Literal["public", "read", "learn", "admin"]
+Answer = Callable[[Request], Awaitable[Response]]
+PROBED = ("/healthz", "/readyz", "/metrics")
+"""Asked by machines that may add queries of their own."""
+LET_IN = "onepass.let_in"
+"""Key of a request's scope: its key has been checked, and counted."""
+_object = msgspec.json.Decoder(dict[str, Any])
+
+
+class Needs:
+    """A dependency: the request's key has a scope and may touch the model, whose name can be one.
+
+    Args:
+        scope: what the key must allow.
+    """
+
+    def __init__(self, scope: Rights) -> None:
+        self.scope = scope
+
+    async def __call__(self, request: Request) -> None:
+        """Let the request in, once: ``Route`` asks first, FastAPI asks again.
+
+        Raises:
+            Unauthorized, Forbidden, TooManyRequests: the request may not go on.
+            Invalid, NotFound: no model can have this name.
+        """
+        if LET_IN in request.scope:
+            return
+        context: Context = request.app.state.context
+        name = request.path_params.get("name")
+        context.keys.check(request.headers, self.scope, name)
+        if name is not None and NAME.fullmatch(name) is None:
+            raise _bad_name(request.method)
+        request.scope[LET_IN] = True
+
+
+def _bad_name(method: str) -> Exception:
+    if method == "PUT":
+        return Invalid.of("name", "is not a model name", NAME.pattern)
+    return NotFound("there is no model of this name: it is not one a model can have")
+
+
+READ, LEARN, ADMIN = Depends(Needs("read")), Depends(Needs("learn")), Depends(Needs("admin"))
+
+
+class Route(APIRoute):
+    """An endpoint of FastAPI whose docstring is its documentation: the first paragraph in short, the others at length.
+
+    Its queries are those of its signature; unknown ones are refused.
+    """
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **how: Any) -> None:
+        summary, _, text = inspect.cleandoc(endpoint.__doc__ or "").partition("\n\n")
+        own = {"summary": summary.removesuffix("."), "description": text, "operation_id": endpoint.__name__}
+        super().__init__(path, endpoint, **{**how, **own})
+
+    @property
+    def method(self) -> str:
+        """GET, PUT, POST or DELETE."""
+        return min(self.methods or ())
+
+    @property
+    def id(self) -> str:
+        """The route in words: ``GET /models``."""
+        return f"{self.method} {self.path}"
+
+    @property
+    def scope(self) -> Rights:
+        """What a key must allow; "public" asks for none."""
+        return "public" if self._guard is None else self._guard.scope
+
+    @property
+    def answers(self) -> set[str]:
+        """Statuses of the answers that are described where the endpoint stands."""
+        return {str(self.status_code or 200), *map(str, self.responses)}
+
+    @property
+    def _guard(self) -> Needs | None:
+        return next((own.dependency for own in self.dependencies if isinstance(own.dependency, Needs)), None)
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """FastAPI's handler behind the checks."""
+        handler = super().get_route_handler()
+        queries = tuple(own.alias for own in get_flat_params(self.dependant) if isinstance(own.field_info, Query))
+
+        async def checked(request: Request) -> Response:
+            if self._guard is not None:
+                await self._guard(request)
+            if self.path not in PROBED:
+                known_queries(request, *queries)
+            if self.body_field is not None:
+                await _read_object(request)
+            return await handler(request)
+
+        return answered(self.path, checked)
+
+
+async def _read_object(request: Request) -> None:
+    """Read the body as a JSON object, and leave it where FastAPI finds it.
+
+    Raises:
+        WrongMedia, TooLarge, NotJson, Invalid: it is none.
+    """
+    context: Context = request.app.state.context
+    bodies.media_type(request, (bodies.JSON,))
+    body = await bodies.read_body(request, context.engine.bounds.body_bytes_max)
+    parsed = await in_thread_if_large(len(body), bodies.decode, body, _object, lambda _: -1)
+    request._body, request._json = body, parsed  # noqa: SLF001  where Starlette keeps what it has read
+
+
+def answered(path: str, answer: Answer) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    """An answer to every request, whatever happens, counted under the route's path."""
+
+    async def handle(request: Request) -> Response:
+        started = perf_counter()
+        try:
+            response = await answer(request)
+        except ClientDisconnect:
+            response = disconnected()
+        except asyncio.CancelledError:  # by the server, where the grace period ends before the request does
+            response = problem(Unavailable("the service stops; nothing is known to be learned: send the request again"))
+        except Exception as error:
+            if status_of(error) == 500:
+                logger.exception("%s %s failed", request.method, path)
+            response = problem(error)
+        context: Context = request.app.state.context
+        context.telemetry.observe(path, request.method, response.status_code, perf_counter() - started)
+        return response
+
+    return handle
