@@ -47,11 +47,6 @@ class FieldPath:
     column: str = ""
     lines: Sequence[Line] = ()
 
-    @property
-    def texts(self) -> bool:
-        """Whether the items are texts."""
-        return bool(self.column or self.lines)
-
     def __call__(self, at: int) -> str:
         """The name of one item."""
         if self.lines:
@@ -138,8 +133,8 @@ class RowValidator:
         space, names = self._feedback, None
         if space is None:
             space, names = self._proposed(table)
-        else:
-            self._refuse_incomplete(table)
+        elif self._phase == "overlap":
+            _refuse_incomplete(space, table)
         raw = self._raw(space, table)
         labels = self.labels(table)
         discounts = None if table.discounts is None else self.discounts(table)
@@ -156,8 +151,8 @@ class RowValidator:
             raise RequestConflict(
                 f"no overlap is under way: the phase is {self._phase}; begin a change of features first"
             )
-        self._refuse_incomplete(table)
         space = self._existing(self._feedback)
+        _refuse_incomplete(space, table)
         return Overlap(space.id, self._raw(space, table), ids)
 
     def row_to_keep(self, space: Space, raw: Floats, values: Mapping[str, Any]) -> tuple[Space, Floats]:
@@ -168,36 +163,29 @@ class RowValidator:
         """
         if self._phase != "overlap" or self._prediction != space:
             return space, raw
+        row, union = Table(values, 1), self._existing(self._feedback)
         try:
-            row = Table(values, 1)
-            self._refuse_incomplete(row)
-            union = self._existing(self._feedback)
+            _refuse_incomplete(union, row)
             return union, self._raw(union, row)
         except Invalid:
             return space, raw
 
     def _existing(self, space: Space | None) -> Space:
         if space is None:
-            raise RequestConflict(f"model {self._name} has no features yet: the first feedback row fixes them")
+            raise self._no_features()
         return space
+
+    def _no_features(self) -> RequestConflict:
+        return RequestConflict(f"model {self._name} has no features yet: the first feedback row fixes them")
 
     def _proposed(self, table: Table) -> tuple[Schema, tuple[str, ...]]:
         """The schema that the names of the first rows propose, and these names."""
-        if _names(table) is None:
-            self._existing(None)
-        names = [*_names(table)]
-        proposed = Schema(parse_features(names, _names_field(table)))
+        names = _names(table)
+        if names is None:
+            raise self._no_features()
+        proposed = Schema(parse_features([*names], _names_field(table)))
         self._models.admit(self.config, proposed)
         return proposed, tuple(names)
-
-    def _refuse_incomplete(self, table: Table) -> None:
-        """In an overlap every name of both spaces has to be given, whatever may be missing otherwise.
-
-        A name that is absent comes from a client that does not know of the change; filling it would teach the mapping
-        what is not so.
-        """
-        if self._phase == "overlap" and self._feedback is not None and (names := _names(table)) is not None:
-            _refuse_absent(self._feedback.names, names, _names_field(table))
 
     def _raw(self, space: Space, table: Table) -> Floats:
         data = table.data
@@ -252,8 +240,8 @@ class RowValidator:
         """
         values, path = table.labels or (), table.label_path
         if self.config.task == "regression":
-            return _numbers(values, path)
-        if path.texts:
+            return _numbers(values, path, table.texts)
+        if table.texts:
             return from_texts(values, self.config.labels, path)
         try:
             return [canonical(value, "") for value in values]
@@ -293,7 +281,7 @@ class RowValidator:
         path = table.discount_path
         if not self.config.algorithm.row_discounts:
             raise Invalid.of(path.field, f"{self.config.algorithm_id} takes no discount per row; gdfop does")
-        found = _numbers(table.discounts or (), path)
+        found = _numbers(table.discounts or (), path, table.texts)
         wrong = np.flatnonzero(~((found >= DISCOUNT_MIN) & (found <= 1)))[:PROBLEMS_MAX]
         if len(wrong):
             allowed = f">= {DISCOUNT_MIN:g} and <= 1"
@@ -306,7 +294,18 @@ def _passing(schema: Schema, union: Schema) -> Schema:
     return schema.passing(union.names)
 
 
-def _names(table: Table) -> Any:
+def _refuse_incomplete(union: Space, table: Table) -> None:
+    """In an overlap every name of both spaces has to be given, whatever may be missing otherwise.
+
+    A name that is absent comes from a client that does not know of the change; filling it would teach the mapping what
+    is not so.
+    """
+    names = _names(table)
+    if names is not None:
+        _refuse_absent(union.names, names, _names_field(table))
+
+
+def _names(table: Table) -> Collection[str] | None:
     """The names that a table gives, a row's own or those of its columns; None where it gives none."""
     return table.data if isinstance(table.data, dict) else table.columns
 
@@ -324,9 +323,9 @@ def _refuse_absent(names: Sequence[str], given: Collection[str], field: str) -> 
         raise Invalid(lacking(field, absent))
 
 
-def _numbers(values: Sequence[Any], path: FieldPath) -> Floats:
+def _numbers(values: Sequence[Any], path: FieldPath, texts: bool) -> Floats:
     """Finite numbers (n,)."""
-    if path.texts:
+    if texts:
         found = np.array([_number_of_text(cell) for cell in values], dtype=np.float64)
     else:
         found = _numbers_of_json(values, path)
