@@ -219,7 +219,9 @@ async def feedback_batch(ctx: Ctx, name: ModelName, request: Request) -> Respons
     replica = await ctx.engine.replica(name)
     table = await read_table(BATCH, kind, body, request.query_params, bounds, replica.machine)
     key, sent = request.headers.get("idempotency-key"), (request.scope["query_string"], b"\n", body)
-    identity = await in_thread_if_large(len(body), identity_of, key, table.ids, ID, sent, bounds.batch_ids_max)
+    identity = await in_thread_if_large(
+        len(body) if key else 0, identity_of, key, table.ids, ID, sent, bounds.batch_ids_max
+    )
     reply, labels = await _learn(ctx, replica, table, identity, len(body))
     answer = LearntBatch(
         list(reply.predictions),

@@ -61,7 +61,9 @@ async def teach_mapping(ctx: Ctx, name: ModelName, request: Request) -> Response
     size = len(body)
     table = await read_table(ROWS, kind, body, request.query_params, bounds)
     key, sent = request.headers.get("idempotency-key"), (b"overlap\n", request.scope["query_string"], b"\n", body)
-    identity = await in_thread_if_large(size, identity_of, key, table.ids, OVERLAP, sent, bounds.batch_ids_max)
+    identity = await in_thread_if_large(
+        size if key else 0, identity_of, key, table.ids, OVERLAP, sent, bounds.batch_ids_max
+    )
     identity = Identity(identity.ids, identity.digests or (UNLABELLED,) * len(identity.ids))
     replica = await ctx.engine.replica(name)
     try:

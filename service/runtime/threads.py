@@ -5,8 +5,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
-THREAD_BYTES = 65_536
-"""Bytes above which a body is decoded and checked in a thread: about a millisecond's work."""
+THREAD_BYTES = 131_072
+"""A larger body is decoded and checked in a thread: that of a table is some milliseconds' work, as long as a thread may
+keep the interpreter to itself anyway (``sys.getswitchinterval``)."""
 
 
 async def in_thread_if_large(size: int, work: Callable[..., T], *args: object) -> T:

@@ -16,7 +16,7 @@ from tests.service.api_fixtures import CSV, JSON, NPY, npy
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-ROWS = 6000
+ROWS = 10_000
 DATA = np.arange(2.0 * ROWS).reshape(-1, 2) / ROWS
 LABELS = [0, 1] * (ROWS // 2)
 QUERY = {"label": "y"}
@@ -72,13 +72,13 @@ async def test_large_tables_are_decoded_and_checked_in_a_thread(api, threads, ro
 
 async def test_a_large_row_is_decoded_and_checked_in_a_thread(api, threads):
     """One row of many names says the same as a table of one row."""
-    names = [f"{at:0>150}" for at in range(500)]
+    names = [f"{at:0>190}" for at in range(800)]
     path, values = await api.new(features=names), dict.fromkeys(names, 0.5)
     assert THREAD_BYTES < len(json.dumps(values))
     threads.clear()
     await api.post(f"{path}/feedback", {"features": values, "label": "UP"})
     one = await api.post(f"{path}/predict", {"features": values})
-    many = await api.post(f"{path}/predict/batch", {"columns": names, "data": [[0.5] * 500]})
+    many = await api.post(f"{path}/predict/batch", {"columns": names, "data": [[0.5] * 800]})
     assert [one["prediction"]] == many["predictions"]
     assert {"decode", "feedback", "prediction", "row", "block"} == set(threads)
     assert threading.get_ident() not in set().union(*threads.values())
