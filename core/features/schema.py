@@ -214,7 +214,21 @@ class Schema:
     def _at_once(
         self, order: list[int], rows: Sequence[Sequence[Any]], missing_allowed: bool, texts: bool
     ) -> Floats | None:
-        """The raw rows by whole columns, or None where a cell needs care."""
+        """The raw rows by whole columns of some rows at a time, or None where a cell needs care.
+
+        A thread that reads a large table would keep the interpreter to itself for as long as one column takes.
+        """
+        parts: list[Floats] = []
+        for begin in range(0, len(rows), _ROWS_AT_ONCE):
+            part = self._some_at_once(order, rows[begin : begin + _ROWS_AT_ONCE], missing_allowed, texts)
+            if part is None:
+                return None
+            parts.append(part)
+        return parts[0] if len(parts) == 1 else np.concatenate([np.empty((0, len(self.names))), *parts])
+
+    def _some_at_once(
+        self, order: list[int], rows: Sequence[Sequence[Any]], missing_allowed: bool, texts: bool
+    ) -> Floats | None:
         numeric = [c for c, f in enumerate(self.features) if f.type == "numeric" and order[c] >= 0]
         taken = _take(rows, [order[column] for column in numeric])
         numbers = (texts_at_once if texts else values_at_once)(taken, len(numeric), missing_allowed)
@@ -259,6 +273,7 @@ class Schema:
 
 
 _NUMBER_CELLS = NumberCells()
+_ROWS_AT_ONCE = 2048
 
 
 def _digest(features: tuple[Feature, ...]) -> str:

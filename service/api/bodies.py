@@ -146,18 +146,25 @@ def decode(body: bytes, decoder: "msgspec.json.Decoder[T]", names: Callable[[T],
     return found
 
 
-_syntax = msgspec.json.Decoder(float_hook=len)
-"""Reads any JSON; numbers stay texts, so that none can be out of range."""
+_syntax = msgspec.json.Decoder(msgspec.Raw)
+"""Checks the syntax of JSON without making anything of it."""
 
 
 def _refuse_broken(body: bytes) -> None:
     """A body is JSON or not before it has a right or a wrong shape; decoders see what comes first."""
     try:
         _syntax.decode(body)
-    except msgspec.ValidationError:  # an integer of more digits than Python reads
-        return
+        body.decode()
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _not_json(body, error) from None
+
+
+def nested_more_than(body: bytes, most: int) -> bool:
+    """Whether a JSON body holds more than ``most`` lists and objects; a count, before anything is made of them."""
+    if body.count(b"[") + body.count(b"{") <= most:
+        return False
+    bare = _STRING.sub(b"", body)
+    return bare.count(b"[") + bare.count(b"{") > most
 
 
 def refuse_repeated(body: bytes, names: int = -1) -> None:

@@ -27,6 +27,8 @@ from service.runtime.threads import in_thread_if_large
 
 COLUMN_QUERIES = ("label", "id", "discount")
 """Query parameters that name columns of CSV."""
+NESTED_IN_ROW, NESTED_BESIDE = 3, 6
+"""Most lists and objects that one row of JSON takes (a sparse one), and the request itself."""
 
 
 class TableForm(NamedTuple):
@@ -80,6 +82,8 @@ def _read(form: TableForm, kind: str, body: bytes, query: QueryParams, most: int
         elif kind == bodies.SVMLIGHT:
             table = _svmlight(body, form.labelled, most)
         else:
+            if bodies.nested_more_than(body, NESTED_IN_ROW * most + NESTED_BESIDE):
+                check_size(most + 1, most, field)
             table = form.json(body, field == "rows")
             _check_counts(table)
     check_size(table.size, most, field)

@@ -169,3 +169,16 @@ async def test_too_many_rows_are_refused_before_they_are_checked(start):
     await small.refuses(f"{path}/predict/batch", 413, "data", content="a,b\n1,2\n3,4\nx,y\n", headers=CSV)
     data = {"columns": ["a", "b"], "data": [[1, 2], [3, 4], ["x", "y"]]}
     await small.refuses(f"{path}/predict/batch", 413, "data", json=data)
+
+
+async def test_more_lists_than_rows_may_have_are_not_decoded(start, threads):
+    """Rows without cells, or cells that hold lists: too many of them are counted, not made."""
+    small = await start(batch_rows_max=2)
+    path = await small.learnt(labels=[0, 1])
+    threads.clear()
+    for data in ([[]] * 20, [[[]] * 20], [[{}] * 20]):
+        await small.refuses(f"{path}/predict/batch", 413, "data", json={"columns": ["a", "b"], "data": data})
+    assert {} == threads
+    name = "[{" * 20
+    data = {"columns": ["a", name], "data": [[1, 2]]}
+    await small.refuses(f"{path}/predict/batch", 422, "columns[1]", json=data)

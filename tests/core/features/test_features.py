@@ -191,6 +191,22 @@ def test_a_block_is_its_rows(data):
     assert np.array_equal(block, mixed.text_cells(columns, texts, True), equal_nan=True)
 
 
+def test_a_long_table_is_its_parts():
+    """It is read some thousand rows at a time, which shows nowhere; a cell is named by its row in the whole table."""
+    mixed, count = schema(MIXED), 5000
+    rows = [[float(at), ["mon", "tue", 1, False][at % 4], at % 7 or None] for at in range(count)]
+    texts = [["" if cell is None else json.dumps(cell).strip('"') for cell in row] for row in rows]
+    found = mixed.block(mixed.names, rows, True)
+    assert (count, 3) == found.shape
+    np.testing.assert_array_equal(np.concatenate([mixed.block(mixed.names, [row], True) for row in rows]), found)
+    np.testing.assert_array_equal(found, mixed.text_cells(mixed.names, texts, True))
+    rows[4321][0], texts[4321][0] = "x", "x"
+    for read, place in ((mixed.block, "data[4321][0]"), (mixed.text_cells, "row 4322, column load")):
+        with pytest.raises(Invalid) as refused:
+            read(mixed.names, rows if read == mixed.block else texts, True)
+        assert [place] == fields(refused)
+
+
 @pytest.mark.parametrize(
     ("named", "columns", "table"),
     [
