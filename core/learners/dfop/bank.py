@@ -1,43 +1,35 @@
-r"""DFOP without a rate to choose: RLS and DFOPs of many forgetting rates side by side, weighed by how well they do.
+r"""DFOP with ``forgetting_rate: "auto"``: RLS and DFOPs of many rates, mixed by how well they predict.
 
     members k = 1 ... K     discount 1 (RLS); mu = 1e-4, 3e-4, .001, .003, .01, .03, .1, .3, .5 where mu D <= 30
     p_k                     a-priori scores of member k; within +-1.5 for classes, whose targets are +-1; for regression
                             within [a - (b - a), b + (b - a)] from row 20 on, [a, b] the range of the labels so far
-    o = sum_k v_k p_k       the score that is told; v starts at 1/K
+    o = sum_k v_k p_k       the mixed score; v starts at 1/K
     l_k = |p_k - y|^2       mean over the columns; y the row's targets
-    D <- D + r (|o - y|^2 - D)                           what a row's loss is here, r = max(1/t, .001), before its use
+    D <- D + r (|o - y|^2 - D)                           the loss to expect, r = max(1/t, .001); updated before its use
     v_k <- v_k exp(-(l_k - min l) / (2 D)), normalised   Bayes under normal errors of variance D
-    v_k <- .999 v_k + .001 / K                           fixed share: every member can come back
+    v_k <- .999 v_k + .001 / K                           fixed share: a member with no weight can regain it
 
-The share is what makes the bank track: a member that was hopeless for 1e6 rows is trusted again after some tens of rows
-in which it is the best.
+One set of weights serves all classes. Class and probabilities are those of core.learners.dfop.learner for the mixed
+scores.
 
-**Classes.** All columns of the classes seen count, so one set of weights serves all. Value and probabilities are those
-of core.learners.dfop.learner for the mixed scores.
+**Why p_k is clipped.** A member with a short window sometimes predicts far outside everything seen; even a small weight
+times a huge number is a huge error.
 
-**Why the clip.** The mixture is only as good as its worst member weighted: one with a short window now and then says
-something far outside anything seen, and its small weight times a huge number is a huge error. On electricity (one price
-from the other columns) the clip takes the squared error from ten times that of repeating the last value to below it.
+**Outliers among labels** (regression, from row 20 on). A label more than 100 widths outside [a, b] moves that end by
+one width only, so a real change of level is reached in some rows, at twice the width each. |o - y|^2 counts at most 1e6
+D in the D of later rows; the row itself is weighed by a D that holds all of it. Otherwise one label of 1e20 would make
+every later difference between members negligible.
 
-**Wild labels** (regression, from row 20 on). A label more than 100 widths outside [a, b] moves that end by one width
-only; labels that really are larger are thus reached in some rows, at twice the width each. And |o - y|^2 counts at most
-1e6 D in the D that later rows see; the row itself is weighed by a D that has it whole, and so tells the members apart
-as little as it should. Without both, one label of 1e20 made every later difference small beside D, and the share that
-ruined members always have was not held within the labels.
-
-**Predictive deviation** (regression): that of the mixture, sqrt(sum_k v_k (std_k^2 + (p_k - o)^2)), each std_k at most
-3 (b - a) from row 20 on. After a wild label it stays too large for as long as the trusted members' own noise does.
-
-**Costs.** K times those of one DFOP, time and memory alike; ``state_bytes`` says so before anything is built.
+**Predictive deviation** (regression): sqrt(sum_k v_k (std_k^2 + (p_k - o)^2)); likewise, std_k is at most 3 (b - a).
 
 **Any finite input.** The members are safe (learner.py); differences and deviations are held within 1e150 before they
 are squared, and D above 1e-300.
 
-Source: for the members Zhao, Wang, Xie, Guo, Zhou: Distribution-Free One-Pass Learning, IEEE TKDE 33(3), 2021; for the
-fixed share Herbster, Warmuth: Tracking the best expert, Machine Learning 32, 1998.
+Source: members: Zhao, Wang, Xie, Guo, Zhou: Distribution-Free One-Pass Learning, IEEE TKDE 33(3), 2021; fixed share:
+Herbster, Warmuth: Tracking the best expert, Machine Learning 32, 1998.
 
 Deviations from the paper
-- The paper gives one rate per data set; what is mixed here is not in it.
+- The paper gives one rate per data set and mixes none.
 """
 
 import math
@@ -253,7 +245,7 @@ class ForgettingBank:
     @property
     def rows(self) -> int:
         """Rows learned."""
-        return int(self.members[0].tally[ROWS])
+        return int(self.members[0].counters[ROWS])
 
     def add_class(self) -> None:
         """One more class, in every member."""
@@ -317,7 +309,7 @@ class ForgettingBank:
             "effective_window": 1.0 / float(self.mixing @ rates),
         }
         if self.regression:
-            noise = np.array([min(member.tally[NOISE], PREDICTION_MAX) for member in self.members])
+            noise = np.array([min(member.counters[NOISE], PREDICTION_MAX) for member in self.members])
             seen["noise_std"] = math.sqrt(self.mixing @ noise) if self.rows else None
         return seen
 
@@ -347,7 +339,7 @@ class ForgettingBank:
         members = [Dfop(spec) for spec in member_specs(self._spec)]
         for k, member in enumerate(members):
             member.load_arrays({name: array[k] for name, array in stacked.items()}, header)
-        if len({int(member.tally[ROWS]) for member in members}) > 1:
+        if len({int(member.counters[ROWS]) for member in members}) > 1:
             raise ValueError("the members have not learned the same rows")
         self.members = members
         vars(self).update(own)

@@ -32,16 +32,16 @@ from core.contract import Floats
 from core.learners.dfop.kernels import (
     DISCOUNT_MIN,
     DONE,
+    EFFECTIVE_ROWS,
     FORGOTTEN,
     LEAK,
     LEAK_LIMIT,
+    MEAN_SQUARE_MIN,
     NOISE,
-    POWER_MIN,
     PREDICTION_MAX,
     REFRESH,
     ROWS,
     SPOILED_FACTOR,
-    VOTES,
     WINSOR,
 )
 
@@ -62,8 +62,8 @@ class State(NamedTuple):
     W: Floats
     Q: Floats
     R: Floats
-    power: Floats
-    tally: Floats
+    mean_square: Floats
+    counters: Floats
 
 
 class Block(NamedTuple):
@@ -75,7 +75,7 @@ class Block(NamedTuple):
     steps: Floats
 
 
-class Told(NamedTuple):
+class Predicted(NamedTuple):
     """Where the a-priori predictions of a block go: scores (m, k) and deviations (m,), (0,) for classification."""
 
     scores: Floats
@@ -99,10 +99,10 @@ def discounting(discounts: Floats, n: int, lam0: float, step0: float) -> tuple[F
 
 @njit("UniTuple(i8, 2)(f8[::1], f8[::1], f8[::1], i8, f8, i8, i8)", cache=True, nogil=True)
 def next_block(
-    lams: Floats, steps: Floats, tally: Floats, start: int, step0: float, rows: int, refresh_rows: int
+    lams: Floats, steps: Floats, counters: Floats, start: int, step0: float, rows: int, refresh_rows: int
 ) -> tuple[int, int]:
     """Where the block from row ``start`` on ends, and why: DONE (on the grid, or no more rows), LEAK or REFRESH."""
-    forgotten, learned, c = tally[FORGOTTEN], int(tally[ROWS]), 1.0
+    forgotten, learned, c = counters[FORGOTTEN], int(counters[ROWS]), 1.0
     for i in range(start, lams.shape[0]):
         c *= lams[i]
         if c < _SHRINK_MIN and i > start:
@@ -118,13 +118,13 @@ def next_block(
     return lams.shape[0], DONE
 
 
-def learn_block(rows: Block, state: State, told: Told, lam0: float, *, inverse_follows: bool) -> bool:
+def learn_block(rows: Block, state: State, predicted: Predicted, lam0: float, *, inverse_follows: bool) -> bool:
     """Test, then train on a block.
 
     Args:
         rows: the block.
         state: updated in place.
-        told: written.
+        predicted: written.
         lam0: the default discount, with which deviations are told.
         inverse_follows: Q is about to be replaced by the inverse of R, and need not be updated.
 
@@ -132,7 +132,7 @@ def learn_block(rows: Block, state: State, told: Told, lam0: float, *, inverse_f
         False where the block cannot be done with all digits; then nothing has changed.
     """
     X, T, lams, steps = rows
-    W, Q, R, power, tally = state
+    W, Q, R, mean_square, counters = state
     if not (np.abs(X).max() <= _INPUT_MAX and np.abs(T).max() <= _INPUT_MAX and np.abs(W).max() <= _WEIGHT_MAX):
         return False
     c = np.cumprod(lams)  # (m,)
@@ -153,9 +153,9 @@ def learn_block(rows: Block, state: State, told: Told, lam0: float, *, inverse_f
     if not inverse_follows:
         dsyrk(-1.0 / c[-1], V.T, beta=1.0 / c[-1], c=Q.T, lower=1, overwrite_c=1)
     dsyrk(c[-1], Xs.T, beta=c[-1], c=R.T, lower=1, overwrite_c=1)
-    told.scores[:] = f[:, : told.scores.shape[1]]
-    _absorb_tally(C.diagonal() ** 2, root[:, 0] * C.diagonal() * u[:, 0], lams, steps, tally, told.std, lam0)
-    _absorb_power(power, X, tally[ROWS] - len(X))
+    predicted.scores[:] = f[:, : predicted.scores.shape[1]]
+    _absorb_counters(C.diagonal() ** 2, root[:, 0] * C.diagonal() * u[:, 0], lams, steps, counters, predicted.std, lam0)
+    _absorb_squares(mean_square, X, counters[ROWS] - len(X))
     return True
 
 
@@ -184,31 +184,31 @@ def _spoiled(G: Floats, g: Floats, diagonal: Floats) -> bool:
 
 
 @njit("void(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8)", cache=True, nogil=True)
-def _absorb_tally(
-    spread: Floats, e: Floats, lams: Floats, steps: Floats, tally: Floats, std: Floats, lam0: float
+def _absorb_counters(
+    spread: Floats, e: Floats, lams: Floats, steps: Floats, counters: Floats, std: Floats, lam0: float
 ) -> None:
     """Count the rows of a block; for regression its deviations (m,) and the noise; spread_i = 1 + g_i / lam_i."""
-    tally[ROWS] += spread.shape[0]
+    counters[ROWS] += spread.shape[0]
     for i in range(spread.shape[0]):
-        tally[FORGOTTEN] += steps[i]
+        counters[FORGOTTEN] += steps[i]
     for i in range(std.shape[0]):
         g = max(spread[i] - 1.0, 0.0) * lams[i]
-        std[i] = min(math.sqrt(tally[NOISE]) * math.sqrt(1.0 + g / lam0), PREDICTION_MAX)
-        vote = 1.0 / max(spread[i], 1.0)
-        tally[VOTES] = lams[i] * tally[VOTES] + vote
-        if tally[VOTES] > 0.0:
-            tally[NOISE] += vote / tally[VOTES] * (vote * e[i] * e[i] - tally[NOISE])
+        std[i] = min(math.sqrt(counters[NOISE]) * math.sqrt(1.0 + g / lam0), PREDICTION_MAX)
+        weight = 1.0 / max(spread[i], 1.0)
+        counters[EFFECTIVE_ROWS] = lams[i] * counters[EFFECTIVE_ROWS] + weight
+        if counters[EFFECTIVE_ROWS] > 0.0:
+            counters[NOISE] += weight / counters[EFFECTIVE_ROWS] * (weight * e[i] * e[i] - counters[NOISE])
 
 
 @njit("void(f8[::1], f8[:,::1], f8)", cache=True, nogil=True)
-def _absorb_power(power: Floats, X: Floats, before: float) -> None:
+def _absorb_squares(mean_square: Floats, X: Floats, before: float) -> None:
     """Winsorised mean squares with a block after ``before`` rows: row by row the same bits as in ``kernels.py``."""
     for i in range(X.shape[0]):
         newest = 1.0 / (before + i + 1.0)
         for j in range(X.shape[1]):
-            square, known = X[i, j] * X[i, j], power[j]
-            most = WINSOR * max(known, POWER_MIN) if known > 0.0 else square
-            power[j] = known + (min(square, most) - known) * newest
+            square, known = X[i, j] * X[i, j], mean_square[j]
+            most = WINSOR * max(known, MEAN_SQUARE_MIN) if known > 0.0 else square
+            mean_square[j] = known + (min(square, most) - known) * newest
 
 
 def targets(y: Floats, columns: int, regression: bool) -> Floats:

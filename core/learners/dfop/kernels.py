@@ -8,7 +8,7 @@ allocated per row, and the GIL is released.
 
     x  the row with its bias, scaled down if it is larger than 1e75        W (columns, D)
     q = Q x,   g = x'q                                                     Q, R (D, D) exactly symmetric
-    f_k = w_k'x                                                            power (D,), tally (4,)
+    f_k = w_k'x                                                            mean_square (D,), counters (4,)
 """
 
 import math
@@ -19,8 +19,8 @@ from numba import njit
 from core.contract import Floats
 from core.numerics.linalg import SMALL, small_inverse
 
-ROWS, FORGOTTEN, NOISE, VOTES = range(4)
-"""Places in the tally: rows learned; -ln(discount) since the last leak; noise variance v; A, the votes behind it."""
+ROWS, FORGOTTEN, NOISE, EFFECTIVE_ROWS = range(4)
+"""Places in the counters: rows learned; -ln(discount) since the last leak; noise variance v; A, the votes behind it."""
 
 DONE, REFRESH, LEAK, SPOILED = range(4)
 """Why ``learn_rows`` came back."""
@@ -32,7 +32,7 @@ HELD = 8
 """Rows held back before they are added to R together."""
 STATE_MAX = 1e200
 PREDICTION_MAX = 1e300
-POWER_MIN = 1e-60
+MEAN_SQUARE_MIN = 1e-60
 WINSOR = 1e4
 """Times the mean square so far that the square of one row counts at most."""
 SPOILED_FACTOR = 4.0
@@ -134,7 +134,7 @@ def _deviation(noise: float, g: float, lam: float, scale: float) -> float:
 
 
 @njit(f"void({_ROWS_IN}, {_MATRIX}, {_MATRIX}, {_VECTOR}, f8, {_MATRIX}, {_VECTOR})", cache=True, nogil=True)
-def predict_rows(X: Floats, W: Floats, Q: Floats, tally: Floats, lam: float, scores: Floats, std: Floats) -> None:
+def predict_rows(X: Floats, W: Floats, Q: Floats, counters: Floats, lam: float, scores: Floats, std: Floats) -> None:
     """Scores (n, m) and, where std is (n,) and not (0,), deviations of n rows under the state as it is."""
     x = np.empty(W.shape[1])
     q = np.empty(W.shape[1])
@@ -143,7 +143,7 @@ def predict_rows(X: Floats, W: Floats, Q: Floats, tally: Floats, lam: float, sco
         for k in range(scores.shape[1]):
             scores[i, k] = _bounded(_score(W, k, x) / scale, PREDICTION_MAX)
         if std.shape[0]:
-            std[i] = _deviation(tally[NOISE], _times(Q, x, q), lam, scale)
+            std[i] = _deviation(counters[NOISE], _times(Q, x, q), lam, scale)
 
 
 @njit(cache=True, nogil=True)
@@ -215,12 +215,12 @@ def _accumulate(R: Floats, held: Floats, lams: Floats, count: int) -> None:
 
 
 @njit("void(f8[:,::1], f8[::1], f8[::1], f8, f8)", cache=True, nogil=True)
-def leak(R: Floats, power: Floats, tally: Floats, size: float, fresh: float) -> None:
+def leak(R: Floats, mean_square: Floats, counters: Floats, size: float, fresh: float) -> None:
     """The leak: ``size`` times its mean square back into each R_jj, or ``fresh`` where a column was always zero."""
-    returned = -math.expm1(-tally[FORGOTTEN])  # 1 - c
-    for j in range(power.shape[0]):
-        R[j, j] += returned * (size * max(power[j], POWER_MIN) if power[j] > 0.0 else fresh)
-    tally[FORGOTTEN] = 0.0
+    returned = -math.expm1(-counters[FORGOTTEN])  # 1 - c
+    for j in range(mean_square.shape[0]):
+        R[j, j] += returned * (size * max(mean_square[j], MEAN_SQUARE_MIN) if mean_square[j] > 0.0 else fresh)
+    counters[FORGOTTEN] = 0.0
 
 
 @njit(cache=True, nogil=True)
@@ -243,20 +243,20 @@ def _step_weights(W: Floats, k: int, q: Floats, gain: float) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _absorb_noise(tally: Floats, e: float, lam: float, vote: float) -> None:
-    """A <- lam A + a, v <- v + (a / A) (a e^2 - v) with the vote a = lam / (lam + g)."""
-    tally[VOTES] = lam * tally[VOTES] + vote
-    if tally[VOTES] > 0.0:
-        tally[NOISE] += vote / tally[VOTES] * (vote * e * e - tally[NOISE])
+def _absorb_noise(counters: Floats, e: float, lam: float, weight: float) -> None:
+    """A <- lam A + a, v <- v + (a / A) (a e^2 - v) with the weight a = lam / (lam + g)."""
+    counters[EFFECTIVE_ROWS] = lam * counters[EFFECTIVE_ROWS] + weight
+    if counters[EFFECTIVE_ROWS] > 0.0:
+        counters[NOISE] += weight / counters[EFFECTIVE_ROWS] * (weight * e * e - counters[NOISE])
 
 
 @njit(cache=True, nogil=True)
-def _absorb_power(power: Floats, x: Floats, newest: float, held: Floats, place: int) -> None:
+def _absorb_squares(mean_square: Floats, x: Floats, newest: float, held: Floats, place: int) -> None:
     """Mean squares with this row, winsorised (as in ``core.learners.dfop.blocks``); the row is also held for R."""
     for j in range(x.shape[0]):
-        square, known = x[j] * x[j], power[j]
-        most = WINSOR * max(known, POWER_MIN) if known > 0.0 else square
-        power[j] = known + (min(square, most) - known) * newest
+        square, known = x[j] * x[j], mean_square[j]
+        most = WINSOR * max(known, MEAN_SQUARE_MIN) if known > 0.0 else square
+        mean_square[j] = known + (min(square, most) - known) * newest
         held[place, j] = x[j]
 
 
@@ -280,8 +280,8 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
     W: Floats,
     Q: Floats,
     R: Floats,
-    power: Floats,
-    tally: Floats,
+    mean_square: Floats,
+    counters: Floats,
     scores: Floats,
     std: Floats,
     start: int,
@@ -302,8 +302,8 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
         W: (columns, D) weights, updated in place like the four that follow.
         Q: (D, D) covariance.
         R: (D, D) precision, upper triangle; what stands below it is not read.
-        power: (D,) mean squares.
-        tally: (4,) counters.
+        mean_square: (D,) mean squares.
+        counters: (4,) counters.
         scores: (n, m) a-priori predictions, written.
         std: (n,) predictive deviations, written; (0,) means classification.
         start: the first row to learn.
@@ -313,7 +313,7 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
         step0: its -ln.
         leak_size: share of the mean square that a leak puts back.
         fresh: what it puts back where a column was always zero.
-        refresh_rows: Q is refreshed at the row numbers divisible by this power of two.
+        refresh_rows: Q is refreshed at the row numbers divisible by this mean_square of two.
 
     Returns:
         The next row, and DONE, REFRESH (do that and come back), LEAK (leak, then refresh) or SPOILED (refresh, and come
@@ -341,7 +341,7 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
             for k in range(scores.shape[1]):
                 scores[i, k] = _bounded(f[k] / scale, PREDICTION_MAX)
             if regression:
-                std[i] = _deviation(tally[NOISE], g, lam0, scale)
+                std[i] = _deviation(counters[NOISE], g, lam0, scale)
             if spoiled:
                 _accumulate(R, held, lams, count)
                 return i, SPOILED
@@ -362,15 +362,15 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
             e = _bounded(target * scale - f[k], _INNOVATION_MAX)
             _step_weights(W, k, q, e * share)
             if regression:
-                _absorb_noise(tally, e, lam, lam * share)
+                _absorb_noise(counters, e, lam, lam * share)
 
-        tally[ROWS] += 1.0
-        tally[FORGOTTEN] += step
-        _absorb_power(power, x, 1.0 / tally[ROWS], held, count)
+        counters[ROWS] += 1.0
+        counters[FORGOTTEN] += step
+        _absorb_squares(mean_square, x, 1.0 / counters[ROWS], held, count)
         lams[count] = lam
         count += 1
-        leaks = tally[FORGOTTEN] + step0 > LEAK_LIMIT
-        due = leaks or int(tally[ROWS]) & (refresh_rows - 1) == 0
+        leaks = counters[FORGOTTEN] + step0 > LEAK_LIMIT
+        due = leaks or int(counters[ROWS]) & (refresh_rows - 1) == 0
         if due or count == HELD:
             _accumulate(R, held, lams, count)
             count = 0
@@ -378,7 +378,7 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
             return i + 1, LEAK if leaks else REFRESH
         if due:
             if leaks:
-                leak(R, power, tally, leak_size, fresh)
+                leak(R, mean_square, counters, leak_size, fresh)
             Q[:] = small_inverse(R)
             scale = _load(X, i + 1, x)
             g = _times(Q, x, q)

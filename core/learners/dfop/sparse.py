@@ -1,40 +1,31 @@
-r"""Sparse-DFOP: DFOP on the random projection of sparse rows, and the way back from its weights to the names'.
+r"""Sparse-DFOP: DFOP on the random projection of sparse rows, and weights of names recovered from its weights.
 
     psi_t = M x_t                                     core.features.projection, once per row, when it is read
     v_t   = DFOP on (psi_t, y_t)                      core.learners.dfop.learner or its bank; costs depend on d alone
     w_t   = RECOVER[v_t] = the s largest of  argmin |x|_1  subject to  M x = v_t
 
-RECOVER is asked for, never part of a row: a linear program over the names a client wants to know about. With
-x = a - b, a and b >= 0,
+RECOVER runs on request, never for a row: a linear program over the D names that the client gives. With x = a - b,
+a and b >= 0,
 
     min sum(a + b)   subject to   [M, -M] [a; b] = v / |v|
 
-solved by SciPy's HiGHS (dual simplex). Where there are at most d names, M x = v holds for at most one x, which least
-squares finds.
+solved by SciPy's HiGHS (dual simplex). With at most d names M x = v has at most one solution, which least squares
+finds.
 
-**What can be recovered.** l1 minimisation finds an s-sparse w among D names exactly up to about s = C d / ln(D/s).
-Measured with signs for d = 50 to 200 and D = 100 to 4000: at C = SPARSITY_MAX 65 of 66 draws were recovered, at .8 few,
-at 1.2 none (of 1000 names at d = 100: s = 14, 20, 36). A larger s is refused. Whether these names and
-this many explain the model is told afterwards, by the *residual* |M w - v| / |v| that the s largest leave. Above
-RESIDUAL_MAX that is no recovery and is refused: the model's weights are not that sparse, or live on other names.
-(With more than d names M x = v itself always has a solution, so it says nothing.)
+**What can be recovered.** l1 minimisation finds an s-sparse w among D names exactly up to about s = C d / ln(D/s); a
+larger s is refused, at C = SPARSITY_MAX. Whether these names explain the model shows in the *residual* |M w - v| / |v|
+that the s largest leave: above RESIDUAL_MAX the weights are not that sparse, or belong to other names, and the request
+is refused. (With more than d names M x = v itself always has a solution.)
 
 **What w means.** v answers psi'v = x'M'M w, so where rows excite the names S only, v becomes M_S (M_S'M_S)^-1 w_S and
-RECOVER finds (M_S'M_S)^-1 w_S: the right names, with weights that are off by about sqrt(s/d). Section 6.2 run literally
-(tests/benchmarks/high_dimension.py: s = 10, d = 100, D = 1000) finds all ten names in every stage and predicts as
-well as DFOP over all 1000 columns, while the tracking error stays at a fifth to a third of |w|.
-
-**How well it predicts.** a9a of Table 3, ten subsets, d = 100 for 123 names: .8303 at the paper's rate 2e-3 (paper:
-.830; full DFOP: .8309), .8432 with "auto" (full: .8438). On w8a (300 names, 97.0 % majority) the projection costs more:
-balanced accuracy .52 at d = 100, .67 at d = 200, .76 for full DFOP.
+RECOVER finds (M_S'M_S)^-1 w_S: the right names, with weights that are off by about sqrt(s/d).
 
 Source: Zhao, Wang, Xie, Guo, Zhou: Distribution-Free One-Pass Learning, IEEE TKDE 33(3), 2021: Algorithm 2,
 Definitions 1 and 2, Theorem 2 (s <= C1 d / log(D/s)).
 
 Deviations from the paper
-- A bias, not projected; everything in which core.learners.dfop.learner departs from Algorithm 1.
-- RECOVER on demand over names that the client gives, instead of after every row over all D: the service keeps no
-  list of names.
+- A bias, not projected; the deviations of core.learners.dfop.learner from Algorithm 1.
+- RECOVER on request over the client's names, instead of after every row over all D.
 - v is scaled to |v| = 1 for the solver, whose tolerance is absolute.
 """
 

@@ -9,13 +9,12 @@ Per row, with scores s_k = w_k'x (a bias column stands last in x), and t_k = 1 f
                                                 the root mean square of the labels so far, this row's included
 
 Two classes have one column w = w_1 - w_0, which makes softmax the paper's logistic loss ln(1 + exp(-y w'x)), y = +-1;
-at the third class it becomes [-w/2, w/2, 0], the same probabilities. With Y a regression whose labels are multiplied
-by c learns weights that are multiplied by c; AdaGrad alone moves a weight by at most r per row, whatever the units.
-A step never depends on the scale of the inputs as a whole, but on their scales relative to each other it does: inputs
-should be standardised (parameter ``scaling``; raw .65, standardised .78 mean accuracy on the paper's protocol).
+at the third class it becomes [-w/2, w/2, 0], the same probabilities. Y makes the weights of a regression follow the
+unit of its labels, which AdaGrad, moving a weight by at most r per row, does not. A step does not depend on the common
+scale of the inputs, but on their relative ones: inputs should be standardised (parameter ``scaling``).
 
 When a switch is complete, G of a classifier starts again at zero. That of a regression goes on: steps as long as at
-the start would undo what is known (first 100 rows after a switch of 50 columns: squared error .26 instead of .92).
+the start would undo what is known.
 
 Reported probabilities are p (1 - K e) + e with e = 1e-6, so that no class is ever ruled out.
 
@@ -33,7 +32,6 @@ Deviations from the paper
 """
 
 import math
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,14 +39,12 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Prediction, Spec, Weights
-from core.learners.classes import CLASS_BOUND, column_count, linear_model, with_class
-from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout, counts
+from core.learners.linear import LinearLearner
+from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout
 
-HALVES = (-0.5, 0.5)
-"""The columns of two classes in terms of their common one, the difference of the two."""
 PROBABILITY_MIN = 1e-6
 ROWS, GRADIENTS, SQUARES = range(3)
-"""Places in the tally: rows since the step was restarted, G, and the mean of the squared labels."""
+"""Places in the counters: rows since the step was restarted, G, and the mean of the squared labels."""
 
 _INPUT_MAX, _RESIDUAL_MAX, _WEIGHT_MAX, _STEP_MAX, _PREDICTION_MAX = 1e50, 1e90, 1e100, 1e200, 1e300
 _READ2, _READ1 = "Array(f8, 2, 'C', readonly=True)", "Array(f8, 1, 'C', readonly=True)"
@@ -95,7 +91,7 @@ def _softmax(s: Floats, classes: int, p: Floats) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _tell(p: Floats, i: int, P: Floats, value: Any) -> None:
+def _report(p: Floats, i: int, P: Floats, value: Any) -> None:
     """Row i's reported probabilities and the first most probable class."""
     classes = P.shape[1]
     best = 0
@@ -120,21 +116,21 @@ def _step(X: Floats, i: int, scale: float, W: Floats, e: Floats, length: float) 
 
 @njit(cache=True, nogil=True)
 def _length(
-    X: Floats, i: int, scale: float, W: Floats, e: Floats, tally: Floats, label: float, rate: float, paper: bool
+    X: Floats, i: int, scale: float, W: Floats, e: Floats, counters: Floats, label: float, rate: float, paper: bool
 ) -> float:
-    """How far to go along e_k x, after the row has joined the tally."""
-    tally[ROWS] += 1.0
+    """How far to go along e_k x, after the row has joined the counters."""
+    counters[ROWS] += 1.0
     if paper:
-        return rate / math.sqrt(tally[ROWS])
+        return rate / math.sqrt(counters[ROWS])
     square = scale * scale if W.shape[1] > X.shape[1] else 0.0
     for j in range(X.shape[1]):
         square += (X[i, j] * scale) * (X[i, j] * scale)
     errors = 0.0
     for k in range(W.shape[0]):
         errors += e[k] * e[k]
-    tally[GRADIENTS] += errors * square
-    tally[SQUARES] += (label * label - tally[SQUARES]) / tally[ROWS]
-    return rate * (math.sqrt(tally[SQUARES]) / math.sqrt(tally[GRADIENTS])) if tally[GRADIENTS] > 0.0 else 0.0
+    counters[GRADIENTS] += errors * square
+    counters[SQUARES] += (label * label - counters[SQUARES]) / counters[ROWS]
+    return rate * (math.sqrt(counters[SQUARES]) / math.sqrt(counters[GRADIENTS])) if counters[GRADIENTS] > 0.0 else 0.0
 
 
 @njit(f"void({_READ2}, f8[:,::1], f8[:,::1], i8[::1])", cache=True, nogil=True)
@@ -144,7 +140,7 @@ def predict_classes(X: Floats, W: Floats, P: Floats, value: Any) -> None:
     for i in range(X.shape[0]):
         _scores(X, i, _row_scale(X, i), W, s)
         _softmax(s, P.shape[1], p)
-        _tell(p, i, P, value)
+        _report(p, i, P, value)
 
 
 @njit(f"void({_READ2}, f8[:,::1], f8[::1])", cache=True, nogil=True)
@@ -158,7 +154,7 @@ def predict_numbers(X: Floats, W: Floats, value: Floats) -> None:
 
 @njit(f"void({_READ2}, {_READ1}, f8[:,::1], f8[::1], f8, b1, f8[:,::1], i8[::1])", cache=True, nogil=True)
 def learn_classes(
-    X: Floats, y: Floats, W: Floats, tally: Floats, rate: float, paper: bool, P: Floats, value: Any
+    X: Floats, y: Floats, W: Floats, counters: Floats, rate: float, paper: bool, P: Floats, value: Any
 ) -> None:
     """Test then train on rows X (n, d) with class indices y (n,); P and value as ``predict_classes``."""
     K, m = P.shape[1], W.shape[0]
@@ -167,7 +163,7 @@ def learn_classes(
         scale = _row_scale(X, i)
         _scores(X, i, scale, W, s)
         _softmax(s, K, p)
-        _tell(p, i, P, value)
+        _report(p, i, P, value)
         if m == 1:
             t = np.exp(-abs(s[0]))
             high = (1.0 if s[0] > 0.0 else t) / (1.0 + t)
@@ -175,11 +171,11 @@ def learn_classes(
         else:
             for k in range(m):
                 e[k] = p[k] - (1.0 if y[i] == k else 0.0)
-        _step(X, i, scale, W, e, _length(X, i, scale, W, e, tally, 1.0, rate, paper))
+        _step(X, i, scale, W, e, _length(X, i, scale, W, e, counters, 1.0, rate, paper))
 
 
 @njit(f"void({_READ2}, {_READ1}, f8[:,::1], f8[::1], f8, b1, f8[::1])", cache=True, nogil=True)
-def learn_numbers(X: Floats, y: Floats, W: Floats, tally: Floats, rate: float, paper: bool, value: Floats) -> None:
+def learn_numbers(X: Floats, y: Floats, W: Floats, counters: Floats, rate: float, paper: bool, value: Floats) -> None:
     """Test then train on rows X (n, d) with numbers y (n,); value as ``predict_numbers``."""
     s, e = np.empty(1), np.empty(1)
     for i in range(X.shape[0]):
@@ -188,44 +184,33 @@ def learn_numbers(X: Floats, y: Floats, W: Floats, tally: Floats, rate: float, p
         value[i] = s[0]
         label = min(max(y[i], -_RESIDUAL_MAX), _RESIDUAL_MAX)
         e[0] = 2.0 * min(max(s[0] - label, -_RESIDUAL_MAX), _RESIDUAL_MAX)
-        _step(X, i, scale, W, e, _length(X, i, scale, W, e, tally, label, rate, paper))
+        _step(X, i, scale, W, e, _length(X, i, scale, W, e, counters, label, rate, paper))
 
 
-class GradientDescent:
+class GradientDescent(LinearLearner):
     """The learner behind ``fesl_c`` and ``fesl_s``.
 
     State, for D = d plus one where there is a bias column (the last one):
         W (m, D)    weights; one row for regression and up to two classes, else one per class
-        tally (3,)  see ROWS, GRADIENTS, SQUARES
+        counters (3,)  see ROWS, GRADIENTS, SQUARES
     """
 
     layout: ClassVar = Layout(
         {
             "weights": Array("columns", "D", within=_WEIGHT_MAX, at="W"),
-            "tally": Array(3, within=NOT_NEGATIVE, places={ROWS: WHOLE}),
+            "tally": Array(3, within=NOT_NEGATIVE, places={ROWS: WHOLE}, at="counters"),
         }
     )
 
     object_bytes: ClassVar = 500
-
-    @staticmethod
-    def sizes(spec: Spec, classes: int) -> dict[str, int]:
-        """The sizes of the layout."""
-        return {"columns": column_count(classes), "D": spec.dimension + bool(spec.params["bias"])}
+    first_two: ClassVar = (-0.5, 0.5)
+    """W is the difference of two classes' columns."""
 
     def __init__(self, spec: Spec) -> None:
-        self.regression = spec.task == "regression"
+        super().__init__(spec)
         self.rate = float(spec.params["learning_rate"])
         self.paper = spec.params["variant"] == "paper"
-        self.dimension = spec.dimension
-        self.classes = 0
-        self.W = np.zeros((1, spec.dimension + bool(spec.params["bias"])))
-        self.tally = np.zeros(3)
-
-    def add_class(self) -> None:
-        """A new class starts at zero; the third makes w into [-w/2, w/2, 0]."""
-        self.classes += 1
-        self.W = with_class(self.W, self.classes, np.zeros((1, self.W.shape[1])), HALVES)
+        self.counters = np.zeros(3)
 
     def predict(self, X: Floats) -> Prediction:
         """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
@@ -243,9 +228,9 @@ class GradientDescent:
         value, P = self._empty(X.shape[0])
         numbers = np.ascontiguousarray(y, dtype=np.float64)
         if self.regression:
-            learn_numbers(X, numbers, self.W, self.tally, self.rate, self.paper, value)
+            learn_numbers(X, numbers, self.W, self.counters, self.rate, self.paper, value)
             return Prediction(value)
-        learn_classes(X, numbers, self.W, self.tally, self.rate, self.paper, P, value)
+        learn_classes(X, numbers, self.W, self.counters, self.rate, self.paper, P, value)
         return Prediction(value, P)
 
     def _empty(self, n: int) -> tuple[NDArray[Any], Floats]:
@@ -253,10 +238,6 @@ class GradientDescent:
         if self.regression:
             return np.empty(n), np.empty((n, 0))
         return np.full(n, -1, dtype=np.int64), np.empty((n, self.classes))
-
-    def weights(self) -> Weights:
-        """Scores s_k per class (for two of them -w/2 and w/2: their difference is the log-odds), or the numbers'."""
-        return linear_model(self.W, self.dimension, None if self.regression else self.classes, HALVES)
 
     def start_at(self, weights: Weights) -> None:
         """Take over a linear model in the terms of ``weights``; see ``core.contract.Transferable``."""
@@ -269,27 +250,8 @@ class GradientDescent:
     def restart(self) -> None:
         """Steps of a classifier are as long again as at the start; the weights stay. With numbers they stay short."""
         if self.paper or not self.regression:
-            self.tally = np.zeros(3)
+            self.counters = np.zeros(3)
 
     def info(self) -> Header:
         """Rows since the step was (re)started."""
-        return {"rows": int(self.tally[ROWS])}
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory the state holds."""
-        return self.layout.held_bytes(self) + self.object_bytes
-
-    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
-        """The state."""
-        return self.layout.to_arrays(self), {"classes": self.classes}
-
-    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state of ``to_arrays``.
-
-        Raises:
-            ValueError: what no state of this spec can be; nothing has changed.
-        """
-        (classes,) = counts(header, classes=0 if self.regression else CLASS_BOUND)
-        self.layout.load(self, arrays, columns=column_count(classes), D=self.W.shape[1])
-        self.classes = classes
+        return {"rows": int(self.counters[ROWS])}

@@ -5,7 +5,7 @@ import math
 from core.algorithm import Algorithm, Param, declared_bytes
 from core.contract import Spec
 from core.features.scaling import SCALING
-from core.learners.odm.learner import AUTO, COUNT_MAX, RULE_SIZE, DynamicOdm, grows, places
+from core.learners.odm.learner import AUTO, CONSTANTS, COUNT_MAX, DynamicOdm, grows, places
 from core.learners.parameters import BIAS
 
 _TYPICAL_ROWS = 1e6
@@ -13,9 +13,9 @@ _TYPICAL_ROWS = 1e6
 
 
 def size(spec: Spec, classes: int) -> int:
-    """Bytes of a state with room for K candidates, the rule and epochs, the random features and the objects."""
+    """Bytes of a state with room for K candidates, the constants and epochs, the random features and the objects."""
     features = int(spec.params["random_features"]) * (spec.dimension + 1)
-    return declared_bytes(DynamicOdm, spec, classes) + 8 * (places(spec.params) + RULE_SIZE + features)
+    return declared_bytes(DynamicOdm, spec, classes) + 8 * (places(spec.params) + CONSTANTS + features)
 
 
 def cost(spec: Spec, classes: int) -> float:

@@ -17,17 +17,17 @@ from numba import njit
 from core.contract import Floats, Ints
 
 ROWS, COUNT, SQUARE, MARGIN, MARGIN_VARIANCE, FORGOTTEN = range(6)
-"""Places in the tally: rows learned; candidates in use; q, the mean |x|^2; mean and variance of the margin; rows
+"""Places in the counters: rows learned; candidates in use; q, the mean |x|^2; mean and variance of the margin; rows
 learned when the past was last forgotten."""
 
 STEEPNESS, TRADEOFF, LOW, HIGH, RADIUS, STEP, EXPLICIT, GROWS, MAJORITY, PER_LOSS, RATE, SHARE = range(12)
-"""Places in the rule: 2 lambda / (1 - theta)^2; mu; 1 - theta; 1 + theta; 2 lambda, the largest |w|^2; a constant eta,
-or 0; explicit steps; whether the last candidate splits; majority vote; the inverse of what losses are divided by; eps
-of the weights; fixed share, or 0: plain exponential weights."""
+"""Places in the constants: 2 lambda / (1 - theta)^2; mu; 1 - theta; 1 + theta; 2 lambda, the largest |w|^2; a constant
+eta, or 0; explicit steps; whether the last candidate splits; majority vote; the inverse of what losses are divided by;
+eps of the weights; fixed share, or 0: plain exponential weights."""
 
 PLACES_MAX = 64
 """Candidates that the work space of a row has places for."""
-_MARGIN, _NORM, _TAU, _SHRINK, _PULL, _LATEST = (part * PLACES_MAX for part in range(6))
+_MARGIN, _NORM, _TAU, _DECAY, _PULL, _LATEST = (part * PLACES_MAX for part in range(6))
 """Where in the work space of a row its parts stand, one place per candidate: margins, |w|^2, tau, the step, losses. One
 flat array with fixed places lets LLVM compute several candidates at once."""
 
@@ -102,18 +102,18 @@ def _score(W: Floats, c: int, k: int, x: Floats) -> tuple[float, float]:
 
 
 @njit(cache=True, nogil=True)
-def _vote(score: float, share: float, rule: Floats) -> float:
+def _vote(score: float, share: float, constants: Floats) -> float:
     """What a candidate adds to the mixed score."""
-    if rule[MAJORITY]:
+    if constants[MAJORITY]:
         return share if score > 0.0 else -share if score < 0.0 else 0.0
     return share * score
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _told(o: float, scale: float, rule: Floats) -> float:
+def _told(o: float, scale: float, constants: Floats) -> float:
     """The mixed score in the units of the row before it was scaled, within the largest prediction."""
-    told = o if rule[MAJORITY] else o / scale
-    return float(min(max(told, -PREDICTION_MAX), PREDICTION_MAX))
+    score = o if constants[MAJORITY] else o / scale
+    return float(min(max(score, -PREDICTION_MAX), PREDICTION_MAX))
 
 
 @njit(
@@ -122,48 +122,50 @@ def _told(o: float, scale: float, rule: Floats) -> float:
     nogil=True,
     error_model="numpy",
 )
-def predict_rows(X: Floats, W: Floats, shares: Floats, rule: Floats, tally: Floats, scores: Floats) -> None:
+def predict_rows(X: Floats, W: Floats, shares: Floats, constants: Floats, counters: Floats, scores: Floats) -> None:
     """Mixed scores (n, m) of n rows under the state as it is."""
     x = np.empty(W.shape[2])
     for i in range(X.shape[0]):
         scale = _load(X, i, x)
         for c in range(W.shape[0]):
             o = 0.0
-            for k in range(int(tally[COUNT])):
-                o += _vote(_score(W, c, k, x)[0], shares[c, k], rule)
-            scores[i, c] = _told(o, scale, rule)
+            for k in range(int(counters[COUNT])):
+                o += _vote(_score(W, c, k, x)[0], shares[c, k], constants)
+            scores[i, c] = _told(o, scale, constants)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _implicit_steps(work: Floats, K: int, s: float, kappa: float, rule: Floats) -> None:
-    """Shrink and pull of w <- shrink w + pull y x from the margins m = y w'x and s = |x|^2; pull: -eta lambda l'."""
-    mu, low, high, steepness, constant = rule[TRADEOFF], rule[LOW], rule[HIGH], rule[STEEPNESS], rule[STEP]
+def _implicit_steps(work: Floats, K: int, s: float, kappa: float, constants: Floats) -> None:
+    """Shrink and pull of w <- decay w + pull y x from the margins m = y w'x and s = |x|^2; pull: -eta lambda l'."""
+    mu, low, high = constants[TRADEOFF], constants[LOW], constants[HIGH]
+    steepness, constant = constants[STEEPNESS], constants[STEP]
     for k in range(K):
         eta = constant if constant > 0.0 else 1.0 / (work[_TAU + k] + kappa)
-        m, shrink, strength = work[_MARGIN + k], 1.0 / (1.0 + eta), eta * steepness
-        short = m * shrink < low
+        m, decay, strength = work[_MARGIN + k], 1.0 / (1.0 + eta), eta * steepness
+        short = m * decay < low
         weight, edge = (1.0 if short else mu), (low if short else high)
         a = weight * strength * s
-        pull = shrink * strength * weight * (edge - (m + a * edge) / (1.0 + eta + a))
-        work[_SHRINK + k] = shrink
-        work[_PULL + k] = pull if short or m * shrink > high else 0.0
+        pull = decay * strength * weight * (edge - (m + a * edge) / (1.0 + eta + a))
+        work[_DECAY + k] = decay
+        work[_PULL + k] = pull if short or m * decay > high else 0.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _explicit_steps(work: Floats, K: int, kappa: float, rule: Floats) -> None:
+def _explicit_steps(work: Floats, K: int, kappa: float, constants: Floats) -> None:
     """The same for gradient steps."""
     for k in range(K):
-        eta = rule[STEP] if rule[STEP] > 0.0 else 1.0 / (work[_TAU + k] + kappa)
+        eta = constants[STEP] if constants[STEP] > 0.0 else 1.0 / (work[_TAU + k] + kappa)
         m = work[_MARGIN + k]
-        work[_SHRINK + k] = 1.0 - eta
-        short, over = max(rule[LOW] - m, 0.0), max(m - rule[HIGH], 0.0)
-        work[_PULL + k] = eta * rule[STEEPNESS] * (short - rule[TRADEOFF] * over)
+        work[_DECAY + k] = 1.0 - eta
+        short, over = max(constants[LOW] - m, 0.0), max(m - constants[HIGH], 0.0)
+        work[_PULL + k] = eta * constants[STEEPNESS] * (short - constants[TRADEOFF] * over)
 
 
 @njit(cache=True, nogil=True)
-def _losses(work: Floats, K: int, rule: Floats) -> None:
+def _losses(work: Floats, K: int, constants: Floats) -> None:
     """min(f / bound, 1) of every candidate, with f = |w|^2 / 2 + lambda l at its margin."""
-    mu, low, high, steepness, per_loss = rule[TRADEOFF], rule[LOW], rule[HIGH], rule[STEEPNESS], rule[PER_LOSS]
+    mu, low, high = constants[TRADEOFF], constants[LOW], constants[HIGH]
+    steepness, per_loss = constants[STEEPNESS], constants[PER_LOSS]
     for k in range(K):
         m = work[_MARGIN + k]
         short, over = max(low - m, 0.0), max(m - high, 0.0)
@@ -175,57 +177,57 @@ def _losses(work: Floats, K: int, rule: Floats) -> None:
 def _project(work: Floats, K: int, s: float, radius: float) -> None:
     """Shrink and pull scaled down where they would lead out of the ball |w|^2 <= radius."""
     for k in range(K):
-        shrink, pull = work[_SHRINK + k], work[_PULL + k]
-        newer = shrink * shrink * work[_NORM + k] + 2.0 * shrink * pull * work[_MARGIN + k] + pull * pull * s
+        decay, pull = work[_DECAY + k], work[_PULL + k]
+        newer = decay * decay * work[_NORM + k] + 2.0 * decay * pull * work[_MARGIN + k] + pull * pull * s
         inside = math.sqrt(radius / newer) if newer > radius else 1.0
-        work[_SHRINK + k] = shrink * inside
+        work[_DECAY + k] = decay * inside
         work[_PULL + k] = pull * inside
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _learn_column(
-    W: Floats, shares: Floats, c: int, x: Floats, s: float, reach: float, target: float, kappa: float, K: int,
-    rule: Floats, work: Floats,
+    W: Floats, shares: Floats, c: int, x: Floats, s: float, shrink: float, target: float, kappa: float, K: int,
+    constants: Floats, work: Floats,
 ) -> float:  # fmt: skip
-    """Test the candidates of a column on x, with s = |x|^2, and train them on reach x; their mixed score."""
+    """Test the candidates of a column on x, with s = |x|^2, and train them on shrink x; their mixed score."""
     o = 0.0
     for k in range(K):
         f, work[_NORM + k] = _score(W, c, k, x)
-        work[_MARGIN + k] = target * f * reach
-        o += _vote(f, shares[c, k], rule)
-    square = s * reach * reach
+        work[_MARGIN + k] = target * f * shrink
+        o += _vote(f, shares[c, k], constants)
+    square = s * shrink * shrink
     whole = (K + 7) // 8 * 8  # full vectors: what stands beyond the last candidate is not used
-    if rule[EXPLICIT]:
-        _explicit_steps(work, whole, kappa, rule)
+    if constants[EXPLICIT]:
+        _explicit_steps(work, whole, kappa, constants)
     else:
-        _implicit_steps(work, whole, square, kappa, rule)
-    _losses(work, whole, rule)
-    _project(work, whole, square, rule[RADIUS])
+        _implicit_steps(work, whole, square, kappa, constants)
+    _losses(work, whole, constants)
+    _project(work, whole, square, constants[RADIUS])
     for k in range(K):
-        shrink, pull = work[_SHRINK + k], work[_PULL + k] * target * reach
+        decay, pull = work[_DECAY + k], work[_PULL + k] * target * shrink
         for j in range(x.shape[0]):
-            W[c, k, j] = shrink * W[c, k, j] + pull * x[j]
+            W[c, k, j] = decay * W[c, k, j] + pull * x[j]
     return o
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _weigh(shares: Floats, losses: Floats, c: int, K: int, work: Floats, rule: Floats) -> None:
+def _weigh(shares: Floats, losses: Floats, c: int, K: int, work: Floats, constants: Floats) -> None:
     """Shares after a row with its losses: fixed share, or plain exponential weights of the sums."""
     for k in range(K):
         losses[c, k] += work[_LATEST + k]
     if K == 1:
         return
-    if rule[SHARE]:
+    if constants[SHARE]:
         for k in range(K):
-            shares[c, k] *= math.exp(-rule[RATE] * work[_LATEST + k])
+            shares[c, k] *= math.exp(-constants[RATE] * work[_LATEST + k])
     else:
         least = np.min(losses[c, :K])
         for k in range(K):
-            shares[c, k] = math.exp(-rule[RATE] * (losses[c, k] - least))
+            shares[c, k] = math.exp(-constants[RATE] * (losses[c, k] - least))
     total = 0.0
     for k in range(K):
         total += shares[c, k]
-    kept, even = (1.0 - rule[SHARE]) / total, rule[SHARE] / K
+    kept, even = (1.0 - constants[SHARE]) / total, constants[SHARE] / K
     for k in range(K):
         shares[c, k] = shares[c, k] * kept + even
 
@@ -266,15 +268,15 @@ def _target(label: float, c: int, columns: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _absorb_square(s: float, tally: Floats) -> None:
+def _absorb_square(s: float, counters: Floats) -> None:
     """Q with this row, which counts as at most ten times q."""
-    q = tally[SQUARE]
+    q = counters[SQUARE]
     counted = min(s, _SQUARE_TIMES * q) if q > 0.0 else s
-    tally[SQUARE] += (counted - q) / (tally[ROWS] + 1.0)
+    counters[SQUARE] += (counted - q) / (counters[ROWS] + 1.0)
 
 
 @njit(cache=True, nogil=True)
-def _absorb_margin(scores: Floats, i: int, label: float, tally: Floats) -> None:
+def _absorb_margin(scores: Floats, i: int, label: float, counters: Floats) -> None:
     """Mean and variance of the margin: half the distance from the score of the row's class to the best other one."""
     if scores.shape[1] == 1:
         margin = scores[i, 0] * _target(label, 0, 1)
@@ -284,10 +286,10 @@ def _absorb_margin(scores: Floats, i: int, label: float, tally: Floats) -> None:
             if c != label:
                 best = max(best, scores[i, c])
         margin = 0.5 * scores[i, int(label)] - 0.5 * best
-    rate = max(1.0 / tally[ROWS], _MARGIN_RATE)
-    d = min(max(margin, -MARGIN_MAX), MARGIN_MAX) - tally[MARGIN]
-    tally[MARGIN] += rate * d
-    tally[MARGIN_VARIANCE] = (1.0 - rate) * (tally[MARGIN_VARIANCE] + rate * d * d)
+    rate = max(1.0 / counters[ROWS], _MARGIN_RATE)
+    d = min(max(margin, -MARGIN_MAX), MARGIN_MAX) - counters[MARGIN]
+    counters[MARGIN] += rate * d
+    counters[MARGIN_VARIANCE] = (1.0 - rate) * (counters[MARGIN_VARIANCE] + rate * d * d)
 
 
 @njit(
@@ -303,8 +305,8 @@ def learn_rows(
     shares: Floats,
     losses: Floats,
     epochs: Ints,
-    rule: Floats,
-    tally: Floats,
+    constants: Floats,
+    counters: Floats,
     scores: Floats,
 ) -> None:
     """Test, then train on n rows in turn.
@@ -316,34 +318,34 @@ def learn_rows(
         shares: (m, K) weights b of the candidates.
         losses: (m, K) their summed losses.
         epochs: (K,) rows after which they start again.
-        rule: see LOSS_WEIGHT and the others.
-        tally: see ROWS and the others; updated.
+        constants: see STEEPNESS and the others.
+        counters: see ROWS and the others; updated.
         scores: (n, m) a-priori mixed scores, written.
     """
     m = W.shape[0]
-    K = int(tally[COUNT])
+    K = int(counters[COUNT])
     x, work = np.empty(W.shape[2]), np.zeros(6 * PLACES_MAX)
-    places = int(tally[ROWS]) % epochs
-    if rule[GROWS]:
-        places[K - 1] = int(tally[ROWS])  # the last one never starts again
-    steep = rule[STEEPNESS] * max(1.0, rule[TRADEOFF])
+    places = int(counters[ROWS]) % epochs
+    if constants[GROWS]:
+        places[K - 1] = int(counters[ROWS])  # the last one never starts again
+    steep = constants[STEEPNESS] * max(1.0, constants[TRADEOFF])
     for i in range(X.shape[0]):
         scale = _load(X, i, x)
         s = _square(x)
-        _absorb_square(s, tally)
-        q = tally[SQUARE]
-        reach = _FAR * q / s if s > _FAR * q else 1.0
-        kappa = steep * (max(q, s * reach * reach) if rule[EXPLICIT] else q)
-        since = tally[ROWS] + 1.0 - tally[FORGOTTEN]
+        _absorb_square(s, counters)
+        q = counters[SQUARE]
+        shrink = _FAR * q / s if s > _FAR * q else 1.0
+        kappa = steep * (max(q, s * shrink * shrink) if constants[EXPLICIT] else q)
+        since = counters[ROWS] + 1.0 - counters[FORGOTTEN]
         for k in range(K):
             places[k] += 1
             work[_TAU + k] = min(float(places[k]), since)
         for c in range(m):
             target = _target(y[i], c, m)
-            o = _learn_column(W, shares, c, x, s, reach, target, kappa, K, rule, work)
-            scores[i, c] = _told(o, scale, rule)
-            _weigh(shares, losses, c, K, work, rule)
-        tally[ROWS] += 1.0
-        _absorb_margin(scores, i, y[i], tally)
-        K = _restart(W, shares, losses, epochs, places, K, rule[GROWS] > 0.0)
-    tally[COUNT] = K
+            o = _learn_column(W, shares, c, x, s, shrink, target, kappa, K, constants, work)
+            scores[i, c] = _told(o, scale, constants)
+            _weigh(shares, losses, c, K, work, constants)
+        counters[ROWS] += 1.0
+        _absorb_margin(scores, i, y[i], counters)
+        K = _restart(W, shares, losses, epochs, places, K, constants[GROWS] > 0.0)
+    counters[COUNT] = K

@@ -1,15 +1,15 @@
-r"""ODM and dynamic ODM: a linear classifier that shapes the distribution of its margins, and a restarted bank of them.
+r"""ODM and dynamic ODM: a linear classifier that shapes its margin distribution, and a restarted bank of them.
 
 **The loss** of a row with target y = +-1 and margin m = y w'x, and what a candidate minimises:
 
     l(m) = ([1 - theta - m]_+^2 + mu [m - 1 - theta]_+^2) / (1 - theta)^2
     f(w) = |w|^2 / 2 + lambda l(y w'x)
 
-Margins are to lie near 1: short ones cost, too large ones cost mu as much, deviations up to theta cost nothing
+Margins should be near 1: short ones cost, large ones cost mu as much, deviations up to theta nothing
 (lambda: ``loss_weight``, mu: ``deviation_tradeoff``, theta: ``tolerance``).
 
-**A candidate** (``odm`` is one, for good) takes one step per row, with s = |x|^2, eta = 1/(tau + kappa), tau = 1 at its
-first row, kappa = 2 lambda max(1, mu) q / (1 - theta)^2 and q the mean s of all rows so far, this one included:
+**A candidate** (``odm`` is one, never restarted) takes one step per row, with s = |x|^2, eta = 1/(tau + kappa), tau = 1
+at its first row, kappa = 2 lambda max(1, mu) q / (1 - theta)^2 and q the mean s of all rows so far, this one included:
 
     implicit    w <- argmin_v eta f(v) + |v - w|^2 / 2, in closed form: with a = 2 eta lambda s / (1 - theta)^2,
                 m / (1 + eta) < 1 - theta:  m' = (m + a (1 - theta)) / (1 + eta + a)
@@ -21,55 +21,48 @@ first row, kappa = 2 lambda max(1, mu) q / (1 - theta)^2 and q the mean s of all
     then        w <- w min(1, sqrt(2 lambda) / |w|): f(0) <= lambda, so every minimiser lies in there
 
 An implicit step cannot overshoot, whatever eta and x; an explicit one takes the row's own s for q where that is larger.
-A far row, s > 2 q, is learned as (2 q / s) x: the farther out, the less it says. It is told as it is.
+An outlier, s > 2 q, is learned as (2 q / s) x; it is predicted as it is.
 
-**Dynamic ODM** mixes candidates that start again from w = 0 every 8, 16, 32 ... rows, so that after a change some have
-only seen what came since. With b_k their weights and p_k = w_k'x their a-priori scores, the score told is
+**Dynamic ODM** mixes candidates that restart from w = 0 every 8, 16, 32 ... rows, so that after a change some have only
+seen later rows. With b_k their weights and p_k = w_k'x their a-priori scores, the score is
 
     o = sum_k b_k p_k            vote "majority": sum_k b_k sign(p_k)
 
 and after each row, with l_k = min(f_k / (4 lambda), 1) at the a-priori w_k,
 
-    b_k <- b_k exp(-3 l_k), normalised, then b_k <- .999 b_k + .001 / K           fixed share: every one can come back
+    b_k <- b_k exp(-3 l_k), normalised, then b_k <- .999 b_k + .001 / K           fixed share
 
-No horizon is needed: candidates whose first epoch has not ended yet are equal, so one stands for all of them. When row
-8 2^(K-1) has been learned, the last of K candidates splits. Its restarted copy, of that epoch, takes 1/(K + 1) of its
-weight, and it goes on as the longest. After T rows there are about log2(T/8) + 2 candidates, at most 40, for which
-there is room from the start. The shares never fall below .001 exp(-3)/K, so no logarithms are needed here.
+No horizon is needed: candidates whose first epoch has not ended are equal, so one stands for all of them. After row
+8 2^(K-1) the last of K candidates splits: its restarted copy, of that epoch, takes 1/(K + 1) of its weight, and it
+goes on as the longest. After T rows there are about log2(T/8) + 2 candidates, at most 40.
 
-**Forgetting** on demand: tau counts from the row after it, in every candidate whose epoch is older.
+**Forget**: tau counts from the next row, in every candidate whose epoch is older.
 
 **Variant "paper".** Explicit steps; N = ceil(log2(2 C T / V) / 2) + 1 candidates from the first row on, with epochs of
 2^(i-1) sqrt(1 / (2 C)) rows, rounded up (T: ``horizon``, C: ``bound``, V: ``variation``), and b proportional to
-exp(-eps sum min(f_k / C, 1)), eps = sqrt(8 ln N / T), computed from the sums, so that no weight is lost to underflow.
+exp(-eps sum min(f_k / C, 1)), eps = sqrt(8 ln N / T), computed from the sums, so that no weight underflows.
 
-**Classes.** Up to two classes have one column of candidates (class 0 is -1, class 1 is +1). The third makes it [-w, w]
-and appends its own, as does every class after it: one against the rest, each column with weights b of its own. After
-the first row, the column of a class that appears starts from the minimiser for rows of the bias alone that are all -1.
+**Classes** have columns of candidates, with weights b of their own (core.learners.classes). After the first row, the
+column of a new class starts from the minimiser for rows of the bias alone with target -1.
 
-**Probabilities.** p_k ~ exp(a o_k), with one slope a learned from the stream (core.learners.calibration).
+**Margin.** ``info`` shows its mean and deviation over about the last 1000 rows: half the distance between the score of
+a row's own class and the best other one.
 
-**Margin.** Mean and deviation, over the last 1000 rows or so, of half the distance between the told score of a row's
-own class and the best other one, which is y o for two classes; ``info`` shows them beside epochs and weights.
-
-**Any finite input.** Rows larger than 1e60 are scaled down as a whole; a row counts in q as at most ten times q; told
-scores are held within 1e300. |w| is bounded by the projection.
+**Any finite input.** Rows larger than 1e60 are scaled down as a whole; a row counts in q as at most ten times q; scores
+are held within 1e300. |w| is bounded by the projection.
 
 Source: Zhang, Zhao, Jin: Optimal Margin Distribution Learning in Dynamic Environments, AAAI 2020, Algorithms 1 and 2.
 Implicit steps: Kulis, Bartlett, ICML 2010. Fixed share: Herbster, Warmuth, Machine Learning 32, 1998.
 
 Deviations from the paper
 - Algorithm 1, line 6 has a wrong sign; w - eta (w + lambda l' y x), as the text before it derives, is right.
-- By default no T, C or V_T: epochs 8 2^i, splitting and fixed share in place of N, the paper's epochs and eps; V_T
-  grows like T on any noisy stream. Lemma 2 needs losses within [0, 1]: they are divided by C and cut there.
+- By default no T, C or V: epochs 8 2^i, splitting and fixed share in place of N, the paper's epochs and eps.
+- Losses are divided by C and cut at 1, as Lemma 2 needs them within [0, 1].
 - Implicit steps by default; candidates start from zero, not at random; the projection.
-- kappa goes by the mean of |x|^2. The maximum, which an explicit step with one kappa for all rows would need, lets the
-  wildest row of the past slow the model down for good: on 11 streams the mean is 1.5 points better.
-- Far rows are learned as nearer ones. With 1 % of the rows multiplied by 1e4 (scaled robustly, they stand 5 deviations
-  out in every column), 12 streams lose 1.8 points in the mean without and .5 with it, SEA 4.4 and .2. Both this and
-  kappa were chosen on the streams they are measured on (tests/benchmarks/odm.py).
-- More than two classes, probabilities, random features (random_features.py) and the vote's choice are ours; the text
-  speaks of a majority vote, Algorithm 2 averages.
+- kappa follows the mean of |x|^2, not its maximum, by which one wild row would slow the model for good; outliers are
+  learned as nearer rows.
+- More than two classes, probabilities (core.learners.calibration), random features (random_features.py) and the choice
+  of vote are not in the paper; its text speaks of a majority vote, its Algorithm 2 averages.
 """
 
 import math
@@ -104,7 +97,7 @@ FIRST_EPOCH = 8
 COUNT_MAX = 40
 """Candidates of a growing bank: the last one splits for the last time after 8 2^38 = 2e12 rows."""
 AUTO = "auto"
-RULE_SIZE = 12
+CONSTANTS = 12
 
 _SHARE, _SHARE_RATE = 1e-3, 3.0
 _NEVER = 2**62
@@ -146,7 +139,7 @@ def grows(params: Mapping[str, Any]) -> bool:
     return params.get("candidates") == AUTO and params["variant"] != "paper"
 
 
-def rule(params: Mapping[str, Any]) -> Floats:
+def constants(params: Mapping[str, Any]) -> Floats:
     """What never changes, in the order of ``core.learners.odm.kernels.STEEPNESS`` and the others."""
     paper, lam, theta = params["variant"] == "paper", params["loss_weight"], params["tolerance"]
     explicit = params["step"] == "explicit" or (params["step"] == AUTO and paper)
@@ -168,7 +161,7 @@ class DynamicOdm:
         W (m, K, D)     their weights
         shares (m, K)   b
         losses (m, K)   sums of l_k since the first row; a split copies them
-        tally (6,)      see ROWS, COUNT, SQUARE, MARGIN, MARGIN_VARIANCE, FORGOTTEN
+        counters (6,)      see ROWS, COUNT, SQUARE, MARGIN, MARGIN_VARIANCE, FORGOTTEN
         calibration     slope and curvature of the probabilities (core.learners.calibration)
     """
 
@@ -188,6 +181,7 @@ class DynamicOdm:
                     FORGOTTEN: WHOLE,
                 },
                 ordered=[(FORGOTTEN, ROWS)],
+                at="counters",
             ),
             "calibration": CALIBRATION,
         }
@@ -212,11 +206,11 @@ class DynamicOdm:
         count = params["random_features"]
         self._features = RandomFeatures(spec.seed, spec.dimension, count) if count else None
         self.epochs = epochs(params)
-        self.rule = rule(params)
+        self.constants = constants(params)
         K = len(self.epochs)
         self.W = np.zeros((1, K, spec.dimension + count + self.bias))
-        self.tally = np.zeros(6)
-        self.tally[COUNT] = 1.0 if self._grows else K
+        self.counters = np.zeros(6)
+        self.counters[COUNT] = 1.0 if self._grows else K
         self.shares = np.zeros((1, K))
         self.shares[:, : self.count] = 1.0 / self.count
         self.losses = np.zeros((1, K))
@@ -225,7 +219,7 @@ class DynamicOdm:
     @property
     def count(self) -> int:
         """Candidates in use."""
-        return int(self.tally[COUNT])
+        return int(self.counters[COUNT])
 
     def add_class(self) -> None:
         """Room for one more class; the third makes [w] into [-w, w, new]."""
@@ -238,16 +232,16 @@ class DynamicOdm:
     def _newcomer(self) -> Floats:
         """A column for a class not seen in any row so far: the minimiser of f for y = -1, x = (0 ... 0, 1)."""
         w = np.zeros((1, *self.W.shape[1:]))
-        if self.bias and self.tally[ROWS]:
-            a = self.rule[STEEPNESS]
-            w[:, : self.count, -1] = -self.rule[LOW] * a / (1.0 + a)
+        if self.bias and self.counters[ROWS]:
+            a = self.constants[STEEPNESS]
+            w[:, : self.count, -1] = -self.constants[LOW] * a / (1.0 + a)
         return w
 
     def predict(self, X: Floats) -> Prediction:
         """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
         scores = np.empty((X.shape[0], self.W.shape[0]))
         for part in self._parts(X):
-            predict_rows(self._seen(X[part]), self.W, self.shares, self.rule, self.tally, scores[part])
+            predict_rows(self._seen(X[part]), self.W, self.shares, self.constants, self.counters, scores[part])
         return Prediction(*classify(scores, self.classes, self.calibration))
 
     def learn(self, X: Floats, y: NDArray[Any], discounts: Floats | None = None) -> Prediction:
@@ -257,8 +251,8 @@ class DynamicOdm:
         scores = np.empty((X.shape[0], self.W.shape[0]))
         for part in self._parts(X):
             learn_rows(
-                self._seen(X[part]), numbers[part], self.W, self.shares, self.losses, self.epochs, self.rule,
-                self.tally, scores[part],
+                self._seen(X[part]), numbers[part], self.W, self.shares, self.losses, self.epochs, self.constants,
+                self.counters, scores[part],
             )  # fmt: skip
         return Prediction(*classify_and_fit(scores, numbers, self.classes, self.calibration))
 
@@ -273,7 +267,7 @@ class DynamicOdm:
 
     def forget(self) -> None:
         """All candidates step as at the start of an epoch, tau = 1 in the next row, from where they are."""
-        self.tally[FORGOTTEN] = self.tally[ROWS]
+        self.counters[FORGOTTEN] = self.counters[ROWS]
 
     def weights(self) -> Weights | None:
         """One row per class: the candidates' average. None where the score is not linear in the columns."""
@@ -287,11 +281,11 @@ class DynamicOdm:
 
         The last epoch of a growing bank is the one at whose end it splits.
         """
-        learned = self.tally[ROWS] > 0
+        learned = self.counters[ROWS] > 0
         seen: Header = {
-            "rows": int(self.tally[ROWS]),
-            "margin_mean": float(self.tally[MARGIN]) if learned else None,
-            "margin_std": math.sqrt(self.tally[MARGIN_VARIANCE]) if learned else None,
+            "rows": int(self.counters[ROWS]),
+            "margin_mean": float(self.counters[MARGIN]) if learned else None,
+            "margin_std": math.sqrt(self.counters[MARGIN_VARIANCE]) if learned else None,
         }
         if self._bank:
             seen["epochs"] = self.epochs[: self.count].tolist()
@@ -302,7 +296,7 @@ class DynamicOdm:
     def nbytes(self) -> int:
         """Bytes of memory the state holds, the random features included."""
         features = 0 if self._features is None else self._features.nbytes
-        return self.layout.held_bytes(self) + self.epochs.nbytes + self.rule.nbytes + features + self.object_bytes
+        return self.layout.held_bytes(self) + self.epochs.nbytes + self.constants.nbytes + features + self.object_bytes
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state, of the candidates in use."""
@@ -320,8 +314,8 @@ class DynamicOdm:
         columns, room = column_count(classes), len(self.epochs)
         found = self.layout.read(arrays, columns=columns, D=self.W.shape[2])
         self._check(found)
-        self.classes, K = classes, int(found["tally"][COUNT])
-        self.tally, self.calibration = found["tally"], found["calibration"]
+        self.classes, K = classes, int(found["counters"][COUNT])
+        self.counters, self.calibration = found["counters"], found["calibration"]
         self.W, self.shares, self.losses = (
             np.zeros((columns, room, *found["W"].shape[2:])),
             *np.zeros((2, columns, room)),
@@ -334,10 +328,10 @@ class DynamicOdm:
 
     def _check(self, found: Mapping[str, Floats]) -> None:
         """Refuse a number of candidates, weights or losses that its rows cannot have."""
-        tally = found["tally"]
-        if not tally[COUNT] == self._count_after(int(tally[ROWS])) == found["shares"].shape[1]:
+        counters = found["counters"]
+        if not counters[COUNT] == self._count_after(int(counters[ROWS])) == found["shares"].shape[1]:
             raise ValueError("the number of candidates is not that of its rows")
-        if (np.square(found["W"]).sum(axis=2) > self.rule[RADIUS] * (1.0 + 1e-6)).any():
+        if (np.square(found["W"]).sum(axis=2) > self.constants[RADIUS] * (1.0 + 1e-6)).any():
             raise ValueError("a candidate is larger than any can be")
-        if (found["losses"] > tally[ROWS] * (1.0 + 1e-6)).any():
+        if (found["losses"] > counters[ROWS] * (1.0 + 1e-6)).any():
             raise ValueError("a sum of losses is none that its rows can have")

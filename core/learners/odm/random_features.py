@@ -3,8 +3,7 @@ r"""Seeded random Fourier features: a linear learner on them is one with a Gauss
     phi_i(z) = sqrt(2) cos(w_i'z + b_i)      i = 1 ... R,    w_ij ~ N(0, 2/d),  b_i ~ U(0, 2 pi)
 
 For rows z of d standardised columns: then |z - z'|^2 is about 2 d, and phi(z)'phi(z') / R estimates the kernel
-exp(-|z - z'|^2 / d). The features stand behind the columns themselves, which stay: what is linear is still learned as
-such.
+exp(-|z - z'|^2 / d). The features are appended to the columns, so that linear relations stay linear.
 
 w and b are a function of (seed, R, d) alone, by SplitMix64 and Box-Muller, so they are no part of any state. With mix
 and gamma of core.numerics.rng and all arithmetic modulo 2^64,

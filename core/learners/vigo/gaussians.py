@@ -11,9 +11,9 @@ and when the n rows that wait are taken into the model, with J = (xbar - m)(xbar
     nu <- nu + n,   beta <- beta + n,   n <- 0
     Sigma = W^{-1} / nu + floor = L L'                                 E[Lambda]^{-1}
 
-from m = 0, beta = 0, nu = D. V and the floor are diagonal. V stands apart from A, so that running ranges need not be
-guessed at the first row: every factorisation takes the ranges and variances of that moment, and when a range has
-doubled since, all factors are made anew. With q = |L^{-1}(x - m)|^2 and T = sum ln L_jj the log densities are
+from m = 0, beta = 0, nu = D. V and the floor are diagonal. V is kept apart from A, so that each factorisation uses the
+ranges and variances of its moment; when a range has doubled since, all factors are recomputed. With
+q = |L^{-1}(x - m)|^2 and T = sum ln L_jj the log densities are
 
     point      -D/2 ln 2 pi - T - q/2
     Student-t  f = nu + 1 - D degrees of freedom, scale Sigma nu (1 + beta) / (beta f): the density expected under the
@@ -30,13 +30,13 @@ adaptation, Pattern Recognition 81, 2018: (2)-(11), Algorithm 1.
 
 Deviations from the paper
 - No iterations: the fixed point of (2)-(5) is W^{-1} = A nu / (nu - 1) with nu = nu_0 + n + 1 (the tests' oracle
-  iterates). So the printed lower bound is not needed; it is none in mid-iteration, and minus infinity for beta = 0.
+  iterates). The printed lower bound is not needed.
 - nu counts the rows; the paper's nu_0 + n + 1, and its W^{-1}, which grows with the number of updates, are the variant
   "paper".
 - (10) divides by zero at the first row.
-- V = .1 diag(range^2) instead of I, and the floor .01 diag(variance); the variant "paper" has V = I and no floor. Three
-  linear combinations of magic's columns beside them cost .15 points of mistakes by default, and 2 in that variant.
-- The Student-t density is not in the paper. It brings the log loss of glass from 2.8 to 1.5, dermatology 1.0 to .5.
+- V = .1 diag(range^2) instead of I, and the floor .01 diag(variance), which keep collinear columns harmless; the
+  variant "paper" has V = I and no floor.
+- The Student-t density is not in the paper.
 """
 
 import math
@@ -51,12 +51,12 @@ from core.learners.vigo.kernels import (
     BETA,
     CONSTANT,
     DISTANCE_MAX,
+    EXPONENT,
     HIGH,
     KNOWN,
     LOGDET,
     LOW,
     NU,
-    POWER,
     PRIOR,
     RATIO,
     ROW_MAX,
@@ -67,11 +67,11 @@ from core.learners.vigo.kernels import (
     STAGE,
     WAITING,
     State,
-    begin,
+    start_class,
 )
 from core.state.layout import NOT_NEGATIVE, POSITIVE, WHOLE, Array, Layout, Range, Triangle
 
-STATS, FEATURES, TALLY = 14, 5, 3
+STATS, FEATURES, COUNTERS = 14, 5, 3
 STATE_MAX = 1e200
 
 LAYOUT = Layout(
@@ -85,7 +85,7 @@ LAYOUT = Layout(
             STATS,
             within=STATE_MAX,
             places={NU: Range(1.0), ROWS: WHOLE, WAITING: WHOLE}
-            | dict.fromkeys((BETA, SHARE, POWER, RATIO), NOT_NEGATIVE),
+            | dict.fromkeys((BETA, SHARE, EXPONENT, RATIO), NOT_NEGATIVE),
             at="stats",
         ),
         "features": Array(
@@ -96,7 +96,12 @@ LAYOUT = Layout(
             axis=0,
             ordered=[(LOW, HIGH)],
         ),
-        "tally": Array(TALLY, within=Range(0.0, STATE_MAX), places={SEEN: WHOLE, STAGE: Range(0.0, 1.0, whole=True)}),
+        "tally": Array(
+            COUNTERS,
+            within=Range(0.0, STATE_MAX),
+            places={SEEN: WHOLE, STAGE: Range(0.0, 1.0, whole=True)},
+            at="counters",
+        ),
     }
 )
 """The arrays of ``core.learners.vigo.kernels.State`` but the settings."""
@@ -131,14 +136,14 @@ def fresh(spec: Spec, settings: Floats) -> State:
             features[LOW, column], features[HIGH, column] = np.clip(declared, -ROW_MAX, ROW_MAX)
     features[KNOWN] = features[HIGH] - features[LOW]
     A, L, S = (np.zeros((0, D, D)) for _ in range(3))
-    return State(A, L, S, np.zeros((0, 2, D)), np.zeros((0, STATS)), features, np.zeros(TALLY), settings)
+    return State(A, L, S, np.zeros((0, 2, D)), np.zeros((0, STATS)), features, np.zeros(COUNTERS), settings)
 
 
 def with_class(state: State) -> State:
     """One class more, before its first row."""
     A, L, S, means, stats = (np.concatenate([part, np.zeros((1, *part.shape[1:]))]) for part in state[:5])
     larger = state._replace(A=A, L=L, S=S, means=means, stats=stats)
-    begin(larger, len(state.stats))
+    start_class(larger, len(state.stats))
     return larger
 
 
@@ -148,13 +153,13 @@ def densities(state: State, x: Floats) -> Densities:
     stats, D = state.stats[seen], len(x)
     q = np.array([_distance(state, int(k), x) for k in seen])
     point = -0.5 * D * _LOG_2PI - stats[:, LOGDET] - 0.5 * q
-    student = stats[:, CONSTANT] - stats[:, LOGDET] - stats[:, POWER] * np.log1p(q * stats[:, RATIO])
+    student = stats[:, CONSTANT] - stats[:, LOGDET] - stats[:, EXPONENT] * np.log1p(q * stats[:, RATIO])
     freedom = np.maximum(stats[:, NU] + 1.0 - D, 1.0)
     beta = stats[:, BETA]
     spread = stats[:, NU] * (1.0 + beta) / np.maximum(beta, 1.0)
     tail = fdtrc(float(D), freedom, q * freedom / (spread * D))
     return Densities(
-        stats[:, PRIOR], point, np.where(stats[:, POWER] > 0.0, student, point), np.sqrt(q), np.clip(tail, 0.0, 1.0)
+        stats[:, PRIOR], point, np.where(stats[:, EXPONENT] > 0.0, student, point), np.sqrt(q), np.clip(tail, 0.0, 1.0)
     )
 
 

@@ -17,14 +17,14 @@ from numba import float64, int64, njit, types
 
 from core.contract import Floats, Ints
 
-BETA, NU, SHARE, WAITING, ROWS, COUNT, OLD, MISTAKES, LATEST, PRIOR, LOGDET, CONSTANT, POWER, RATIO = range(14)
+BETA, NU, SHARE, WAITING, ROWS, COUNT, OLD, MISTAKES, LATEST, PRIOR, LOGDET, CONSTANT, EXPONENT, RATIO = range(14)
 """A class's row of ``stats``: beta, nu, share; n; its rows since building began; c and the last window's c; wrong
 labels among the beta and the n rows; ln of its count; T; of the Student-t the constant, (f + D)/2 (0: point density)
 and q's factor."""
 LOW, HIGH, MEAN, SQUARES, KNOWN = range(5)
 """Rows of ``features``: range so far, mean, sum of squared deviations, range when the factors in use were made."""
 SEEN, STAGE, WINDOW = range(3)
-"""The tally: rows; 1 after building (paper) or once the window of counts slides; rows in that window."""
+"""The counters: rows; 1 after building (paper) or once the window of counts slides; rows in that window."""
 KIND, BATCH, PAPER, PRIOR_SIZE, FLOOR, KEEP, MEAN_CUT, ERROR_CUT, NU_MAX = range(9)
 """The settings: VIGO, VIGOD or VIGOW; |B|; paper's variant; V in squared ranges (0: V = I); floor in variances; whether
 a reset keeps W and nu; ln(4D/delta); ln(2/delta) of the error-rate test or 0; cap of nu or 0."""
@@ -48,7 +48,7 @@ class State(NamedTuple):
     means: Floats  # (K, 2, D)
     stats: Floats  # (K, 14)
     features: Floats  # (5, D)
-    tally: Floats  # (3,)
+    counters: Floats  # (3,)
     settings: Floats  # (9,), constant
 
 
@@ -85,7 +85,7 @@ def _extra(s: State, j: int, share: float, nu: float) -> float:
         return float(max(share * size * (span * span if span > 0.0 else 1.0) / nu, VARIANCE_MIN))
     if s.features[SQUARES, j] == 0.0:
         return 1.0
-    variance = s.features[SQUARES, j] / s.tally[SEEN]
+    variance = s.features[SQUARES, j] / s.counters[SEEN]
     return float(max(share * size * span * span / nu + floor * variance, VARIANCE_MIN))
 
 
@@ -94,12 +94,12 @@ def _student(s: State, k: int) -> None:
     """What of the densities depends on beta and nu only."""
     D, beta, nu = s.means.shape[2], s.stats[k, BETA], s.stats[k, NU]
     if beta == 0.0:
-        s.stats[k, CONSTANT], s.stats[k, POWER], s.stats[k, RATIO] = -0.5 * D * _LOG_2PI, 0.0, 0.0
+        s.stats[k, CONSTANT], s.stats[k, EXPONENT], s.stats[k, RATIO] = -0.5 * D * _LOG_2PI, 0.0, 0.0
         return
     f, widened = max(nu + 1.0 - D, 1.0), nu * (1.0 + beta) / beta
     gammas = math.lgamma(0.5 * (f + D)) - math.lgamma(0.5 * f)
     s.stats[k, CONSTANT] = gammas - 0.5 * D * math.log(math.pi * widened)
-    s.stats[k, POWER], s.stats[k, RATIO] = 0.5 * (f + D), 1.0 / widened
+    s.stats[k, EXPONENT], s.stats[k, RATIO] = 0.5 * (f + D), 1.0 / widened
 
 
 @njit(cache=True, nogil=True)
@@ -203,10 +203,10 @@ def _update(s: State, k: int, d: Floats) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _absorb(features: Floats, tally: Floats, x: Floats) -> bool:
+def _absorb(features: Floats, counters: Floats, x: Floats) -> bool:
     """The columns' ranges, means and squares with this row; whether a range has doubled since the factors were made."""
-    tally[SEEN] += 1.0
-    grown, newest = False, 1.0 / tally[SEEN]
+    counters[SEEN] += 1.0
+    grown, newest = False, 1.0 / counters[SEEN]
     for j in range(x.shape[0]):
         a = x[j]
         if newest == 1.0 and features[KNOWN, j] == 0.0:  # no range was declared
@@ -221,7 +221,7 @@ def _absorb(features: Floats, tally: Floats, x: Floats) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _judge(L: Floats, means: Floats, stats: Floats, x: Floats, z: Floats, p: Floats, row: int) -> int:
+def _classify(L: Floats, means: Floats, stats: Floats, x: Floats, z: Floats, p: Floats, row: int) -> int:
     """Probabilities of x into p[row]; the class of the largest count times point density, of equals the first."""
     classes, highest, top = stats.shape[0], -np.inf, -np.inf
     best = 0 if classes > 0 else -1
@@ -230,10 +230,10 @@ def _judge(L: Floats, means: Floats, stats: Floats, x: Floats, z: Floats, p: Flo
             p[row, k] = -np.inf  # only seen classes score
             continue
         q = _distance(L, means, k, x, z)
-        weight, power = stats[k, PRIOR] - stats[k, LOGDET], stats[k, POWER]
+        weight, exponent = stats[k, PRIOR] - stats[k, LOGDET], stats[k, EXPONENT]
         if weight - 0.5 * q > highest:
             best, highest = k, weight - 0.5 * q
-        spread = power * math.log1p(q * stats[k, RATIO]) if power > 0.0 else 0.5 * q
+        spread = exponent * math.log1p(q * stats[k, RATIO]) if exponent > 0.0 else 0.5 * q
         p[row, k] = weight + stats[k, CONSTANT] - spread
         top = max(top, p[row, k])
     total = 0.0
@@ -248,7 +248,7 @@ def _judge(L: Floats, means: Floats, stats: Floats, x: Floats, z: Floats, p: Flo
 @njit(cache=True, nogil=True)
 def _weigh(s: State, k: int) -> None:
     """Log of what class k counts for; VIGOw adds one by default, for classes that the last windows did not see."""
-    sliding = s.settings[KIND] == VIGOW and s.settings[PAPER] == 0.0 and s.tally[STAGE] == 1.0
+    sliding = s.settings[KIND] == VIGOW and s.settings[PAPER] == 0.0 and s.counters[STAGE] == 1.0
     s.stats[k, PRIOR] = math.log(max(s.stats[k, COUNT] + s.stats[k, OLD] + (1.0 if sliding else 0.0), COUNT_MIN))
 
 
@@ -256,8 +256,8 @@ def _weigh(s: State, k: int) -> None:
 def _slide(s: State) -> None:
     """VIGOw's window of counts ends and the next begins; the first one ends as |B| rows, whatever it held."""
     total = s.stats[:, COUNT].sum()
-    share = s.settings[BATCH] / total if s.tally[STAGE] == 0.0 else 1.0
-    s.tally[STAGE], s.tally[WINDOW] = 1.0, 0.0
+    share = s.settings[BATCH] / total if s.counters[STAGE] == 0.0 else 1.0
+    s.counters[STAGE], s.counters[WINDOW] = 1.0, 0.0
     for k in range(s.stats.shape[0]):
         s.stats[k, OLD], s.stats[k, COUNT] = share * s.stats[k, COUNT], 0.0
         _weigh(s, k)
@@ -270,7 +270,7 @@ def _leave_building(s: State) -> bool:
         return True
     if s.settings[KIND] == VIGOW:
         _slide(s)
-    s.tally[STAGE] = 1.0
+    s.counters[STAGE] = 1.0
     return False
 
 
@@ -328,7 +328,7 @@ def predict_rows(X: Floats, s: State, value: Ints, p: Floats) -> None:
     x, z = np.empty(X.shape[1]), np.empty(X.shape[1])
     for i in range(X.shape[0]):
         _load(X, i, x)
-        value[i] = _judge(s.L, s.means, s.stats, x, z, p, i)
+        value[i] = _classify(s.L, s.means, s.stats, x, z, p, i)
 
 
 _FOUND = types.UniTuple(int64, 2)  # type: ignore[no-untyped-call]
@@ -342,22 +342,22 @@ def learn_rows(X: Floats, y: Ints, s: State, value: Ints, p: Floats, report: Flo
     are written, report (4, max(D, 6)) by every test. Returns the next row, and what fired at the one before it:
     MEAN_ALARM, ERROR_ALARM, their sum, or 0 at the end.
     """
-    stats, tally, kind, batch = s.stats, s.tally, s.settings[KIND], s.settings[BATCH]
+    stats, counters, kind, batch = s.stats, s.counters, s.settings[KIND], s.settings[BATCH]
     paper = s.settings[PAPER] == 1.0
     x, z = np.empty(X.shape[1]), np.empty(X.shape[1])
     for i in range(start, X.shape[0]):
         k = y[i]
         _load(X, i, x)
-        value[i] = _judge(s.L, s.means, stats, x, z, p, i)
+        value[i] = _classify(s.L, s.means, stats, x, z, p, i)
         building = stats[k, ROWS] < batch
         if paper:
-            building = tally[STAGE] == 0.0 and _leave_building(s)
-        grown = _absorb(s.features, tally, x)
+            building = counters[STAGE] == 0.0 and _leave_building(s)
+        grown = _absorb(s.features, counters, x)
         _wait(s.S, s.means, stats, k, x, z)
         stats[k, ROWS] += 1.0
         stats[k, COUNT] += 1.0
-        tally[WINDOW] += 1.0
-        if kind == VIGOW and tally[WINDOW] >= batch and (tally[STAGE] == 1.0 or not paper):
+        counters[WINDOW] += 1.0
+        if kind == VIGOW and counters[WINDOW] >= batch and (counters[STAGE] == 1.0 or not paper):
             _slide(s)
         else:
             _weigh(s, k)
@@ -380,10 +380,10 @@ def learn_rows(X: Floats, y: Ints, s: State, value: Ints, p: Floats, report: Flo
 
 
 @njit(types.void(_STATE, int64), cache=True, nogil=True)
-def begin(s: State, k: int) -> None:
+def start_class(s: State, k: int) -> None:
     """Class k as it is before its first row; its arrays are zero."""
     s.stats[k, NU], s.stats[k, SHARE] = float(s.A.shape[1]), 1.0
-    s.stats[k, COUNT] = 1.0 - s.tally[STAGE] if s.settings[KIND] == VIGOW else 1.0
+    s.stats[k, COUNT] = 1.0 - s.counters[STAGE] if s.settings[KIND] == VIGOW else 1.0
     if s.settings[PRIOR_SIZE] > 0.0:
         s.means[k, 0] = s.features[LOW]  # the origin of columns scaled to [0, 1]
     _weigh(s, k)
@@ -392,7 +392,7 @@ def begin(s: State, k: int) -> None:
 
 
 @njit(types.void(_STATE), cache=True, nogil=True)
-def settle(s: State) -> None:
+def refresh_densities(s: State) -> None:
     """What follows from beta, nu and counts that were changed from outside."""
     for k in range(s.stats.shape[0]):
         _weigh(s, k)

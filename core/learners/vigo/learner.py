@@ -5,10 +5,9 @@ For a row x, with c_k the rows of class k so far (from 1) and N_k its Gaussian (
     class predicted   argmax_k c_k N_k(x), of equals the first; only classes that have rows score            (1)
     probabilities     p_k ~ c_k t_k(x), t_k the Student-t density that is expected under N_k's posterior
 
-The two differ where a class has few rows: the Student-t, which knows how little it knows, gives the better log loss,
-and the point density the better labels. So the class predicted need not be the most probable one. After the label y:
+The two differ for classes with few rows: the class predicted need not be the most probable one. After the label y:
 
-    vigo     the row waits with its class; a class whose row was mistaken takes in all that wait           Algorithm 2
+    vigo     the row waits with its class; a mistake makes the true class take in all its waiting rows       Algorithm 2
     vigod    a building step like vigo until a class has |B| rows; then it is updated whenever |B| rows wait, after a
              test of them against the beta rows before. An alarm resets the class to the |B| rows          Algorithm 3
     vigow    the same windows without a test: beta = |B|, so that the mean forgets; nu is capped, so that the
@@ -23,25 +22,24 @@ and the point density the better labels. So the class predicted need not be the 
 An alarm sets every c_k to 1 and beta to 0, and, unless ``reset: "mean"``, nu and W to their start. (12) is blind where
 class means stay: a moved boundary, a changed correlation or spread, swapped labels. The error rate sees those.
 
-**Ranges** are the declared ones and grow when exceeded; without a declaration those of the rows so far. A single
-far-off value stays in the range and in the class's covariance for good: ``scaling`` robust is the answer, or vigow.
+**Ranges** are the declared ones and grow when exceeded; without a declaration those of the rows so far. One outlier
+stays in the range and in the class's covariance for good: use ``scaling`` robust, or vigow.
 
-**Row and block.** One compiled loop over the rows (core.learners.vigo.kernels): however calls are cut, the same bits.
+All rows go through one compiled loop (kernels.py): the same bits however calls are cut.
 
 Source: Nguyen, Nguyen, Liew, Wang: Variational inference based Bayes online classifiers with concept drift adaptation,
 Pattern Recognition 81, 2018.
 
 Deviations from the paper (``variant: "paper"`` has its own reading of those marked *; more in gaussians.py)
-- * The building step ends per class. The paper's ends for all classes at once, never if one of them is rare.
+- * The building step ends per class; the paper's ends for all classes at once, never if one of them is rare.
 - * A reset is full: with the old covariance kept, a class that has moved stays as wide as both its places.
-- * VIGOw's nu is capped at max(2 |B|, D + |B|); the paper's covariance never forgets. That costs .3 points where only a
-  mean drifts (SEA), and in the 20 000 rows after a correlation turned around has 18 % mistakes instead of 78.
+- * VIGOw's nu is capped at max(2 |B|, D + |B|); the paper's covariance never forgets.
 - * VIGOw counts in windows from the first row on, and adds 1: a class that the last ones did not see is still possible.
-- * The first row of a class updates it, and as many rows waiting as it is made of: a class that is always right would
-  never learn its spread. That costs ln(rows) updates.
-- VIGOd in the paper runs on inputs scaled to [0, 1]. Here (12) is measured in ranges instead, and in the variant
-  "paper" V = diag(R^2), which is the same model; no row is ever rescaled.
-- Classes appear as they come. In the variant "paper" a class appears with N(0, I/D), which it keeps until its update.
+- * A class is also updated by its first row, and when as many rows wait as it is made of: one that is always predicted
+  right would otherwise never learn its spread.
+- VIGOd in the paper runs on inputs scaled to [0, 1]; here (12) is measured in ranges. In the variant "paper"
+  V = diag(R^2), which is the same model.
+- Classes appear as they come; in the variant "paper" with N(0, I/D), which they keep until their update.
 - VIGOw's class prior: Algorithm 4's c never equals |B| after a longer building step; here the counts of the building
   step become one window of |B| rows when it ends.
 - The Student-t, the error-rate test and ``forget`` are not in the paper.
@@ -83,7 +81,7 @@ from core.learners.vigo.kernels import (
     VIGOW,
     learn_rows,
     predict_rows,
-    settle,
+    refresh_densities,
 )
 
 KINDS = {"vigo": VIGO, "vigod": VIGOD, "vigow": VIGOW}
@@ -168,24 +166,24 @@ class Vigo:
         while row < n:
             row, fired = learn_rows(X, labels, self.state, value, p, self._report, row)
             if fired:
-                self._note(fired, row - 1, int(labels[row - 1]))
+                self._add_alarms(fired, row - 1, int(labels[row - 1]))
         return Prediction(value, p)
 
     def _room(self, n: int) -> tuple[Ints, Floats]:
         K = self.state.stats.shape[0]
         return np.full(n, -1, dtype=np.int64), np.empty((n, K))
 
-    def _note(self, fired: int, row: int, k: int) -> None:
+    def _add_alarms(self, fired: int, row: int, k: int) -> None:
         """The alarms that the last test reported."""
         last = self._report[3]
         sizes = int(last[PAST]), int(last[RECENT])
         if fired & MEAN_ALARM:
             before, after, apart = self._report[:3, : self.state.features.shape[1]]
             order = np.argsort(-apart, kind="stable")[:ALARM_COLUMNS_MAX]
-            told = order[apart[order] >= last[CUT_MEAN]]
-            means = tuple(before[told].tolist()), tuple(after[told].tolist())
+            moved = order[apart[order] >= last[CUT_MEAN]]
+            means = tuple(before[moved].tolist()), tuple(after[moved].tolist())
             self._alarms.append(
-                Alarm("class_mean", row, k, tuple(told.tolist()), *means, float(last[CUT_MEAN]), *sizes)
+                Alarm("class_mean", row, k, tuple(moved.tolist()), *means, float(last[CUT_MEAN]), *sizes)
             )
         if fired & ERROR_ALARM:
             rates = (float(last[RATE_BEFORE]),), (float(last[RATE_AFTER]),)
@@ -222,9 +220,9 @@ class Vigo:
         stats[:, NU] = np.minimum(stats[:, NU], nu)
         stats[:, ROWS] = np.minimum(stats[:, ROWS], 1.0)
         if state.settings[PAPER] == 1.0:
-            state.tally[STAGE] = 0.0
+            state.counters[STAGE] = 0.0
         stats[:, COUNT] *= min(1.0, batch / max(float(stats[:, COUNT].sum()), 1.0))
-        settle(state)
+        refresh_densities(state)
 
     def explain(self, x: Floats) -> Header:
         """What stands behind the prediction for one row x (1, d).
@@ -266,7 +264,7 @@ class Vigo:
         """Rows learned, and per class the rows that its mean (beta) and its covariance (nu - D) count for."""
         stats, D = self.state.stats, self.state.features.shape[1]
         return {
-            "rows": int(self.state.tally[SEEN]),
+            "rows": int(self.state.counters[SEEN]),
             "gaussians": [{"mean_rows": float(own[BETA]), "covariance_rows": float(own[NU] - D)} for own in stats],
         }
 

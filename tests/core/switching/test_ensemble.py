@@ -93,7 +93,7 @@ def test_the_carried_expert_starts_where_the_recovered_one_stands(task):
 def test_steps_are_as_long_as_at_the_start():
     """AdaGrad's sums begin anew for every expert when the switch is complete."""
     driver = ensemble(after=0)
-    sums = [expert.learner.tally for expert in driver.machine.pipeline.experts.values()]
+    sums = [expert.learner.counters for expert in driver.machine.pipeline.experts.values()]
     assert_array_equal(np.zeros((3, 3)), sums)
 
 

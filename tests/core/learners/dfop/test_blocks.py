@@ -54,8 +54,8 @@ def test_blocks_agree_with_rows(stream, rate, tolerance):
     assert_allclose(value, told.value, atol=tolerance)
     assert_allclose(std, told.std, rtol=1e-6, atol=tolerance)
     assert_allclose(rows.W, blocks.W, atol=tolerance)
-    assert_allclose(rows.tally, blocks.tally, rtol=1e-6, atol=1e-12)
-    assert_allclose(rows.power, blocks.power, rtol=1e-12)
+    assert_allclose(rows.counters, blocks.counters, rtol=1e-6, atol=1e-12)
+    assert_allclose(rows.mean_square, blocks.mean_square, rtol=1e-12)
 
 
 @pytest.mark.usefixtures("narrow")
@@ -70,7 +70,7 @@ def test_any_cut_and_any_discounts_give_the_same_numbers(seed, cuts, lowest):
     told = [blocks.learn(X[a:b], y[a:b], discounts[a:b]).value for a, b in zip([0, *ends[:-1]], ends, strict=True)]
     value, _ = row_by_row(rows, X, y, discounts)
     assert_allclose(value, np.concatenate(told), rtol=1e-6, atol=1e-6)
-    assert_allclose(rows.tally[FORGOTTEN], blocks.tally[FORGOTTEN], atol=1e-9)
+    assert_allclose(rows.counters[FORGOTTEN], blocks.counters[FORGOTTEN], atol=1e-9)
 
 
 @pytest.mark.usefixtures("narrow")
@@ -156,7 +156,7 @@ def test_blocks_end_on_the_absolute_grid(monkeypatch):
     seen, learn_block = [], core.learners.dfop.learner.learn_block
 
     def spy(rows, state, *rest, **options):
-        seen.append((int(state.tally[ROWS]), len(rows.X)))
+        seen.append((int(state.counters[ROWS]), len(rows.X)))
         return learn_block(rows, state, *rest, **options)
 
     monkeypatch.setattr(core.learners.dfop.learner, "learn_block", spy)
@@ -173,5 +173,5 @@ def test_the_inverse_inside_the_kernel_is_the_one_of_linalg():
     X, y = exciting(65)
     learner = build(forgetting_rate=0.1)
     learner.learn(X, y)
-    assert 0 == learner.tally[FORGOTTEN]
+    assert 0 == learner.counters[FORGOTTEN]
     assert_array_equal(spd_inverse(learner.R), learner.Q)

@@ -151,7 +151,7 @@ def test_leaks_lie_on_the_absolute_grid(rate, interval):
     learner = build("dfop", forgetting_rate=rate)
     for t in range(n):
         learner.learn(X[t : t + 1], y[t : t + 1])
-        assert ((t + 1) % interval == 0) == (learner.tally[FORGOTTEN] == 0)
+        assert ((t + 1) % interval == 0) == (learner.counters[FORGOTTEN] == 0)
 
 
 @pytest.mark.parametrize("rate", [0.3, 0.1, 0.01])
@@ -281,9 +281,9 @@ def test_info():
     X, y = exciting(10)
     learner, rls = build("dfop"), build("rls", "classification", classes=1)
     learner.learn(X, y)
-    assert {"rows": 10, "effective_window": 100.0, "noise_std": math.sqrt(learner.tally[NOISE])} == learner.info()
+    assert {"rows": 10, "effective_window": 100.0, "noise_std": math.sqrt(learner.counters[NOISE])} == learner.info()
     assert {"rows": 0, "effective_window": None} == rls.info()
-    assert 10 == learner.tally[ROWS]
+    assert 10 == learner.counters[ROWS]
 
 
 def test_a_rate_above_one_half_is_refused_with_the_other_convention():

@@ -22,7 +22,7 @@ def path(request, monkeypatch):
 
 def finite(learner):
     """Whether every number of a state is finite, and Q is exactly symmetric (R is its lower triangle)."""
-    parts = (learner.W, learner.Q, learner.R, learner.power, learner.tally)
+    parts = (learner.W, learner.Q, learner.R, learner.mean_square, learner.counters)
     return all(np.isfinite(part).all() for part in parts) and bool((learner.Q == learner.Q.T).all())
 
 

@@ -111,7 +111,7 @@ def test_the_paper_s_building_step_ends_for_all_at_once():
     X = rng.normal(size=(300, 2)) + y[:, None]
     learner = built("vigod", 2, 2, batch_size=10, variant="paper")
     learner.learn(X, y)
-    assert 0.0 == learner.state.tally[STAGE]
+    assert 0.0 == learner.state.counters[STAGE]
     assert 3.0 == learner.state.stats[1, ROWS]
 
 
