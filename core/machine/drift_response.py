@@ -10,18 +10,18 @@ cut their rows: it learns up to the next row at which a test can fire, which the
 After an action all windows start empty: a model that has just been reset makes errors for a while, which are no drift.
 """
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.config import Config
-from core.contract import Alarm, Floats, Header, Ints
+from core.contract import Alarm, Floats, Ints
 from core.drift.config import OnDrift
 from core.drift.detector import DriftDetector
 from core.features import Space
 from core.metrics.regression import squared_errors
+from core.switching.phases import Phase
 
 
 class Seen(NamedTuple):
@@ -30,19 +30,6 @@ class Seen(NamedTuple):
     row: int
     alarm: Alarm
     action: OnDrift
-
-
-class Alarming(Protocol):
-    """What an alarm acts upon: the models of a phase."""
-
-    def take_alarms(self) -> list[Alarm]:
-        """The alarms of learners that make tests themselves, of the rows just learned."""
-
-    def reset_learner(self, classes: int) -> None:
-        """Learners in their first state, with so many classes."""
-
-    def forget(self) -> None:
-        """Discount what the learners have learned, where they can."""
 
 
 class DriftResponse:
@@ -89,7 +76,7 @@ class DriftResponse:
             return len(classes)
         return 1 if self._row_by_row else self.detector.rows_to_test(classes)
 
-    def observe(self, model: Alarming, X: Floats, truth: NDArray[Any], predicted: NDArray[Any], row: int) -> None:
+    def observe(self, model: Phase, X: Floats, truth: NDArray[Any], predicted: NDArray[Any], row: int) -> None:
         """Test rows that were just learned.
 
         Args:
@@ -114,7 +101,7 @@ class DriftResponse:
             self.alarms += alarms
             self._act(model)
 
-    def _act(self, model: Alarming) -> None:
+    def _act(self, model: Phase) -> None:
         if self._action == "report":
             return
         if self._action == "reset":
@@ -122,20 +109,3 @@ class DriftResponse:
         else:
             model.forget()
         self.detector.restart()
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory the state holds."""
-        return self.detector.nbytes
-
-    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
-        """The state: that of the detector."""
-        return self.detector.to_arrays()
-
-    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state that ``to_arrays`` gave.
-
-        Raises:
-            ValueError: what no state of this configuration can be; nothing has changed.
-        """
-        self.detector.load_arrays(arrays, header)

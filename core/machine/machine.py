@@ -282,9 +282,9 @@ class Machine(ModelState):
         Raises:
             RuntimeError: the space is not fixed yet.
         """
-        if self.pipeline is None:
+        if self.switching.in_force is None:
             raise RuntimeError("no feature space yet")
-        return self.pipeline.predict(raw)
+        return self.switching.in_force.predict(raw)
 
     def served(self, prediction: Prediction, row: int) -> ServedPrediction:
         """One row of a prediction as a client receives it."""
@@ -305,14 +305,16 @@ class Machine(ModelState):
 
     def weights(self) -> Weights | None:
         """The linear model in use over the encoded columns, or None."""
-        return None if self.pipeline is None else self.pipeline.weights()
+        model = self.switching.in_force
+        return None if model is None else model.weights()
 
     def explain(self, raw: Floats) -> Header | None:
         """What a learner without weights knows about one raw row (1, F), classes as their labels.
 
         None where it has nothing to say; weights explain a linear one.
         """
-        found = None if self.pipeline is None else self.pipeline.explain(raw)
+        model = self.switching.in_force
+        found = None if model is None else model.explain(raw)
         if found is None:
             return None
         labels, ambiguity = self.labels.labels, found["ambiguity"]
@@ -322,7 +324,8 @@ class Machine(ModelState):
 
     def learner_info(self) -> Header:
         """What the learner reports of itself."""
-        return {} if self.pipeline is None else self.pipeline.info()
+        model = self.switching.in_force
+        return {} if model is None else model.info()
 
     def info(self) -> Header:
         """What a person wants to see of the state."""

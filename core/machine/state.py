@@ -75,8 +75,8 @@ class ModelState:
 
     def parts(self) -> dict[str, Any]:
         """The parts there are, by their names in a state."""
-        switching = self.switching
-        held = {"metrics": self.metrics, "outbox": self.outbox, "watch": self.drift_response, "pipeline": switching.now}
+        detector = None if self.drift_response is None else self.drift_response.detector
+        held = {"metrics": self.metrics, "outbox": self.outbox, "watch": detector, "pipeline": self.switching.now}
         return {name: part for name, part in held.items() if part is not None}
 
     @property

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.config import Config
-from core.contract import Alarm, Floats, Header, Prediction, Transferable, Weights
+from core.contract import Alarm, Floats, Prediction, Transferable
 from core.features.feature import Feature
 from core.features.feature_space import places, union
 from core.features.schema import Schema
@@ -67,10 +67,6 @@ class OverlapPeriod(Nested):
             places(self.schema, self.feedback_schema),
             places(self.next_schema, self.feedback_schema),
         )
-
-    def predict(self, raw: Floats) -> Prediction:
-        """Predict raw rows of the old space; changes nothing."""
-        return self.old.predict(raw)
 
     def absorb(self, raw: Floats) -> Floats:
         """Encode raw rows of the union: the old space's columns, then the new one's."""
@@ -162,18 +158,6 @@ class OverlapPeriod(Nested):
         self.new.take_alarms()
         found, self._alarms = [*self._alarms, *self.old.take_alarms()], []
         return found
-
-    def weights(self) -> Weights | None:
-        """The old model's."""
-        return self.old.weights()
-
-    def explain(self, raw: Floats) -> Header | None:
-        """What the old learner knows about one raw row (1, F) of its space."""
-        return self.old.explain(raw)
-
-    def info(self) -> Header:
-        """The old learner's."""
-        return self.old.info()
 
     def classes_differ(self, classes: int) -> bool:
         """Whether one of the models knows another number of classes."""

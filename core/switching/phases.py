@@ -90,6 +90,7 @@ class Switching:
 
     Attributes:
         now: the phase's models; None before there is a space.
+        in_force: the model, or the experts, that predict: in an overlap its old side.
         aborted: the union of the overlap that was aborted last, until the next one begins.
         routes: what rows of every space that is accepted for learning train, by the space's id.
         retired: ids of spaces left behind, newest last.
@@ -110,6 +111,7 @@ class Switching:
             aborted: the union of the overlap that has just been aborted.
         """
         self.now, self.aborted = now, aborted
+        self.in_force = now.old if isinstance(now, OverlapPeriod) else now
         self.routes: dict[str, RowRoute] = {}
         for route in () if now is None else self._accepted(now):
             self.routes.setdefault(route.schema.id, route)
@@ -125,11 +127,6 @@ class Switching:
         for union in unions if self.aborted is None else [*unions, self.aborted]:  # their rows may still arrive
             assert isinstance(in_force.schema, Schema)
             yield RowRoute(union, in_force, places(in_force.schema, union), new=new)
-
-    @property
-    def _in_force(self) -> Pipeline | Ensemble | None:
-        """What predicts: in an overlap its old side."""
-        return self.now.old if isinstance(self.now, OverlapPeriod) else self.now
 
     @property
     def _recovery(self) -> FeatureRecovery | None:
@@ -149,7 +146,7 @@ class Switching:
 
     def report(self) -> list[Header] | None:
         """The experts with their weights and losses, where there are some."""
-        return self._in_force.report() if isinstance(self._in_force, Ensemble) else None
+        return self.in_force.report() if isinstance(self.in_force, Ensemble) else None
 
     # ---------------------------------------------------------------- steps
 
@@ -265,8 +262,8 @@ class Switching:
     def reset(self) -> None:
         """Nothing learned; after a switch in the space in force, else in that of the configuration."""
         space = self.config.space if not self.switches or self.now is None else self.now.schema
-        if self._in_force is not None and space is not None:
-            self._leave(self._in_force, space)
+        if self.in_force is not None and space is not None:
+            self._leave(self.in_force, space)
         self.enter(None if space is None else Pipeline(self.config, space))
 
     # ---------------------------------------------------------------- estimates
@@ -277,7 +274,7 @@ class Switching:
 
     def _bytes_beside(self, following: Schema, mapping: Kind) -> int:
         """Of those what the experts of an earlier change take beside one model, and the recovery of their columns."""
-        now = self._in_force
+        now = self.in_force
         if not isinstance(now, Ensemble):
             return 0
         foreign = len(set(now.columns) - set(now.schema.columns) - set(following.columns))
@@ -293,7 +290,7 @@ class Switching:
     @property
     def flops_to_recover(self) -> float:
         """Operations of recovering the old features of one row after a change, up to the end of the next; else 0."""
-        now = self._in_force
+        now = self.in_force
         return now.input_mapping.mapping.flops_to_recover if isinstance(now, Ensemble) else 0.0
 
     # ---------------------------------------------------------------- spaces left behind

@@ -274,5 +274,5 @@ def test_the_announced_size_is_the_size(entry, d):
     machine.apply(
         Entry(1, 0, (Rows(machine.prediction_schema.id, None, np.random.default_rng(0).normal(size=(30, d)), labels),))
     )
-    held = machine.pipeline.nbytes - machine.pipeline.encoder.nbytes + machine.drift_response.nbytes
+    held = machine.pipeline.nbytes - machine.pipeline.encoder.nbytes + machine.drift_response.detector.nbytes
     assert 1.0 >= held / config.state_bytes(d) >= 0.5

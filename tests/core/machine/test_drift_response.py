@@ -200,7 +200,7 @@ def test_a_tracked_answer_does_not_change_what_the_watch_sees():
             tracked.prediction_schema.id, None, X[i : i + 1], y[i : i + 1], served=ServedPrediction("elsewhere")
         )
         tracked.apply(Entry(i + 1, 1_000 * (i + 1), (segment,)))
-    assert states(plain.drift_response) == states(tracked.drift_response)
+    assert states(plain.drift_response.detector) == states(tracked.drift_response.detector)
 
 
 @both
@@ -211,9 +211,9 @@ def test_a_model_without_a_watch_raises_none(task, action):
     model = machine(task, watch=None)
     learn(model, X, y)
     assert [] == alarms(model)
-    assert (0, 0) == model.drift_response.to_arrays()[0]["means"].shape[1:] + model.drift_response.to_arrays()[0][
-        "reference"
-    ].shape
+    assert (0, 0) == model.drift_response.detector.to_arrays()[0]["means"].shape[
+        1:
+    ] + model.drift_response.detector.to_arrays()[0]["reference"].shape
 
 
 class SelfTesting:

@@ -44,7 +44,7 @@ def test_the_watch_of_a_new_space_is_a_new_watch():
     fresh = DriftResponse(driver.machine.config, SCHEMAS[1])
     for _ in driver.machine.labels.labels:
         fresh.add_class()
-    assert pack(*fresh.to_arrays()) == pack(*driver.machine.drift_response.to_arrays())
+    assert pack(*fresh.detector.to_arrays()) == pack(*driver.machine.drift_response.detector.to_arrays())
     driver.reborn().learn(50)
 
 
@@ -59,7 +59,9 @@ def test_the_watch_goes_on_in_the_overlap_and_after_an_abort():
     driver.abort()
     driver.learn(30)
     twin.learn(70)
-    assert pack(*twin.machine.drift_response.to_arrays()) == pack(*driver.machine.drift_response.to_arrays())
+    assert pack(*twin.machine.drift_response.detector.to_arrays()) == pack(
+        *driver.machine.drift_response.detector.to_arrays()
+    )
 
 
 def test_late_rows_of_the_old_space_are_not_shown():
@@ -67,9 +69,9 @@ def test_late_rows_of_the_old_space_are_not_shown():
     driver = watched()
     driver.learn(100)
     driver.live(1)
-    before = pack(*driver.machine.drift_response.to_arrays())
+    before = pack(*driver.machine.drift_response.detector.to_arrays())
     driver.learn(5, SCHEMAS[0])
-    assert before == pack(*driver.machine.drift_response.to_arrays())
+    assert before == pack(*driver.machine.drift_response.detector.to_arrays())
 
 
 @pytest.mark.parametrize("algorithm", ["dfop", "fesl_c", "rls"])
@@ -90,8 +92,8 @@ def test_a_reset_at_a_drift_is_the_same_however_rows_are_cut(algorithm, phase):
         single.learn(1)
     assert drifts(block)
     assert phase == block.machine.phase
-    for part in ("pipeline", "drift_response", "metrics"):  # the outbox names the entry of an alarm
-        assert pack(*getattr(block.machine, part).to_arrays()) == pack(*getattr(single.machine, part).to_arrays())
+    for part in ("pipeline", "watch", "metrics"):  # the outbox names the entry of an alarm
+        assert pack(*block.machine.parts()[part].to_arrays()) == pack(*single.machine.parts()[part].to_arrays())
     block.reborn().learn(20)
     if phase == "overlap":
         block.complete()

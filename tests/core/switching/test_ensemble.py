@@ -212,9 +212,11 @@ def test_the_memory_a_change_takes_is_told_in_advance(algorithm, mapping):
         estimate = driver.machine.bytes_to_switch(SCHEMAS[space], mapping)
         driver.begin(space, mapping)
         driver.learn(200)
-        assert estimate >= driver.machine.pipeline.nbytes + driver.machine.drift_response.nbytes >= estimate / 10
+        assert (
+            estimate >= driver.machine.pipeline.nbytes + driver.machine.drift_response.detector.nbytes >= estimate / 10
+        )
         driver.complete()
-        assert estimate >= driver.machine.pipeline.nbytes + driver.machine.drift_response.nbytes
+        assert estimate >= driver.machine.pipeline.nbytes + driver.machine.drift_response.detector.nbytes
 
 
 FORGERIES = [
