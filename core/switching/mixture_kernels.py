@@ -114,7 +114,7 @@ def learn_classes(
             _mix_shares(P, i, weights, geometric, out)
         for k in range(E):
             row[k] = -math.log(max(P[k, i, y[i]], PROBABILITY_MIN))
-            losses[k] += row[k]
+            losses[k] = max(losses[k] + row[k], 0.0)  # a probability may be rounded above 1
         tally[ROWS] += 1.0
         _weigh(row, eta, share, tally[ROWS], weights)
 

@@ -184,6 +184,15 @@ def test_wild_numbers_leave_the_state_finite(selects, horizon):
     assert_allclose(1.0, one.weights.sum())
 
 
+def test_a_probability_rounded_above_one_leaves_a_state_that_loads():
+    """A mixture of ones may be 1 + 2e-16, whose logarithm is a loss below 0."""
+    one = mixture(2)
+    certain = np.full((1, 1), 1.0 + 2.0**-52)
+    one.learn([Prediction(np.zeros(1, dtype=np.int64), certain)] * 2, np.zeros(1, dtype=np.int64))
+    assert_array_equal(np.zeros(2), one.losses)
+    mixture(2).load_arrays(*one.to_arrays())
+
+
 def test_a_state_that_cannot_be_is_refused():
     """Other names, shapes, types, weights that are no shares, or another header."""
     predictions, y = told(np.random.default_rng(9))
