@@ -50,6 +50,9 @@ test-faults: test-setup ## the storm of kills and failovers, two minutes each ti
 bench-replicas: test-setup ## recovery over log length, how far followers lag
 	$(PY) -m tests.benchmarks.replicas
 
+test-life: test-setup ## models that live through random sequences of everything: LIFE_EXAMPLES lives each, new ones each time
+	LIFE_EXAMPLES=$${LIFE_EXAMPLES:-200} $(PY) -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile tests/core/life $(PYTEST_ARGS)
+
 bench-million: test-setup ## a million rows on one model: memory, log, snapshots, recovery
 	$(PY) -m tests.benchmarks.million
 

@@ -1,0 +1,195 @@
+"""The life of a model: what clients may do to it, and what each of that must come to."""
+
+from core.entry import Entry, Learned, Refused, Replaced, Switched
+from core.machine import Machine
+from tests.core.life.observed import Observed
+from tests.core.life.requests import Requests
+from tests.core.life.streams import JUMP, LABELS
+
+
+class Life:
+    """One model from its creation on.
+
+    Args:
+        body: its configuration.
+        stormy: whether rows may be wild; the watch of means is blunt for good then.
+        counts: what has happened in all lives; added to.
+    """
+
+    def __init__(self, body, stormy, counts):
+        self.model = Observed(body, counts)
+        self.requests, self.stormy = Requests(self.model), stormy
+
+    # ---------------------------------------------------------------- steps
+
+    def take(self, step):
+        """The next step: its name and arguments."""
+        name, *args = step
+        getattr(self, name)(*args)
+
+    def end(self):
+        """The whole log makes the same model."""
+        self.model.replay()
+
+    def rows(self, count):
+        """Labelled rows of the space in force, the union's in an overlap: always learned."""
+        phase, before = self.model.phase, self.model.machine.rows
+        (outcome,) = self.model.commit(self.requests.rows(count))
+        assert (True, before + count) == (outcome.learned, outcome.rows)
+        self.model.saw(f"first row in {phase}" if before == 0 else f"rows in {phase}")
+
+    def rows_of_another_space(self, count, choice):
+        """Rows of any space that is taken: the old one, a union that is over."""
+        routes = [*self.model.machine.switching.routes.values()]
+        if routes:
+            space = routes[choice % len(routes)].schema
+            where, _ = self._standing(space.id)
+            (outcome,) = self.model.commit(self.requests.of(space, count))
+            assert outcome.learned
+            self.model.saw(f"rows of {where}")
+
+    def rows_with_some_seen(self, count):
+        """Every second row is a duplicate."""
+        (outcome,) = self.model.commit(self.requests.some_seen(count))
+        assert count // 2 == len(outcome.predictions)
+        self.model.saw("all rows skipped" if count == 1 else "some rows skipped")
+
+    def together(self, requests):
+        """Requests that were all made of the same model, in one entry: the first may refuse the next."""
+        outcomes = self.model.commit(*[getattr(self.requests, name)(*args) for name, *args in requests])
+        self.model.saw("refused after another" if isinstance(outcomes[-1], Refused) else "several in one entry")
+
+    def drift(self, which, before, after):
+        """Rows, then the stream moves, and more rows."""
+        self.model.commit(self.requests.rows(before))
+        if which != "labels":
+            self.model.stream.shift = JUMP - self.model.stream.shift
+        if which != "means":
+            self.model.stream.sign *= -1
+        self.model.commit(self.requests.rows(after))
+
+    def storm(self, weather, count):
+        """Some rows are wild, tiny or constant, in a life that has such: they blunt the watch for good."""
+        self.model.stream.weather = weather if self.stormy else "plain"
+        self.model.saw(f"{self.model.stream.weather} rows")
+        self.model.commit(self.requests.rows(count))
+        self.model.stream.weather = "plain"
+
+    def gaps(self, gaps):
+        """Values are missing from now on where they may, or no longer."""
+        self.model.stream.gaps = gaps and self.model.config.missing != "error"
+
+    def classes(self, classes):
+        """Rows are of more classes, or of fewer."""
+        self.model.stream.classes = classes
+
+    def refused(self, what):
+        """What is refused whenever it comes, and changes nothing."""
+        (outcome,) = self.model.commit(getattr(self.requests, what)())
+        assert isinstance(outcome, Refused)
+
+    def track(self, union):
+        """A prediction whose label will come, some time; in an overlap it may hold the names of both spaces."""
+        space, places = self.model.machine.prediction_schema, self.model.stream.take(1)
+        if space is not None:
+            served = self.model.machine.served(self.model.machine.predict(self.model.stream.raw(space, places)), 0)
+            kept = self.model.machine.feedback_schema if union else space
+            self.requests.tracked.append(
+                (kept.id, self.model.stream.raw(kept, places), served, self.model.stream.labels(places)[0])
+            )
+
+    def label_of_a_tracked_row(self, at, new):
+        """It is learned, or scored where the space is gone, or refused where nothing is known of that space."""
+        if not self.requests.tracked:
+            return
+        segment = self.requests.late(at)
+        if new and self.model.config.task == "classification":
+            segment.y[0] = LABELS[-1]
+        where, expected = self._standing(segment.space)
+        (outcome,) = self.model.commit(segment)
+        assert expected == (outcome.learned if isinstance(outcome, Learned) else None)
+        assert expected is None or [segment.served.prediction] == outcome.predictions
+        self.model.saw(f"label of {where}")
+
+    def _standing(self, space):
+        """What a space is to the model, and whether its rows are learned; None: they are refused."""
+        now = self.model.machine.pipeline
+        if now is not None and space in (now.schema.id, now.feedback_schema.id):
+            return f"the space in {self.model.phase}", True
+        if space in self.model.machine.spaces:
+            return f"an old space in {self.model.phase}", True
+        return (
+            ("a retired space", False) if space in self.model.machine.switching.retired else ("an unknown space", None)
+        )
+
+    # ---------------------------------------------------------------- change of features
+
+    def begin(self, space, kind):
+        """A change to another space: only in a phase without one, to other names that are declared as they are."""
+        phase = self.model.phase
+        (outcome,) = self.model.commit(self.requests.begin(space, kind))
+        if isinstance(outcome, Refused):
+            return
+        assert phase in ("steady", "ensemble")
+        self.model.saw(f"begin {self.model.machine.pipeline.kind} in {phase}")
+
+    def overlap(self, count, some_seen):
+        """Rows of both spaces, without labels."""
+        if self.model.phase == "overlap":
+            skip = (0,) if some_seen else ()
+            (outcome,) = self.model.commit(self.requests.overlap(count, skip))
+            assert count - len(skip) == outcome.taught
+            self.model.saw("overlap rows")
+
+    def complete(self):
+        """The change is made, if there is one."""
+        phase, now, rows = self.model.phase, self.model.machine.pipeline, self.model.machine.overlap_rows
+        (outcome,) = self.model.commit(self.requests.complete())
+        assert ("overlap" == phase) == isinstance(outcome, Switched)
+        if phase == "overlap":
+            assert ("ensemble", now.next_schema.id) == (self.model.phase, self.model.machine.prediction_schema.id)
+            self.model.saw(f"complete {now.kind} of {'few' if rows < 5 else 'enough'} rows, {now.old.phase} before")
+
+    def abort(self):
+        """The change is dropped, if there is one."""
+        phase, now = self.model.phase, self.model.machine.pipeline
+        (outcome,) = self.model.commit(self.requests.abort())
+        assert ("overlap" == phase) == isinstance(outcome, Switched)
+        if phase == "overlap":
+            assert (now.old.phase, now.old.schema.id) == (self.model.phase, self.model.machine.prediction_schema.id)
+            self.model.saw(f"abort to {self.model.phase}")
+
+    def whole_change(self, space, kind, labelled, unlabelled):
+        """Begin, labelled and unlabelled rows, complete, and rows of the new space."""
+        self.begin(space, kind)
+        if self.model.phase == "overlap":
+            self.rows(labelled)
+            if unlabelled:
+                self.overlap(unlabelled, some_seen=False)
+            self.complete()
+            self.rows(30)
+
+    # ---------------------------------------------------------------- reset, save, load
+
+    def reset(self):
+        """Back to the first state, after a change in the space in force."""
+        phase = self.model.phase
+        assert [Replaced(0)] == self.model.commit(self.requests.reset())
+        self.model.saw(f"reset in {phase}")
+
+    def save(self):
+        """A snapshot."""
+        self.requests.saved.append(self.model.bytes)
+
+    def export(self, count):
+        """A state that another machine of the same configuration has taken further."""
+        abroad, _ = Machine.from_bytes(self.model.machine.to_bytes({"version": 1}))
+        abroad.apply(Entry(10_000, 0, (self.requests.rows(count),)))
+        self.requests.saved.append(abroad.to_bytes({"version": 2}))
+
+    def restore(self, at, source):
+        """Back to one of the states, or to that of another machine."""
+        phase, rows = self.model.phase, Machine.from_bytes(self.requests.saved[at % len(self.requests.saved)])[0].rows
+        assert [Replaced(rows)] == self.model.commit(self.requests.restore(at, source))
+        self.model.saw(f"{source} in {phase}")
+        self.model.saw(f"restored to {self.model.phase}")

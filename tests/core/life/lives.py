@@ -1,0 +1,103 @@
+"""Lives of models: one that is written down and meets everything, and random ones that Hypothesis makes.
+
+Random lives are always the same ones; with LIFE_EXAMPLES in the environment they are new ones, so many per algorithm
+and task. One that fails is made as short as possible before it is shown.
+"""
+
+import os
+
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+
+from core.learners.catalogue import ALGORITHMS
+from tests.core.life.life import Life
+from tests.core.life.steps import STORY, WHOLE_LIFE
+from tests.core.life.streams import bodies, plain_body
+
+EXAMPLES = int(os.environ.get("LIFE_EXAMPLES", "0"))
+SHORT, STEPS = 4, 40
+FAMILIES = {
+    "dfop": ("dfop", "gdfop", "rls"),
+    "sparse": ("sparse_dfop",),
+    "odm": ("odm", "dynamic_odm"),
+    "fesl": ("fesl_c", "fesl_s"),
+    "vigo": ("vigo", "vigod", "vigow"),
+}
+"""The algorithms by the file that they are tested in."""
+PHASES = ("steady", "overlap", "ensemble")
+REACHED = (
+    *(f"rows in {phase}" for phase in PHASES),
+    *(f"drift: {kind}, {action}" for kind in ("class_mean", "error_rate") for action in ("report", "reset")),
+    *(f"drift of the watch in {phase}" for phase in PHASES),
+    *(f"reset in {phase}" for phase in PHASES),
+    *(f"{source} in {phase}" for source in ("restore", "import") for phase in ("steady", "ensemble")),
+    *(f"restored to {phase}" for phase in ("none", "steady", "ensemble")),
+    *(f"label of the space in {phase}" for phase in PHASES),
+    *(f"label of an old space in {phase}" for phase in ("overlap", "ensemble")),
+    "label of a retired space",
+    "label of an unknown space",
+    *(f"new class in {phase}" for phase in ("none", *PHASES)),
+    *(f"begin {kind} in {phase}" for kind in ("linear", "kernel") for phase in ("steady", "ensemble")),
+    "complete linear of enough rows, ensemble before",
+    "complete kernel of enough rows, steady before",
+    "complete linear of few rows, steady before",
+    "abort to steady",
+    "abort to ensemble",
+    "overlap rows",
+    "some rows skipped",
+    "all rows skipped",
+    "several in one entry",
+    "refused after another",
+    "wild rows",
+    *(f"{segment} refused" for segment in ("Rows", "Restore", "Switch", "Overlap")),
+)
+"""What the lives of dense models must have come to in every file of them."""
+
+
+def cases(family):
+    """Every task of the algorithms of a family."""
+    return [(algorithm, task) for algorithm in FAMILIES[family] for task in ALGORITHMS[algorithm].tasks]
+
+
+def missed(counts, *more):
+    """What the lives of dense models should have come to and did not."""
+    return [what for what in (*REACHED, *more) if not counts[what]]
+
+
+def live(algorithm, task, counts):
+    """Let models of an algorithm live."""
+    entry = ALGORITHMS[algorithm]
+    for action in ("report", "reset", "forget") if entry.forgets else ("report", "reset"):
+        life = Life(plain_body(entry, task, action), True, counts)
+        for step in WHOLE_LIFE:
+            life.take(step)
+        life.end()
+
+    class Model(RuleBasedStateMachine):
+        life = None
+
+        @initialize(body=bodies(entry, task), stormy=st.booleans())
+        def born(self, body, stormy):
+            self.life = Life(body, stormy, counts)
+
+        @rule(step=STORY)
+        def then(self, step):
+            self.life.take(step)
+
+        def teardown(self):
+            if self.life is not None:
+                self.life.end()
+
+    limits = settings(
+        max_examples=EXAMPLES or SHORT,
+        stateful_step_count=STEPS,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
+        phases=set(Phase) - {Phase.explain},  # explaining traces every line
+    )
+    if not EXAMPLES:
+        limits = settings(limits, database=None)
+        seed(f"{algorithm} {task}")(Model)
+    run_state_machine_as_test(Model, settings=limits)
+    counts["models"] += 1

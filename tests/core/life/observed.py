@@ -1,0 +1,131 @@
+"""A model under observation: what must hold after every entry, whatever it says.
+
+nothing raises; what is answered is finite and in its form; what is refused changes nothing; alarms are in order
+a machine that is saved and loaded before every entry holds the same bytes as the one that never is
+reading changes nothing, and what is read is finite and in its form
+"""
+
+import json
+
+import numpy as np
+
+from core.config import Config
+from core.entry import Entry, Learned, Mapped, Overlap, Refused, Replaced, Reset, Restore, Rows, Switch, Switched
+from core.machine import Machine
+from tests.core.life.streams import Stream
+
+OUTCOMES = {Rows: Learned, Reset: Replaced, Restore: Replaced, Switch: Switched, Overlap: Mapped}
+
+
+class Observed:
+    """A model, and everything that is known of it.
+
+    Args:
+        body: its configuration.
+        counts: what has happened in all lives; added to.
+
+    Attributes:
+        machine: the model, never loaded.
+        twin: the same, loaded after every entry.
+        log: every entry.
+        bytes: the state after the last one.
+        stream: where rows come from.
+    """
+
+    def __init__(self, body, counts):
+        self.config = Config.parse(body)
+        self.machine, self.twin = Machine(self.config), Machine(self.config)
+        self.stream = Stream(self.config.task)
+        self.counts, self.log = counts, []
+        self.bytes = self.machine.to_bytes()
+
+    @property
+    def phase(self):
+        """The phase, "none" before there is a space."""
+        return "none" if self.machine.pipeline is None else self.machine.phase
+
+    def commit(self, *segments):
+        """Apply an entry to both machines; its outcomes."""
+        entry = Entry(len(self.log) + 1, 1_000 * len(self.log), segments)
+        self.log.append(entry)
+        phase, newest, before = self.phase, self.machine.outbox.last, self.bytes
+        classes = len(self.machine.labels)
+        outcomes = self.machine.apply(entry)
+        told = [repr(one) for one in outcomes]
+        assert told == [repr(one) for one in self.twin.apply(entry)]
+        self.bytes = self.machine.to_bytes()
+        assert self.bytes == self.twin.to_bytes()
+        self.twin, _ = Machine.from_bytes(self.bytes)
+        assert self.bytes == self.twin.to_bytes()
+        if all(isinstance(one, Refused) for one in outcomes):
+            assert before == self.bytes
+        for segment, outcome in zip(segments, outcomes, strict=True):
+            self._check_outcome(segment, outcome)
+        if len(self.machine.labels) > classes:
+            self.saw(f"new class in {phase}")
+        self._check_alarms(newest, phase)
+        self._check_reading()
+        return outcomes
+
+    def _check_outcome(self, segment, outcome):
+        expected = {Rows: Learned, Reset: Replaced, Restore: Replaced, Switch: Switched, Overlap: Mapped}[type(segment)]
+        assert isinstance(outcome, expected | Refused)
+        if isinstance(outcome, Refused):
+            self.saw(f"{type(segment).__name__} refused")
+        elif isinstance(outcome, Learned):
+            rows = len(segment.X) - len(segment.skip)
+            assert [rows, rows] == [len(outcome.predictions), len(outcome.losses)]
+            assert np.isfinite(outcome.losses).all()
+            shares = np.array(outcome.p_true)
+            assert ((shares >= 0) & (shares <= 1 + 1e-12) | np.isnan(shares)).all()
+
+    def _check_alarms(self, newest, phase):
+        new = self.machine.outbox.after(newest)
+        places = [drift.place for drift in new]
+        assert sorted(set(places)) == places
+        assert all(place[0] == len(self.log) for place in places)
+        json.dumps([drift.to_json() for drift in new], allow_nan=False)
+        own = self.config.algorithm.own_tests(self.config.params)
+        for drift in new:
+            assert drift.kind in self.config.watch
+            self.saw(f"drift: {drift.kind}, {self.config.on_drift}")
+            self.saw(f"drift of {'its own' if drift.kind in own else 'the watch'} in {phase}")
+            if drift.kind == "class_mean" and not drift.features:
+                self.saw("drift of recovered columns")
+
+    def _check_reading(self):
+        """Everything that can be read is finite and in its form, and reading it changes nothing."""
+        machine = self.machine
+        report = {"metrics": machine.metrics.report(), "info": machine.info(), "ensemble": machine.ensemble}
+        json.dumps([report, machine.mapping_error], allow_nan=False)
+        assert machine.nbytes > 0
+        if machine.prediction_schema is not None:
+            raw = self.stream.raw(machine.prediction_schema, np.arange(self.stream.at, self.stream.at + 3))
+            self._check_prediction(machine.predict(raw))
+            json.dumps(machine.explain(raw[:1]), allow_nan=False)
+            weights = machine.weights()
+            assert weights is None or all(np.isfinite(part).all() for part in weights)
+        assert self.bytes == machine.to_bytes()
+
+    def _check_prediction(self, prediction):
+        if self.config.task == "regression":
+            assert np.isfinite(prediction.value).all()
+            assert prediction.std is None or (np.isfinite(prediction.std) & (prediction.std >= 0)).all()
+            return
+        classes = len(self.machine.labels)
+        assert ((prediction.value >= min(classes, 1) - 1) & (prediction.value < max(classes, 1))).all()
+        if prediction.probabilities is not None and classes:
+            assert (3, classes) == prediction.probabilities.shape
+            assert (prediction.probabilities >= 0).all()
+            np.testing.assert_allclose(prediction.probabilities.sum(axis=1), 1.0, rtol=1e-9)
+
+    def replay(self):
+        """The whole log, given to a fresh machine, makes the same state."""
+        again = Machine(self.config)
+        for entry in self.log:
+            again.apply(entry)
+        assert self.bytes == again.to_bytes()
+
+    def saw(self, what):
+        """Count something that has happened."""
+        self.counts[what] += 1

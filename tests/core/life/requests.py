@@ -1,0 +1,111 @@
+"""What clients send: requests as the segments that the service makes of them for the log."""
+
+import numpy as np
+
+from core.config import Config
+from core.entry import Overlap, Reset, Restore, Rows, Switch
+from core.machine import Machine
+from tests.core.life.streams import CLASHING, FEATURES, PROPOSALS, space_of_names
+
+
+class Requests:
+    """Requests to a model, checked against it as it stands.
+
+    Args:
+        model: the model.
+
+    Attributes:
+        tracked: predictions that wait for labels: space, raw row, what was served, label.
+        saved: states of the model, kept.
+    """
+
+    def __init__(self, model):
+        self.model = model
+        self.tracked, self.saved = [], [model.bytes]
+
+    def rows(self, count, **more):
+        """Labelled rows of the space in force, or a first row that fixes one."""
+        space, names = self.model.machine.feedback_schema, None
+        if space is None:
+            names = PROPOSALS[0]
+            space = space_of_names(names)
+        return self.of(space, count, names, **more)
+
+    def of(self, space, count, names=None, **more):
+        """Labelled rows of a space."""
+        places = self.model.stream.take(count)
+        discounts = (
+            self.model.stream.discounts(places) if self.model.config.algorithm.row_discounts and count % 2 else None
+        )
+        return Rows(
+            space.id, names, self.model.stream.raw(space, places), self.model.stream.labels(places), discounts, **more
+        )
+
+    def proposal(self, which):
+        """Rows of a client that believes the model has no features yet."""
+        names = PROPOSALS[which]
+        return self.rows(2) if self.model.config.algorithm.sparse else self.of(space_of_names(names), 2, names)
+
+    def some_seen(self, count):
+        """Labelled rows, every second of which has been learned before."""
+        return self.rows(count, skip=tuple(range(0, count, 2)))
+
+    def late(self, at):
+        """The label of a tracked prediction."""
+        if not self.tracked:
+            return self.rows(1)
+        space, raw, served, label = self.tracked.pop(at % len(self.tracked))
+        y = np.array([label]) if self.model.config.task == "regression" else [label]
+        return Rows(space, None, raw, y, None, served, ("late",))
+
+    def begin(self, space, mapping):
+        """A change to another space."""
+        return Switch("begin", FEATURES[space], mapping)
+
+    def overlap(self, count, skip=()):
+        """Rows of both spaces without labels."""
+        space = self.model.machine.feedback_schema
+        if space is None:
+            return self.rows(count)
+        return Overlap(space.id, self.model.stream.raw(space, self.model.stream.take(count)), (), skip)
+
+    def complete(self):
+        """The end of a change."""
+        return Switch("complete")
+
+    def abort(self):
+        """The end of a change that is not made."""
+        return Switch("abort")
+
+    def reset(self):
+        """Back to the first state."""
+        return Reset()
+
+    def restore(self, at, source="restore"):
+        """Back to a state that was kept."""
+        return Restore(self.saved[at % len(self.saved)], source)
+
+    def clash(self):
+        """A label that shows under the key of another one."""
+        return self.strange([False, CLASHING])
+
+    def classes(self):
+        """More labels than the algorithm learns."""
+        bound = self.model.config.algorithm.class_bound
+        return self.strange([f"class {at}" for at in range(bound + 1)])
+
+    def strange(self, labels):
+        """Rows with labels that are refused; for regression, which has none, another refused request."""
+        if self.model.config.task == "regression":
+            return self.torn()
+        segment = self.rows(len(labels))
+        segment.y[:] = labels
+        return segment
+
+    def torn(self):
+        """Bytes that are no state."""
+        return Restore(self.model.bytes[:-7])
+
+    def foreign(self):
+        """The state of another model."""
+        return Restore(Machine(Config.parse({"algorithm": "rls", "task": "regression", "seed": 99})).to_bytes())

@@ -1,0 +1,150 @@
+"""Configurations and rows for the lives of models: a stream that holds every name, and moves when it is told to."""
+
+import numpy as np
+from hypothesis import strategies as st
+
+from core.drift.config import kinds
+from core.features import Schema, SparseSchema, parse_features
+
+DAY = {"name": "day", "type": "categorical", "categories": ["mon", "tue", "wed"]}
+RANGED = {"name": "a", "type": "numeric", "min": -5, "max": 5}
+SPACES = (["a", "b", "c"], ["p", DAY, "q"], ["c", "q", "s", "t"], ["v"], [RANGED, "b", DAY, "v"])
+"""Names are kept, lost and come back; a has a declared range in one of them."""
+FEATURES = tuple(parse_features(space) for space in SPACES)
+PROPOSALS = (("a", "b", "c"), ("b", "a"))
+"""Names that a first row may come with."""
+NAMES = sorted({feature.name for features in FEATURES for feature in features})
+LABELS = ("UP", 0, False, "")
+CLASHING = "false"
+"""Shows under the same JSON key as False."""
+ROWS = 4096
+JUMP = 100.0
+NUMBERS = {
+    "batch_size": 10, "compressed_dim": 4, "random_features": 3, "horizon": 50, "candidates": 3, "learning_rate": 0.1,
+    "forgetting_rate": 0.05, "delta": 0.5,
+}  # fmt: skip
+"""Values of parameters beside their defaults, such that what they are about happens within some tens of rows."""
+ALWAYS = {"batch_size", "compressed_dim"}
+"""Parameters that never keep their default: nothing would happen in a life with it."""
+
+_rng = np.random.default_rng(11)
+_hidden = _rng.normal(size=(ROWS, 3))
+_values = _hidden @ _rng.normal(size=(3, len(NAMES))) + _rng.normal(size=(ROWS, len(NAMES))) / 5
+_days = _rng.integers(0, 3, ROWS)
+_score = _hidden @ [1.0, -1.0, 0.5] + _rng.normal(size=ROWS) / 5
+_chance = _rng.random((ROWS, len(NAMES)))
+_discounts = _rng.uniform(0.9, 1.0, ROWS)
+WEATHER = {
+    "plain": (1.0, 1.0),
+    "huge": (1e30, 1e30),
+    "tiny": (1e-30, 1e-30),
+    "wild": (1e30, 1e-30),
+    "still": (0.0, 0.0),
+}
+"""What some rows are multiplied with, and what others."""
+
+
+class Stream:
+    """An endless stream of labelled rows.
+
+    Attributes:
+        at: rows taken.
+        classes: classes that rows are of by now.
+        shift: what is added to every number.
+        sign: 1, or -1 where labels mean the opposite of what they meant at first.
+        weather: a key of ``WEATHER``.
+        gaps: whether some values are missing.
+    """
+
+    def __init__(self, task):
+        self.task = task
+        self.at, self.classes, self.shift, self.sign = 0, 2, 0.0, 1
+        self.weather, self.gaps = "plain", False
+
+    def take(self, count):
+        """Places of the next rows."""
+        places = np.arange(self.at, self.at + count) % ROWS
+        self.at += count
+        return places
+
+    def raw(self, space, places):
+        """Raw rows (n, F) of a space."""
+        if isinstance(space, SparseSchema):
+            values = [self._column(name, places).tolist() for name in NAMES]
+            rows = [list(row) for row in zip(*values, strict=True)]
+            return space.lists([[name for name in NAMES if (at + len(name)) % 3] for at in places],
+                               [[value for value, name in zip(row, NAMES, strict=True) if (at + len(name)) % 3]
+                                for row, at in zip(rows, places, strict=True)])  # fmt: skip
+        X = np.column_stack([self._cells(feature, places) for feature in space.features])
+        if self.gaps:
+            X[_chance[places, : X.shape[1]] < 0.15] = np.nan
+        return np.ascontiguousarray(X)
+
+    def _cells(self, feature, places):
+        return _days[places].astype(float) if feature.categories else self._column(feature.name, places)
+
+    def _column(self, name, places):
+        column = NAMES.index(name)
+        first, second = WEATHER[self.weather]
+        some, others = _chance[places, column] < 0.1, _chance[places, column] > 0.9
+        values = _values[places, column] + self.shift
+        values = np.full(len(places), 1.0) if self.weather == "still" else values
+        return np.where(some, values * first, np.where(others, values * second, values))
+
+    def labels(self, places):
+        """Labels as values, or numbers (n,)."""
+        score = self.sign * _score[places]
+        if self.task == "regression":
+            return score * (1e30 if self.weather == "wild" and places[0] % 4 == 0 else 1.0)
+        place = np.clip(np.floor((score + 2) / 4 * self.classes), 0, self.classes - 1).astype(int)
+        return [LABELS[at] for at in place]
+
+    @staticmethod
+    def discounts(places):
+        """Discounts (n,)."""
+        return _discounts[places].copy()
+
+
+def params(entry):
+    """Parameters of an algorithm: defaults, other choices, small numbers."""
+    drawn = {}
+    for param in entry.params:
+        choices = list(param.choices) if param.kind == "choice" else [param.default]
+        if param.kind == "boolean":
+            choices = [True, False]
+        if param.name in NUMBERS:
+            choices = [NUMBERS[param.name]] if param.name in ALWAYS else [*choices, NUMBERS[param.name]]
+        drawn[param.name] = st.sampled_from(choices)
+    return st.fixed_dictionaries(drawn)
+
+
+@st.composite
+def bodies(draw, entry, task):
+    """Configurations of models as clients send them."""
+    body = {"algorithm": entry.id, "task": task, "params": draw(params(entry))}
+    if not entry.sparse:
+        body["features"] = draw(st.sampled_from([SPACES[0], SPACES[4], None]))
+        body["missing"] = draw(st.sampled_from(["error", "mean", "zero"]))
+    if task == "classification":
+        body["labels"] = draw(st.sampled_from([None, list(LABELS)]))
+    watched = draw(st.sampled_from([kinds(entry)] * 4 + [("error_rate",), ()]))
+    body["watch"] = _watch(watched)
+    actions = ["report", "reset", "forget"] if entry.forgets else ["report", "reset"]
+    body["on_drift"] = draw(st.sampled_from(actions)) if watched else "report"
+    return body
+
+
+def plain_body(entry, task, action):
+    """The configuration of a model that is watched and acts, with few rows in every batch."""
+    found = {param.name: NUMBERS[param.name] for param in entry.params if param.name in ALWAYS}
+    body = {"algorithm": entry.id, "task": task, "params": found, "on_drift": action, "watch": _watch(kinds(entry))}
+    return body if entry.sparse or action == "report" else {**body, "features": SPACES[0]}
+
+
+def _watch(tests):
+    return {kind: {"batch_size": 8, "delta": 0.5} for kind in tests} or None
+
+
+def space_of_names(names):
+    """The space that a first row with these names fixes."""
+    return Schema(parse_features(list(names)))
