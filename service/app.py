@@ -114,7 +114,7 @@ class Grace:
         return self._seconds / 2
 
 
-def build(settings: Settings, failpoint: Callable[[str], None] = lambda _: None, grace: Grace | None = None) -> FastAPI:
+def build(settings: Settings, failpoint: Callable[[str], None] | None = None, grace: Grace | None = None) -> FastAPI:
     """The service as the settings describe it.
 
     Args:
@@ -173,7 +173,7 @@ def store(url: str, timeout_s: float) -> Store:
 
 
 def drift_monitor(
-    engine: Engine, own: Connection, settings: Settings, failpoint: Callable[[str], None]
+    engine: Engine, own: Connection, settings: Settings, failpoint: Callable[[str], None] | None
 ) -> DriftMonitor:
     """The drift monitor."""
     streams = DriftStreams(

@@ -85,13 +85,13 @@ def _identity(ask: SwitchBody, key: str | None, body: bytes) -> Identity:
 
 
 def _switched(ctx: Context, replica: Replica, reply: Reply) -> SwitchedSpaces:
-    warning = {} if reply.warning is None else {"warning": reply.warning}
+    warning = {} if reply.answer.warning is None else {"warning": reply.answer.warning}
     return SwitchedSpaces(
-        **msgspec.json.decode(reply.feature_state),
+        **msgspec.json.decode(reply.answer.feature_state),
         **warning,
-        version=reply.version,
+        version=reply.answer.version,
         incarnation=replica.incarnation,
-        rows=reply.rows,
+        rows=reply.answer.rows,
         duplicate=reply.all_duplicate,
         durability=ctx.engine.durability,
     )

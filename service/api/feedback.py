@@ -75,12 +75,12 @@ async def feedback_row(ctx: Ctx, name: ModelName, request: Request) -> Response:
     else:
         reply = await _learn_tracked(ctx, replica, row, ask.prediction_id, identity.ids)
     answer = Learnt(
-        reply.predictions[0],
-        reply.losses[0],
-        reply.version,
-        reply.rows,
+        reply.answer.predictions[0],
+        reply.answer.losses[0],
+        reply.answer.version,
+        reply.answer.rows,
         reply.all_duplicate,
-        reply.learned,
+        reply.answer.learned,
         ctx.engine.durability,
         replica.incarnation,
     )
@@ -224,14 +224,14 @@ async def feedback_batch(ctx: Ctx, name: ModelName, request: Request) -> Respons
     )
     reply, labels = await _learn(ctx, replica, table, identity, len(body))
     answer = LearntBatch(
-        list(reply.predictions),
-        list(reply.losses),
-        reply.version,
-        reply.rows,
+        list(reply.answer.predictions),
+        list(reply.answer.losses),
+        reply.answer.version,
+        reply.answer.rows,
         _metrics(reply, labels),
         reply.all_duplicate,
         reply.duplicates,
-        reply.learned,
+        reply.answer.learned,
         ctx.engine.durability,
         replica.incarnation,
     )
@@ -251,11 +251,11 @@ BATCH = TableForm(labelled=True, json=_read_json)
 
 def _metrics(reply: Reply, labels: Labels) -> dict[str, Any]:
     """Metrics of the rows of the batch, by the prediction that each was answered when it was learned."""
-    scored = [row for row, loss in enumerate(reply.losses) if loss is not None]
-    predicted, truth = [reply.predictions[row] for row in scored], [labels[row] for row in scored]
+    scored = [row for row, loss in enumerate(reply.answer.losses) if loss is not None]
+    predicted, truth = [reply.answer.predictions[row] for row in scored], [labels[row] for row in scored]
     if isinstance(labels, np.ndarray):
         return regression_batch(np.array(predicted, dtype=np.float64), np.array(truth, dtype=np.float64))
     codes: dict[tuple[type, Any], int] = {(type(None), None): -1}
     true, said = ([codes.setdefault((type(x), x), len(codes) - 1) for x in labels] for labels in (truth, predicted))
-    p_true = np.array([reply.p_true[row] for row in scored], np.float64)
+    p_true = np.array([reply.answer.p_true[row] for row in scored], np.float64)
     return classification_batch(np.array(said, np.int64), np.array(true, np.int64), p_true)

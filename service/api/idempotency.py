@@ -157,8 +157,7 @@ async def first_reply(ctx: Context, replica: Replica, identity: Identity, seen: 
         raise RequestConflict(responses.OTHER)
     answers = []
     for row, (one, first) in enumerate(zip(identity.ids, seen, strict=True)):
-        answer = replica.answer(one, first.answer)
-        answers.append((row, answer or await ctx.engine.applier.regenerate(replica, one, first.version)))
+        answers.append((row, await ctx.engine.applier.first_answer(replica, one, first)))
     reply = responses.repeated(len(answers), answers)
     if isinstance(reply, Exception):
         raise reply

@@ -73,9 +73,9 @@ async def teach_mapping(ctx: Ctx, name: ModelName, request: Request) -> Response
     else:
         reply = await ctx.engine.committer.submit(replica, rows, identity.digests)
     answer = Taught(
-        overlap_rows=reply.overlap_rows,
-        version=reply.version,
-        rows=reply.rows,
+        overlap_rows=reply.answer.overlap_rows,
+        version=reply.answer.version,
+        rows=reply.answer.rows,
         duplicate=reply.all_duplicate,
         duplicates=table.size if reply.all_duplicate else reply.duplicates,
         durability=ctx.engine.durability,

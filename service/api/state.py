@@ -68,7 +68,9 @@ EMPTY = Depends(_empty)
 
 async def _commit(ctx: Ctx, replica: Replica, segment: Segment) -> Replaced:
     reply = await ctx.engine.committer.submit(replica, segment)
-    return Replaced(name=replica.name, incarnation=replica.incarnation, version=reply.version, rows=reply.rows)
+    return Replaced(
+        name=replica.name, incarnation=replica.incarnation, version=reply.answer.version, rows=reply.answer.rows
+    )
 
 
 @router.post(

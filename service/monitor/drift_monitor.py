@@ -33,7 +33,7 @@ class DriftMonitor:
         urls: Sequence[str] = (),
         key: bytes = b"",
         budget_s: float = 3600.0,
-        failpoint: Callable[[str], None] = lambda _: None,
+        failpoint: Callable[[str], None] | None = None,
     ) -> None:
         self.streams = streams
         self.broadcast = Broadcast(streams, streams_max)

@@ -47,7 +47,7 @@ class Publisher:
         published: events by kind that this process was the first to publish.
     """
 
-    def __init__(self, engine: Engine, streams: DriftStreams, failpoint: Callable[[str], None]) -> None:
+    def __init__(self, engine: Engine, streams: DriftStreams, failpoint: Callable[[str], None] | None) -> None:
         self._engine, self._streams, self._failpoint = engine, streams, failpoint
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._tasks: dict[Replica, asyncio.Task[None]] = {}
@@ -77,7 +77,7 @@ class Publisher:
             ask = False
             async with self._slots:
                 last = await self._streams.to_model(batch)
-                self._failpoint("half-published")
+                self._pass("half-published")
                 if last is not None:
                     reached, added = await self._streams.to_service(batch)
                     self.published.update(event.kind for event in batch.events[len(batch.events) - added :])
@@ -86,6 +86,10 @@ class Publisher:
                 replica.published = replica.machine.outbox.last
                 return
             replica.published = last
+
+    def _pass(self, point: str) -> None:
+        if self._failpoint is not None:
+            self._failpoint(point)
 
     async def _batch(self, replica: Replica, ask: bool) -> Batch:
         """What to send; nothing where there is much and it is only asked how much of it the streams have."""
@@ -108,7 +112,7 @@ class Publisher:
             await alarms.wake.wait()
             for replica in alarms.take():
                 if replica not in self._tasks:
-                    self._failpoint("alarmed")
+                    self._pass("alarmed")
                     task = asyncio.get_running_loop().create_task(self._until_out(replica))
                     self._tasks[replica] = task
                     task.add_done_callback(lambda _, replica=replica: self._ended(replica))  # type: ignore[misc]

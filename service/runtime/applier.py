@@ -11,15 +11,23 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from core.entry import Entry, Outcome, Overlap, Rows, Segment, Switch, Switched
-from service.errors import IdsFull, ModelDown, OnepassError, Recreated, StoreDown, Unreplicated, no_model
-from service.runtime import feature_switch, responses
-from service.runtime.replica import PATH_MAX, Job, Replica, Reply, Work
+from core.entry import Entry, Overlap, Rows, Segment, Switch
+from service.errors import (
+    IdsFull,
+    ModelDown,
+    OnepassError,
+    Recreated,
+    RequestConflict,
+    StoreDown,
+    Unreplicated,
+    no_model,
+)
+from service.runtime import responses
+from service.runtime.replica import PATH_MAX, Commit, Job, Replica, Reply
 from service.runtime.stats import Stats
 from service.store import codec
-from service.store.codec import Answer
-from service.store.entries import RawEntry, ReadOn
-from service.store.log import Appended, Log, SegmentOut
+from service.store.codec import Answer, RawEntry, ReadOn
+from service.store.log import Appended, Log, SeenId, SegmentOut
 
 logger = logging.getLogger(__name__)
 
@@ -64,27 +72,27 @@ class Applier:
         load: Callable[[str, int], Awaitable[Replica]],
         reload: Callable[[Replica], Awaitable[None]],
         forget: Callable[[Replica], None],
-        failpoint: Callable[[str], None],
+        failpoint: Callable[[str], None] | None,
     ) -> None:
         self._log, self._stats, self._read_bytes_max = log, stats, read_bytes_max
         self.lost_tails: deque[LostTail] = deque(maxlen=NOTICES_MAX)
         self._load, self._reload, self._forget, self._failpoint = load, reload, forget, failpoint
 
-    async def finish(self, work: Work, appended: Appended) -> None:
+    async def finish(self, commit: Commit, appended: Appended) -> None:
         """Apply what others committed, then our own entry, then answer."""
-        replica = work.replica
+        replica = commit.replica
         try:
             await self._catch_up(replica, appended)
             if appended.made is not None and appended.made > replica.version:
-                await self._apply_own(work, appended)
+                await self._apply_own(commit, appended)
             else:
-                await self._answer(work, appended, {})
-            resolve(work.syncs, None)
+                await self._answer(commit, appended, {})
+            resolve(commit.syncs, None)
         except OnepassError as error:
-            fail(work, error)
+            fail(commit, error)
         except Exception as error:
             logger.exception("model %s: a commit could not be finished", replica.name)
-            fail(work, replica.quarantine(f"a commit could not be finished: {error!r}"))
+            fail(commit, replica.quarantine(f"a commit could not be finished: {error!r}"))
 
     async def _catch_up(self, replica: Replica, appended: Appended) -> None:
         """Apply what others committed before our own entry."""
@@ -136,34 +144,37 @@ class Applier:
             size = sum(len(blob) for _, blob, _ in raw.segments)
             await replica.apply(codec.entry(raw), raw.uid, size)
 
-    async def _apply_own(self, work: Work, appended: Appended) -> None:
-        replica, jobs = work.replica, work.jobs
-        added = [at for at, out in enumerate(appended.segments) if out.status == "added"]
-        segments = tuple(_skipping(jobs[at].segment, appended.segments[at].skip) for at in added)
-        version = appended.made or 0
-        size = sum(len(jobs[at].sent.blob) for at in added)
-        outcomes = await replica.apply(Entry(version, appended.time_ms, segments), work.append.new_uid, size)
-        self._failpoint("applied")
+    async def _apply_own(self, commit: Commit, appended: Appended) -> None:
+        replica, added, size = commit.replica, [], 0
+        segments: list[Segment] = []
+        for at, (job, out) in enumerate(zip(commit.jobs, appended.segments, strict=True)):
+            if out.status == "added":
+                added.append(at)
+                segments.append(_skipping(job.segment, out.skip) if out.skip else job.segment)
+                size += len(job.sent.blob)
+        entry = Entry(appended.made or 0, appended.time_ms, tuple(segments))
+        flops = None if appended.entries else commit.flops
+        answers = await replica.apply(entry, commit.append.new_uid, size, own=True, flops=flops)
+        if self._failpoint is not None:
+            self._failpoint("applied")
         self._stats.entries += 1
         self._stats.segments += len(added)
-        for segment, outcome in zip(segments, outcomes, strict=True):
-            if isinstance(segment, Switch) and isinstance(outcome, Switched):
+        for segment, answer in zip(segments, answers, strict=True):
+            replica.fresh.extend(segment.ids)
+            if isinstance(segment, Switch) and answer.switch is not None:
                 self._stats.switches[segment.action] += 1
-        fresh = [identity for segment in segments for identity in segment.ids]
-        replica.fresh.extend(fresh)
-        await self._answer(work, appended, dict(zip(added, outcomes, strict=True)))
+        await self._answer(commit, appended, dict(zip(added, answers, strict=True)))
 
-    async def _answer(self, work: Work, appended: Appended, outcomes: dict[int, Outcome]) -> None:
-        for at, job in enumerate(work.jobs):
+    async def _answer(self, commit: Commit, appended: Appended, answers: dict[int, Answer]) -> None:
+        for at, job in enumerate(commit.jobs):
             if job.reply.done():
                 continue
-            out = appended.segments[at]
             if not appended.safe:
                 self._stats.unreplicated += 1
                 reject(job.reply, Unreplicated(UNREPLICATED))
                 continue
             try:
-                reply = await self._reply(work.replica, job, out, appended.made, outcomes.get(at))
+                reply = await self._reply(commit.replica, job, appended.segments[at], answers.get(at))
             except OnepassError as error:
                 reply = error
             if isinstance(reply, OnepassError):
@@ -172,26 +183,26 @@ class Applier:
                 self._stats.duplicates += reply.duplicates
                 job.reply.set_result(reply)
 
-    async def _reply(
-        self, replica: Replica, job: Job, out: SegmentOut, made: int | None, outcome: Outcome | None
-    ) -> Reply | OnepassError:
+    async def _reply(self, replica: Replica, job: Job, out: SegmentOut, now: Answer | None) -> Reply | OnepassError:
+        """What became of a request; ``now`` is the answer to those of its rows that were committed, if any were."""
         if out.status == "full":
             return IdsFull(f"model {replica.name} remembers as many ids as it may")
+        rows = len(job.segment.ids)
         earlier: list[tuple[int, Answer]] = []
         for row, seen in out.seen:
-            clash = responses.mismatch(job, row, seen)
-            if clash is not None:
-                return clash
-            answer = replica.answer(job.segment.ids[row], seen.answer)
-            if answer is None:
-                answer = await self.regenerate(replica, job.segment.ids[row], seen.version)
-            earlier.append((row, answer))
-        if outcome is None and out.status == "added":
-            return StoreDown(DOWN)
-        if outcome is None:
-            return responses.repeated(len(job.segment.ids), earlier)
-        feature_state = feature_switch.record(replica.machine) if isinstance(outcome, Switched) else b""
-        return responses.fresh(job, made or 0, outcome, earlier, feature_state)
+            conflict = responses.mismatch(job, row, seen)
+            if conflict is not None:
+                return conflict
+            earlier.append((row, await self.first_answer(replica, job.segment.ids[row], seen)))
+        if now is None:
+            return StoreDown(DOWN) if out.status == "added" else responses.repeated(rows, earlier)
+        if now.refusal is not None:
+            return RequestConflict(now.refusal)
+        return responses.fresh(rows, now, earlier) if earlier else Reply(now)
+
+    async def first_answer(self, replica: Replica, identity: str, seen: SeenId) -> Answer:
+        """The first answer given to an id: as the store or the replica remembers it, or found again."""
+        return replica.answer(identity, seen.answer) or await self.regenerate(replica, identity, seen.version)
 
     async def regenerate(self, replica: Replica, identity: str, version: int) -> Answer:
         """The answer of an entry whose writer crashed before recording it: replay finds it again.
@@ -213,26 +224,26 @@ class Applier:
             raise ModelDown(f"the answer of version {version} of {replica.name} cannot be found again")
         return answer
 
-    async def reload_and_requeue(self, work: Work, appended: Appended) -> None:
+    async def reload_and_requeue(self, commit: Commit, appended: Appended) -> None:
         """The replica does not join its log: back to snapshot plus log, then try again."""
-        replica = work.replica
+        replica = commit.replica
         try:
             await self._reload_and_report_loss(replica, appended.code, appended.head)
         except OnepassError as error:
-            fail(work, error)
+            fail(commit, error)
             return
         except Exception as error:
             logger.exception("model %s could not be reloaded", replica.name)
-            fail(work, replica.quarantine(f"it could not be reloaded: {error!r}"))
+            fail(commit, replica.quarantine(f"it could not be reloaded: {error!r}"))
             return
-        for job in work.jobs:
+        for job in commit.jobs:
             job.attempts += 1
-            if appended.code == "trimmed" and work.resent and not job.segment.ids:
+            if appended.code == "trimmed" and commit.resent and not job.segment.ids:
                 # It may be in what was trimmed, and no id would tell the script so: it must not be learned twice.
                 reject(job.reply, StoreDown(DOWN))
-        replica.queue.extendleft(reversed(work.jobs))
+        replica.queue.extendleft(reversed(commit.jobs))
         _reject_unfit_jobs(replica)
-        replica.syncs.extend(work.syncs)
+        replica.syncs.extend(commit.syncs)
 
     async def _reload_and_report_loss(self, replica: Replica, code: str, head: int) -> None:
         """Back to snapshot plus log; where that is because the log lost its tail, say so and reckon what it was."""
@@ -335,14 +346,14 @@ def _fits(replica: Replica, segment: Segment) -> bool:
 
 
 def _skipping(segment: Segment, skip: tuple[int, ...]) -> Segment:
-    return replace(segment, skip=skip) if skip and isinstance(segment, Rows | Overlap) else segment
+    return replace(segment, skip=skip) if isinstance(segment, Rows | Overlap) else segment
 
 
-def fail(work: Work, error: OnepassError) -> None:
+def fail(commit: Commit, error: OnepassError) -> None:
     """Answer everybody who waits for an append with an error."""
-    for job in work.jobs:
+    for job in commit.jobs:
         reject(job.reply, error)
-    resolve(work.syncs, error)
+    resolve(commit.syncs, error)
 
 
 def reject(future: "asyncio.Future[Reply]", error: OnepassError) -> None:

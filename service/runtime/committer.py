@@ -1,20 +1,19 @@
-"""The committer: one task per process commits what all models have waiting, one pipeline per tick, and applies it.
+"""The committer: one task per process appends what all models have waiting, one pipeline per tick, and applies it.
 
-What queues up while one pipeline is under way goes with the next: low latency at low load, large commits at high
-load, no timers (only answers, which have been given by then, are gathered for some milliseconds before they are
-recorded). Per model at most one append is in flight. Append first, apply second, answer third. Where the store is a
-cluster every server in it has pipelines of its own, one at a time, so that a slow one holds up its own models only.
+Requests that arrive while a pipeline is under way go with the next one: low latency at low load, large commits at high
+load, no timers (only the storing of answers waits for some milliseconds; clients have been answered by then). A model
+has at most one append in flight. Append first, apply second, answer third. In a cluster every server has pipelines of
+its own, one at a time, so that a slow server delays its own models only.
 
-A pipeline that fails leaves the fate of its appends unknown. They are sent again unchanged (same writer, sequence
-and uid, so that the script recognises them) until the store says what became of them or their time is up; then
-their waiters get 503, and what did land is applied with the next append like anybody else's entry.
+A pipeline that fails leaves the fate of its appends unknown. They are sent again unchanged (same writer, sequence and
+uid, so that the script recognises them) until the store reports their fate or their time is up; then the waiting
+requests get 503, and an append that did succeed is applied with the next one, like an entry of another process.
 """
 
 import asyncio
 import itertools
 import logging
-import secrets
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +21,7 @@ from core.entry import Overlap, Rows, Segment
 from service.errors import OnepassError, QueueFull, StoreDown
 from service.runtime.answer_writer import Answered, AnswerWriter
 from service.runtime.applier import DOWN, Applier, fail, gone, reject, resolve
-from service.runtime.replica import THREAD_FLOPS, Job, Replica, Reply, Work
+from service.runtime.replica import THREAD_FLOPS, Commit, Job, Replica, Reply
 from service.runtime.stats import Stats
 from service.store import codec
 from service.store.log import Append, Appended, Log, SegmentIn
@@ -31,9 +30,9 @@ from service.store.redis.connection import Safety
 logger = logging.getLogger(__name__)
 
 PROBE_S = 0.2
-"""How often a store that is down is asked whether it is back."""
+"""How often a store that is down is pinged."""
 OTHERS_BYTES = 16 * 2**10
-"""Entries of others up to this size are applied at once, like our own; some tens of small ones."""
+"""Entries of other processes up to this size are applied at once, like our own; some tens of small ones."""
 BACKOFF_S = 0.02
 """Pause after a pipeline that failed."""
 TICK_BYTES_MAX = 32 * 2**20
@@ -60,15 +59,15 @@ class Committer:
         log: the store's logs.
         stats: counters.
         limits: bounds.
+        writer: the prefix of the uids of this process.
         ping: raises StoreDown while the store does not answer.
-        applier: finishes what has been sent.
-        forget: drops a replica whose model is gone.
-        failpoint: called with the name of a point that fault tests crash at; does nothing otherwise.
+        applier: applies and answers what was appended.
+        forget: drops a replica whose model was deleted.
+        failpoint: called with the name of a point that fault tests crash at.
 
     Attributes:
         store_down: whether the store is known not to answer; requests are refused at once then.
         touched: models whose log has grown since the snapshotter last looked.
-        writer: what the uids of this process begin with.
     """
 
     def __init__(
@@ -77,17 +76,17 @@ class Committer:
         stats: Stats,
         limits: Limits,
         *,
+        writer: str,
         ping: Callable[[], Awaitable[None]],
         applier: Applier,
         forget: Callable[[Replica], None],
-        failpoint: Callable[[str], None] = lambda _: None,
+        failpoint: Callable[[str], None] | None = None,
     ) -> None:
-        self._log, self._stats, self._limits = log, stats, limits
+        self._log, self._stats, self._limits, self._writer = log, stats, limits, writer
         self._ping, self.applier, self._forget, self._failpoint = ping, applier, forget, failpoint
-        self.writer = secrets.token_hex(8)
         self._sequence = itertools.count(1)
         self._ready: dict[Replica, None] = {}
-        self._in_flight: dict[str, list[Work]] = {}
+        self._in_flight: dict[str, list[Commit]] = {}
         self._parked: dict[str, list[Replica]] = {}
         self._failed: BaseException | None = None
         wait_ms = int(1000 * limits.timeout_s / 2)
@@ -120,10 +119,9 @@ class Committer:
             raise StoreDown(DOWN)
         if len(replica.queue) >= self._limits.queue_max:
             raise QueueFull(f"model {replica.name} has {len(replica.queue)} requests waiting")
-        loop = asyncio.get_running_loop()
         rows = len(segment.X) if isinstance(segment, Rows | Overlap) else 1
         sent = SegmentIn(codec.encode(segment), segment.ids, tuple(digests), rows, pending)
-        job = Job(segment, sent, loop.create_future())
+        job = Job(segment, sent, asyncio.get_running_loop().create_future())
         replica.queue.append(job)
         self._mark(replica)
         return job.reply
@@ -166,17 +164,13 @@ class Committer:
     def _abandon(self) -> None:
         for task in self._node_tasks:
             task.cancel()
-        for work in itertools.chain(*self._in_flight.values()):
-            self._give_up(work)
-        for replica in itertools.chain(*self._parked.values()):
-            self._fail(replica, StoreDown(DOWN))
+        for commit in itertools.chain(*self._in_flight.values()):
+            self._give_up(commit)
+        self._fail_all(*self._parked.values(), self._ready)
         self._in_flight, self._parked, self._failed = {}, {}, None
-        for replica in [*self._ready]:
-            self._fail(replica, StoreDown(DOWN))
 
     async def _probe(self) -> None:
-        for replica in [*self._ready]:
-            self._fail(replica, StoreDown(DOWN))
+        self._fail_all(self._ready)
         await asyncio.sleep(PROBE_S)
         try:
             await self._ping()
@@ -187,26 +181,25 @@ class Committer:
 
     async def _tick(self) -> bool:
         """Send one pipeline to every server that has none under way; False when there was nothing to send."""
-        works: dict[str, list[Work]] = {}
-        for work in self._take():
-            works.setdefault(self._log.node_key(work.replica.name), []).append(work)
+        commits: dict[str, list[Commit]] = {}
+        for commit in self._take():
+            commits.setdefault(self._log.node_key(commit.replica.name), []).append(commit)
         answered: dict[str, list[Answered]] = {}
-        for replica, found in self.answer_writer.take():
+        for replica, found in self.answer_writer.take() if self.answer_writer.due else ():
             if (node_key := self._log.node_key(replica.name)) in self._in_flight:
                 self.answer_writer.note(replica)
             else:
                 answered.setdefault(node_key, []).append((replica, found))
-        node_keys = [*works, *(node_key for node_key in answered if node_key not in works)]
-        for node_key in node_keys:
-            going = self._exchange(node_key, works.get(node_key, []), answered.get(node_key, []))
+        for node_key in dict.fromkeys((*commits, *answered)):
+            exchange = self._exchange(node_key, commits.get(node_key, []), answered.get(node_key, []))
             if node_key == "":
-                await going
+                await exchange
             else:
-                self._spawn_for_node(node_key, going)
-        return bool(node_keys)
+                self._spawn_for_node(node_key, exchange)
+        return bool(commits or answered)
 
-    def _spawn_for_node(self, node_key: str, going: Coroutine[Any, Any, None]) -> None:
-        """Let one server of several take its time; models of the others need not wait for it."""
+    def _spawn_for_node(self, node_key: str, exchange: Coroutine[Any, Any, None]) -> None:
+        """Exchange with one server of several in a task; models of the others do not wait for it."""
         self._in_flight[node_key] = []
 
         def landed(task: "asyncio.Task[None]") -> None:
@@ -218,53 +211,53 @@ class Committer:
                 self._failed = task.exception()
             self._wake.set()
 
-        task = asyncio.get_running_loop().create_task(going)
+        task = asyncio.get_running_loop().create_task(exchange)
         self._node_tasks.add(task)
         task.add_done_callback(landed)
 
-    async def _exchange(self, node_key: str, works: list[Work], answered: "Sequence[Answered]") -> None:
+    async def _exchange(self, node_key: str, commits: list[Commit], answered: "Sequence[Answered]") -> None:
         """One pipeline to one server, and what follows from it."""
-        self._in_flight[node_key] = works
+        self._in_flight[node_key] = commits
         answers = [found for _, found in answered]
-        results, recorded = await self._log.exchange([work.append for work in works], answers, self._safety)
+        results, recorded = await self._log.exchange([commit.append for commit in commits], answers, self._safety)
         self._stats.ticks += 1
-        if works:
+        if commits and self._failpoint is not None:
             self._failpoint("appended")
-        for work, result in zip(works, results, strict=True):
+        unreachable = False
+        for commit, result in zip(commits, results, strict=True):
             if isinstance(result, StoreDown):
-                self._unresolved(work, result)
+                unreachable = unreachable or result.__cause__ is None
+                self._resend(commit, result)
             else:
-                await self._settle(work, result)
+                await self._settle(commit, result)
         self._in_flight[node_key] = []
         for (replica, found), known in zip(answered, recorded, strict=True):
-            if known is True:
-                self.answer_writer.recorded(replica, found.items)
-            elif known is not False:  # where the replica does not join its log, reading on brings the answers anew
+            if isinstance(known, StoreDown):
+                unreachable = unreachable or known.__cause__ is None
                 self.answer_writer.note(replica)
-        if any(isinstance(result, StoreDown) and result.__cause__ is None for result in [*results, *recorded]):
+            elif known:  # else the replica does not join its log: reading on regenerates the answers
+                self.answer_writer.recorded(replica, found.items)
+        if unreachable:
             await asyncio.sleep(BACKOFF_S)
         if node_key == "":
             del self._in_flight[node_key]
 
-    def _take(self) -> list[Work]:
+    def _take(self) -> list[Commit]:
         """The next append of every model that has something waiting and nothing under way."""
-        works: list[Work] = []
+        commits: list[Commit] = []
         for replica in [*self._ready]:
             del self._ready[replica]
             if replica.busy:
                 continue
             if self._in_flight and (node_key := self._log.node_key(replica.name)) in self._in_flight:
                 self._parked.setdefault(node_key, []).append(replica)
-                continue
-            if replica.syncs and not replica.queue and replica.unresolved is None:
+            elif replica.syncs and not replica.queue and replica.unresolved is None:
                 self._spawn(replica, self.applier.read_on(replica))
-                continue
-            work = replica.unresolved or self._work(replica)
-            if work is not None:
-                works.append(work)
-        return works
+            elif (commit := replica.unresolved or self._next_commit(replica)) is not None:
+                commits.append(commit)
+        return commits
 
-    def _work(self, replica: Replica) -> Work | None:
+    def _next_commit(self, replica: Replica) -> Commit | None:
         if replica.down is not None:
             self._fail(replica, replica.down)
         jobs: list[Job] = []
@@ -283,38 +276,42 @@ class Committer:
             incarnation=replica.incarnation,
             version=replica.version,
             uid=replica.uid,
-            writer=self.writer,
+            writer=self._writer,
             sequence=number,
-            new_uid=f"{self.writer}.{number}",
-            segments=tuple(job.sent for job in jobs),
+            new_uid=f"{self._writer}.{number}",
+            segments=tuple([job.sent for job in jobs]),
             id_ttl_ms=self._limits.id_ttl_ms,
             id_cap=self._limits.ids_max,
             max_bytes=self._limits.read_bytes_max,
         )
         deadline = asyncio.get_running_loop().time() + self._limits.timeout_s
         replica.in_flight = True
-        return Work(replica, append, jobs, syncs, deadline)
+        return Commit(replica, append, jobs, syncs, deadline)
 
-    def _unresolved(self, work: Work, error: StoreDown) -> None:
-        """Send it again with the next tick, or give up when its time is up."""
+    def _resend(self, commit: Commit, error: StoreDown) -> None:
+        """Send an append of unknown fate again with the next tick, or give up when its time is up."""
         self._stats.store_errors += 1
-        if error.__cause__ is not None:  # an answer nobody foresaw: this model's trouble, not the store's
-            self._give_up(work)
+        if error.__cause__ is not None:  # an unexpected answer: this model's trouble, not the store's
+            self._give_up(commit)
             return
-        if asyncio.get_running_loop().time() < work.deadline:
-            work.replica.unresolved, work.resent = work, True
-            self._mark(work.replica)
+        if asyncio.get_running_loop().time() < commit.deadline:
+            commit.replica.unresolved, commit.resent = commit, True
+            self._mark(commit.replica)
             return
         if not self._node_tasks:  # one server is the store; of several, the others may be well
             logger.warning("the store is down: %s", error.detail)
             self.store_down = True
-        self._give_up(work)
+        self._give_up(commit)
 
-    def _give_up(self, work: Work) -> None:
-        """Answer those who wait for an append, and those queued behind it: nothing else would wake them."""
-        work.replica.unresolved, work.replica.in_flight = None, False
-        fail(work, StoreDown(DOWN))
-        self._fail(work.replica, StoreDown(DOWN))
+    def _give_up(self, commit: Commit) -> None:
+        """Fail the requests of an append and those queued behind it: nothing else would wake them."""
+        commit.replica.unresolved, commit.replica.in_flight = None, False
+        fail(commit, StoreDown(DOWN))
+        self._fail(commit.replica, StoreDown(DOWN))
+
+    def _fail_all(self, *groups: Iterable[Replica]) -> None:
+        for replica in [*itertools.chain(*groups)]:
+            self._fail(replica, StoreDown(DOWN))
 
     def _fail(self, replica: Replica, error: OnepassError) -> None:
         """Answer everybody who waits for a model with an error."""
@@ -328,47 +325,47 @@ class Committer:
         resolve(replica.syncs, error)
         replica.syncs.clear()
 
-    # ---------------------------------------------------------------- what the store said
+    # ---------------------------------------------------------------- results of appends
 
-    async def _settle(self, work: Work, appended: Appended) -> None:
-        replica = work.replica
+    async def _settle(self, commit: Commit, appended: Appended) -> None:
+        replica = commit.replica
         replica.unresolved, replica.in_flight = None, False
         self.touched[replica] = None
         if appended.code == "ok":
-            if self._large(work, appended):
-                self._spawn(replica, self.applier.finish(work, appended))
+            if self._large(commit, appended):
+                self._spawn(replica, self.applier.finish(commit, appended))
             else:
-                await self.applier.finish(work, appended)
+                await self.applier.finish(commit, appended)
                 self.answer_writer.note(replica)
         elif appended.code == "gone":
             self._forget(replica)
-            error = gone(replica.name, appended.head)
-            fail(work, error)
-            self._fail(replica, error)
+            self._fail_commit(commit, gone(replica.name, appended.head))
         elif appended.code == "foreign":
-            down = replica.quarantine("its log holds an entry that is not ours")
-            fail(work, down)
-            self._fail(replica, down)
+            self._fail_commit(commit, replica.quarantine("its log holds an entry that is not ours"))
         elif appended.code == "fenced":
-            fail(work, StoreDown(DOWN))
+            fail(commit, StoreDown(DOWN))
         else:
-            self._spawn(replica, self.applier.reload_and_requeue(work, appended))
+            self._spawn(replica, self.applier.reload_and_requeue(commit, appended))
         if replica.queue or replica.syncs:
             self._mark(replica)
 
-    def _large(self, work: Work, appended: Appended) -> bool:
-        """Whether finishing it takes long enough to let the other models go on meanwhile."""
-        others = sum(len(blob) for raw in appended.entries for _, blob, _ in raw.segments)
-        own = work.replica.machine.flops_to_apply([job.segment for job in work.jobs])
-        return others > OTHERS_BYTES or not appended.complete or own > THREAD_FLOPS
+    def _fail_commit(self, commit: Commit, error: OnepassError) -> None:
+        fail(commit, error)
+        self._fail(commit.replica, error)
 
-    def _spawn(self, replica: Replica, work: "Awaitable[None]") -> None:
-        """Go on with one model in a task of its own, so that the others need not wait."""
+    def _large(self, commit: Commit, appended: Appended) -> bool:
+        """Whether finishing it takes long enough to let the other models go on meanwhile."""
+        commit.flops = commit.replica.machine.flops_to_apply([job.segment for job in commit.jobs])
+        others = sum(len(blob) for raw in appended.entries for _, blob, _ in raw.segments) if appended.entries else 0
+        return others > OTHERS_BYTES or not appended.complete or commit.flops > THREAD_FLOPS
+
+    def _spawn(self, replica: Replica, step: "Awaitable[None]") -> None:
+        """Go on with one model in a task of its own; the others do not wait."""
         replica.busy = True
 
         async def run() -> None:
             try:
-                await work
+                await step
             finally:
                 replica.busy = False
                 self.answer_writer.note(replica)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import secrets
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -77,8 +78,9 @@ class Engine:
         companions: background tasks of others, started, watched over and ended with the engine's own.
     """
 
-    def __init__(self, store: Store, bounds: Bounds, failpoint: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, store: Store, bounds: Bounds, failpoint: Callable[[str], None] | None = None) -> None:
         self.store, self.bounds, self.stats = store, bounds, Stats()
+        writer = secrets.token_hex(8)
         self.pending = Pending(store.connection)
         self.loader = Loader(store, self.stats, READ_BYTES_MAX)
         self.models = ModelCache(
@@ -101,6 +103,7 @@ class Engine:
             store.log,
             self.stats,
             bounds.committer,
+            writer=writer,
             ping=store.connection.ping,
             applier=self.applier,
             forget=self.models.forget,
@@ -115,7 +118,7 @@ class Engine:
             least_bytes=bounds.snapshot_min_bytes,
         )
         self.notices = AppendNotices(store.connection)
-        self.follower = Follower(self.models, self.committer, self.notices, store.log)
+        self.follower = Follower(self.models, self.committer, self.notices, store.log, writer)
         self.durability = "unknown"
         self.eviction_ok: bool | None = None
         self.store_ok: bool | None = None

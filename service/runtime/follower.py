@@ -42,8 +42,8 @@ class Follower:
         log: asked for heads.
     """
 
-    def __init__(self, models: ModelCache, committer: Committer, notices: AppendNotices, log: Log) -> None:
-        self._models, self._committer, self._notices, self._log = models, committer, notices, log
+    def __init__(self, models: ModelCache, committer: Committer, notices: AppendNotices, log: Log, writer: str) -> None:
+        self._models, self._committer, self._notices, self._log, self._writer = models, committer, notices, log, writer
         self._gathered: dict[Replica, int] = {}
         self._behind: dict[Replica, None] = {}
         self._begun: dict[str, None] = {}
@@ -83,7 +83,7 @@ class Follower:
         elif notice.version is None:
             logger.info("model %s was deleted elsewhere", notice.name)
             self._models.forget(replica)
-        elif notice.version > replica.version and not notice.uid.startswith(self._committer.writer):
+        elif notice.version > replica.version and not notice.uid.startswith(self._writer):
             self._note(replica, notice.version)
 
     def _note(self, replica: Replica, version: int) -> None:

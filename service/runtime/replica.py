@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple
 
 from core.entry import Entry, Learned, Outcome, Refused, Segment, Switched
 from core.machine import Machine
@@ -36,35 +36,18 @@ class Ledger:
     used: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What a request is answered.
+class Reply(NamedTuple):
+    """What a waiting request is given.
 
     Attributes:
-        version: the version its entry made (for a duplicate: made then).
-        rows: rows learned after it.
-        predictions: a-priori predictions (or what was told), one per row; None where a row was refused earlier.
-        losses: one per row.
-        learned: False where the row could only be scored.
-        p_true: probability given to each true label, NaN where there was none; empty for regression.
-        duplicates: how many rows had been sent before.
+        answer: the answer to all of its rows; to a repeated request, the first one.
+        duplicates: how many of its rows had been sent before.
         all_duplicate: True when nothing was learned because all of it had been sent before.
-        overlap_rows: rows that have taught the mapping by then, where the request taught it or was a switch.
-        warning: what the client of a switch should know, or None.
-        feature_state: where the model stood after a switch (JSON).
     """
 
-    version: int
-    rows: int
-    predictions: Sequence[Any]
-    losses: Sequence[float | None]
-    learned: bool = True
-    p_true: Sequence[float] = ()
+    answer: Answer
     duplicates: int = 0
     all_duplicate: bool = False
-    overlap_rows: int = 0
-    warning: str | None = None
-    feature_state: bytes = b""
 
 
 @dataclass(slots=True, eq=False)
@@ -85,10 +68,17 @@ class Job:
 
 
 @dataclass(slots=True, eq=False)
-class Work:
-    """One append in flight: sent again unchanged until the store says what became of it, or time is up.
+class Commit:
+    """One append in flight: sent again unchanged until the store reports its fate, or its time is up.
 
-    ``resent``: it was sent before, and nobody knows what became of it then.
+    Attributes:
+        replica: the model.
+        append: what is sent.
+        jobs: the requests in it, one per segment.
+        syncs: readers who wait for the log's head.
+        deadline: when it is given up, by the loop's clock.
+        resent: it was sent before, with unknown fate.
+        flops: work of applying its own segments.
     """
 
     replica: "Replica"
@@ -97,6 +87,7 @@ class Work:
     syncs: "list[asyncio.Future[None]]"
     deadline: float
     resent: bool = False
+    flops: float = 0.0
 
 
 @dataclass(slots=True, eq=False)
@@ -134,7 +125,7 @@ class Replica:
     stats: Stats
     queue: deque[Job] = field(default_factory=deque)
     syncs: "list[asyncio.Future[None]]" = field(default_factory=list)
-    unresolved: Work | None = None
+    unresolved: Commit | None = None
     in_flight: bool = False
     busy: bool = False
     down: ModelDown | None = None
@@ -185,13 +176,20 @@ class Replica:
                 raise self.down
             yield
 
-    async def apply(self, entry: Entry, uid: str, size: int) -> list[Outcome]:
+    async def apply(
+        self, entry: Entry, uid: str, size: int, *, own: bool = False, flops: float | None = None
+    ) -> list[Answer]:
         """Apply one entry, in a thread where it is much work, and move to its version.
 
         Args:
             entry: must make ``version + 1``.
             uid: the entry's uid.
             size: its bytes on the log.
+            own: whether requests of this process wait for the answers.
+            flops: its work, where the caller has estimated it for the machine as it is.
+
+        Returns:
+            The answers to its segments where it is ``own``.
 
         Raises:
             ModelDown: apply raised, which is a bug: the model is out of service from now on.
@@ -200,36 +198,46 @@ class Replica:
             raise RuntimeError(f"entry {entry.version} does not follow version {self.version}")
         try:
             async with self.lock:
-                if self.machine.flops_to_apply(entry.segments) > THREAD_FLOPS:
+                flops = self.machine.flops_to_apply(entry.segments) if flops is None else flops
+                if flops > THREAD_FLOPS:
                     outcomes = await asyncio.to_thread(self.machine.apply, entry)
                 else:
                     outcomes = self.machine.apply(entry)
         except Exception as error:
             raise self.quarantine(f"applying entry {entry.version} failed: {error!r}") from error
-        self._moved(entry, uid, size, outcomes)
-        return outcomes
-
-    def _moved(self, entry: Entry, uid: str, size: int, outcomes: Sequence[Outcome]) -> None:
-        before = self.machine.rows
-        self.path.append((self.version, self.uid))
+        before = self.version, self.uid
         self.version, self.uid, self.time_ms = entry.version, uid, entry.time_ms
+        self.path.append(before)
         self.log_bytes += size
-        for segment, outcome in zip(entry.segments, outcomes, strict=True):
-            if segment.ids:
-                feature_state = feature_switch.record(self.machine) if isinstance(outcome, Switched) else b""
-                for identity, answer in codec.answers(entry.version, segment, outcome, feature_state):
-                    self.answers[identity] = (entry.version, answer)
-            if isinstance(outcome, Learned):
-                self.stats.rows += len(outcome.losses)
-            elif isinstance(outcome, Refused):
-                self.stats.refused += 1
-        if entry.version & 31 == 1 or before == 0 or any(isinstance(outcome, Switched) for outcome in outcomes):
-            self.measure()
-        self.notify()
+        answers = self._note(entry, outcomes, own)
+        if self.unpublished:
+            self.notify()
         if self.awaited:
             self._arrived()
         if self.since and not self.behind:
             self.since = 0.0
+        return answers
+
+    def _note(self, entry: Entry, outcomes: Sequence[Outcome], own: bool) -> list[Answer]:
+        """Count what was learned, and keep the answers for the ids of the entry."""
+        answers: list[Answer] = []
+        resized = entry.version & 31 == 1 or self.machine.rows == 0
+        for segment, outcome in zip(entry.segments, outcomes, strict=True):
+            switched = isinstance(outcome, Switched)
+            if own or segment.ids:
+                feature_state = feature_switch.record(self.machine) if switched else b""
+                answer = codec.outcome_answer(entry.version, outcome, feature_state)
+                answers.append(answer)
+                for identity, record in codec.records(segment, answer) if segment.ids else ():
+                    self.answers[identity] = (entry.version, record)
+            if isinstance(outcome, Learned):
+                self.stats.rows += len(outcome.losses)
+            elif isinstance(outcome, Refused):
+                self.stats.refused += 1
+            resized = resized or switched
+        if resized:
+            self.measure()
+        return answers
 
     def measure(self) -> None:
         """Take stock of the memory the model holds."""

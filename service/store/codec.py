@@ -1,4 +1,5 @@
-"""Segments and answers as bytes: MessagePack arrays with a version number in front.
+"""Bytes of the log and back: segments, answers and tracked predictions as MessagePack arrays with a version number in
+front, and log entries as the server returns them.
 
     rows     ["rows", 1, space, schema names | nil, n, X float64 (n, F), labels [...] | float64, discounts, served, ids]
     reset    ["reset", 1, ids]
@@ -11,6 +12,7 @@
 Arrays are little-endian float64 in C order. A record with another version number is refused, never guessed at.
 """
 
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
@@ -19,7 +21,6 @@ import numpy as np
 from core.contract import Floats
 from core.entry import (
     Entry,
-    Learned,
     Mapped,
     Outcome,
     Overlap,
@@ -34,11 +35,10 @@ from core.entry import (
     Switched,
 )
 from core.features import parse_features
-from core.features.labels import Label
-from service.store.entries import RawEntry
 
 FORMAT = 1
 """Version of the records."""
+Code = Literal["ok", "gone", "ahead", "fork", "trimmed", "fenced", "foreign"]
 
 
 class _Rows(msgspec.Struct, array_like=True, tag="rows", frozen=True):
@@ -82,14 +82,14 @@ class _Overlap(msgspec.Struct, array_like=True, tag="overlap", frozen=True):
 
 
 class Answer(msgspec.Struct, array_like=True, frozen=True):
-    """What a request with an id was answered, as the store remembers it.
+    """The answer to a request, as it is sent to the client and, where the request has an id, stored.
 
     Attributes:
         format: version of this record.
         version: the version its entry made.
         rows: rows learned after it.
-        predictions: one per row.
-        losses: one per row.
+        predictions: a-priori predictions, or those served earlier, one per row; None where a row was refused earlier.
+        losses: one per row; None where a row was refused earlier.
         learned: False where the row could only be scored.
         p_true: probability given to each true label, NaN where there was none; empty for regression.
         refusal: why it was refused (409), or None.
@@ -102,12 +102,22 @@ class Answer(msgspec.Struct, array_like=True, frozen=True):
     version: int
     rows: int
     predictions: list[str | int | bool | float | None]
-    losses: list[float]
+    losses: list[float | None]
     learned: bool = True
     p_true: list[float] = []
     refusal: str | None = None
     switch: tuple[str | None, int, str | None] | None = None
     feature_state: bytes = b""
+
+    @property
+    def overlap_rows(self) -> int:
+        """Rows that have taught the mapping by now; 0 for an answer to anything else."""
+        return 0 if self.switch is None else self.switch[1]
+
+    @property
+    def warning(self) -> str | None:
+        """What the client of a switch should know, or None."""
+        return None if self.switch is None else self.switch[2]
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -136,16 +146,24 @@ def _decoded(decoder: "msgspec.msgpack.Decoder[R]", blob: bytes, what: str) -> R
 
 def encode(segment: Segment) -> bytes:
     """A segment as bytes."""
+    return _encoder.encode(_record(segment))
+
+
+def _record(segment: Segment) -> tuple[Any, ...]:
     if isinstance(segment, Rows):
-        return _encoder.encode(_rows_record(segment))
+        labels = _bytes(segment.y) if isinstance(segment.y, np.ndarray) else segment.y
+        discounts = None if segment.discounts is None else _bytes(segment.discounts)
+        served = None if segment.served is None else (segment.served.prediction, segment.served.probabilities)
+        x, n = _bytes(segment.X), len(segment.X)
+        return "rows", FORMAT, segment.space, segment.names, n, x, labels, discounts, served, segment.ids
     if isinstance(segment, Reset):
-        return _encoder.encode(_Reset(FORMAT, segment.ids))
+        return "reset", FORMAT, segment.ids
     if isinstance(segment, Switch):
         features = None if segment.features is None else [feature.to_json() for feature in segment.features]
-        return _encoder.encode(_Switch(FORMAT, segment.action, features, segment.mapping, segment.ids))
+        return "switch", FORMAT, segment.action, features, segment.mapping, segment.ids
     if isinstance(segment, Overlap):
-        return _encoder.encode(_Overlap(FORMAT, segment.space, len(segment.X), _bytes(segment.X), segment.ids))
-    return _encoder.encode(_Restore(FORMAT, segment.state, segment.source, segment.ids))
+        return "overlap", FORMAT, segment.space, len(segment.X), _bytes(segment.X), segment.ids
+    return "restore", FORMAT, segment.state, segment.source, segment.ids
 
 
 def decode(blob: bytes, skip: tuple[int, ...] = ()) -> Segment:
@@ -171,30 +189,6 @@ def decode(blob: bytes, skip: tuple[int, ...] = ()) -> Segment:
     return Restore(record.state, record.source, record.ids)
 
 
-def entry(raw: RawEntry) -> Entry:
-    """A log entry with its segments decoded, in the order of their ordinals."""
-    return Entry(raw.version, raw.time_ms, tuple(decode(blob, skip) for _, blob, skip in raw.segments))
-
-
-def _rows_record(rows: Rows) -> _Rows:
-    served = None if rows.served is None else (rows.served.prediction, _pairs(rows.served))
-    return _Rows(
-        FORMAT,
-        rows.space,
-        rows.names,
-        len(rows.X),
-        _bytes(rows.X),
-        _bytes(rows.y) if isinstance(rows.y, np.ndarray) else rows.y,
-        None if rows.discounts is None else _bytes(rows.discounts),
-        served,
-        rows.ids,
-    )
-
-
-def _pairs(served: ServedPrediction) -> list[tuple[Label, float]] | None:
-    return None if served.probabilities is None else list(served.probabilities)
-
-
 def _bytes(values: Floats) -> bytes:
     return np.ascontiguousarray(values, dtype="<f8").tobytes()
 
@@ -217,19 +211,79 @@ def _rows(record: _Rows, skip: tuple[int, ...]) -> Rows:
     )
 
 
-def answers(version: int, segment: Segment, outcome: Outcome, feature_state: bytes = b"") -> list[tuple[str, bytes]]:
-    """What to remember with each id of a segment: one record per row, or one for the whole request."""
-    ids = segment.ids
-    if isinstance(outcome, Learned) and isinstance(segment, Rows) and len(ids) > 1:
-        kept = [row for row in range(len(ids)) if row not in set(segment.skip)]
-        return [(ids[row], encode_answer(_row_answer(version, outcome, at))) for at, row in enumerate(kept)]
-    skipped = set(segment.skip) if isinstance(segment, Rows | Overlap) else set()
-    whole = encode_answer(outcome_answer(version, outcome, feature_state))
-    return [(identity, whole) for row, identity in enumerate(ids) if row not in skipped]
+# ---------------------------------------------------------------- entries as the server returns them
+
+
+@dataclass(frozen=True, slots=True)
+class RawEntry:
+    """An undecoded log entry; ``segments`` are (ordinal, blob, rows to skip), by ordinal."""
+
+    version: int
+    uid: str
+    previous: str
+    time_ms: int
+    count: int
+    segments: tuple[tuple[int, bytes, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOn:
+    """Entries after a version, and whether they reach the head."""
+
+    code: Code
+    head: int
+    head_uid: str
+    entries: tuple[RawEntry, ...] = ()
+    complete: bool = True
+
+
+def read_on(answer: list[Any], version: int) -> ReadOn:
+    """The reply of READ_AFTER to a replica at ``version``."""
+    if answer[0] != b"ok":
+        return ReadOn(answer[0].decode(), answer[1], answer[2].decode())
+    try:
+        found = entries(answer[4], version)
+    except (KeyError, ValueError):
+        return ReadOn("foreign", answer[1], answer[2].decode())
+    return ReadOn("ok", answer[1], answer[2].decode(), found, bool(answer[3]) and len(found) == len(answer[4]))
+
+
+def entries(found: list[Any], after: int) -> tuple[RawEntry, ...]:
+    """The entries up to the first gap; reading on from there reports that the log is trimmed."""
+    read: list[RawEntry] = []
+    for item in found:
+        each = raw_entry(item)
+        if each.version != after + 1 + len(read):
+            break
+        read.append(each)
+    return tuple(read)
+
+
+def raw_entry(item: list[Any]) -> RawEntry:
+    """One entry of a stream's reply."""
+    entry_id, flat = item
+    fields = dict(zip(flat[::2], flat[1::2], strict=True))
+    version = int(entry_id.partition(b"-")[0])
+    uid, previous = fields[b"u"].decode(), fields[b"p"].decode()
+    ordinals = sorted(int(field) for field in fields if field.isdigit())
+    segments = tuple((k, fields[b"%d" % k], _skipped(fields.get(b"%ds" % k, b""))) for k in ordinals)
+    return RawEntry(version, uid, previous, int(fields[b"t"]), int(fields[b"n"]), segments)
+
+
+def _skipped(skip: bytes) -> tuple[int, ...]:
+    return tuple(map(int, skip.split(b","))) if skip else ()
+
+
+def entry(raw: RawEntry) -> Entry:
+    """A log entry with its segments decoded, in the order of their ordinals."""
+    return Entry(raw.version, raw.time_ms, tuple(decode(blob, skip) for _, blob, skip in raw.segments))
+
+
+# ---------------------------------------------------------------- answers
 
 
 def outcome_answer(version: int, outcome: Outcome, feature_state: bytes = b"") -> Answer:
-    """An outcome as it is remembered and answered; ``feature_state`` goes with that of a switch."""
+    """The answer to the request of an outcome; ``feature_state`` belongs to that of a switch."""
     if isinstance(outcome, Refused):
         return Answer(FORMAT, version, 0, [], [], refusal=outcome.detail)
     if isinstance(outcome, Replaced):
@@ -239,14 +293,25 @@ def outcome_answer(version: int, outcome: Outcome, feature_state: bytes = b"") -
         return Answer(FORMAT, version, outcome.rows, [], [], switch=step, feature_state=feature_state)
     if isinstance(outcome, Mapped):
         return Answer(FORMAT, version, outcome.rows, [], [], switch=(None, outcome.overlap_rows, None))
-    losses: list[float] = outcome.losses.tolist()
+    losses: list[float | None] = outcome.losses.tolist()
     return Answer(FORMAT, version, outcome.rows, outcome.predictions, losses, outcome.learned, list(outcome.p_true))
 
 
-def _row_answer(version: int, outcome: Learned, at: int) -> Answer:
-    loss = float(outcome.losses[at])
-    p_true = [outcome.p_true[at]] if outcome.p_true else []
-    return Answer(FORMAT, version, outcome.rows, [outcome.predictions[at]], [loss], outcome.learned, p_true)
+def records(segment: Segment, answer: Answer) -> list[tuple[str, bytes]]:
+    """What to store with each id of a segment: one record per row, or one for the whole request."""
+    ids = segment.ids
+    skipped = {*segment.skip} if isinstance(segment, Rows | Overlap) else ()
+    kept = [identity for row, identity in enumerate(ids) if row not in skipped] if skipped else ids
+    if isinstance(segment, Rows) and len(ids) > 1 and answer.refusal is None:
+        return [(identity, encode_answer(_of_row(answer, at))) for at, identity in enumerate(kept)]
+    whole = encode_answer(answer)
+    return [(identity, whole) for identity in kept]
+
+
+def _of_row(answer: Answer, at: int) -> Answer:
+    here = slice(at, at + 1)
+    part = (answer.predictions[here], answer.losses[here], answer.learned, answer.p_true[here])
+    return Answer(FORMAT, answer.version, answer.rows, *part)
 
 
 def encode_answer(answer: Answer) -> bytes:
@@ -310,7 +375,7 @@ _tracked = msgspec.msgpack.Decoder(Tracked)
 
 def encode_tracked(space: str, raw: Floats, served: ServedPrediction, version: int) -> bytes:
     """A tracked prediction as bytes."""
-    return _encoder.encode(Tracked(FORMAT, space, _bytes(raw), served.prediction, _pairs(served), version))
+    return _encoder.encode((FORMAT, space, _bytes(raw), served.prediction, served.probabilities, version))
 
 
 def decode_tracked(blob: bytes) -> Tracked:

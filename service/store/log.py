@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from service.errors import StoreDown
-from service.store.entries import Code, RawEntry, ReadOn, entries, read_on
+from service.store.codec import Code, RawEntry, ReadOn, entries, read_on
 from service.store.keys import ModelKeys, raw
 from service.store.redis.connection import Call, Connection, Safety, Unreplicated
 from service.store.scripts import APPEND, LOOKUP, READ_AFTER, RECORD

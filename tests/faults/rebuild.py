@@ -15,8 +15,8 @@ from core.numerics.linalg import single_threaded
 from core.state import envelope
 from service.store import codec
 from service.store.catalog import Catalog, ModelMeta
-from service.store.entries import RawEntry
-from service.store.entries import entry as read_entry
+from service.store.codec import RawEntry
+from service.store.codec import raw_entry as read_entry
 from service.store.keys import ModelKeys
 from service.store.log import Log
 from service.store.redis.connection import Connection
@@ -27,7 +27,7 @@ from tests.faults.processes import Service
 LEARNT = ("prediction", "loss", "version", "rows")
 
 
-class Replayed(NamedTuple):
+class Rebuilt(NamedTuple):
     """A machine after its log, and what it said on the way.
 
     Attributes:
@@ -104,7 +104,7 @@ def history(data: Path, name: str, incarnation: str) -> list[RawEntry]:
     return found
 
 
-def replay(config: Config, entries: Iterable[RawEntry], machine: Machine | None = None) -> Replayed:
+def rebuild(config: Config, entries: Iterable[RawEntry], machine: Machine | None = None) -> Rebuilt:
     """Apply a log entry by entry, with one machine and nothing else."""
     single_threaded()
     machine = Machine(config) if machine is None else machine
@@ -116,9 +116,9 @@ def replay(config: Config, entries: Iterable[RawEntry], machine: Machine | None 
             if not isinstance(segment, Rows):
                 continue
             learned.update(identity for row, identity in enumerate(segment.ids) if row not in segment.skip)
-            for identity, blob in codec.answers(entry.version, segment, outcome):
+            for identity, blob in codec.records(segment, codec.outcome_answer(entry.version, outcome)):
                 answers[identity.removeprefix("i:")] = _learnt(codec.decode_answer(blob))
-    return Replayed(machine, Counter({i.removeprefix("i:"): n for i, n in learned.items()}), answers)
+    return Rebuilt(machine, Counter({i.removeprefix("i:"): n for i, n in learned.items()}), answers)
 
 
 def _learnt(answer: codec.Answer) -> dict[str, Any]:
@@ -143,7 +143,7 @@ def bare(state: bytes) -> bytes:
 def judge(service: Service, entries: Sequence[RawEntry], rows: Sequence[Row], *loads: Load, name: str = "m") -> None:
     """Every row is in exactly once, every answer is the serial one, and so is every bit of the state."""
     config = Config.parse(codec.config(meta(service.store_url, name).config))
-    serial = replay(config, entries)
+    serial = rebuild(config, entries)
     state = service.state(name)
     assert Counter(row.id for row in rows) == serial.learned
     assert len(rows) == service.get(f"/models/{name}")["rows"]

@@ -12,10 +12,10 @@ from typing import Any, Self
 from core.config import Config
 from core.machine import Machine
 from service.store import codec
-from service.store.entries import RawEntry
+from service.store.codec import RawEntry
 from tests.faults.load import Row, rows
 from tests.faults.processes import Answer, Service, eventually
-from tests.faults.rebuild import learnt, meta, oldest_snapshot, replay, stamp
+from tests.faults.rebuild import learnt, meta, oldest_snapshot, rebuild, stamp
 
 BATCH = 5
 PAUSE_S = 0.03
@@ -170,7 +170,7 @@ def verdict(storm: Storm, url: str, log_of: Callable[[str], list[RawEntry]]) -> 
         state = states.pop()
         entries = log_of(model)
         config = Config.parse(codec.config(meta(url, model).config))
-        serial = replay(config, entries)
+        serial = rebuild(config, entries)
         assert serial.machine.to_bytes(stamp(state)) == state, "the serial replay has other bits"
         _from_snapshot(config, url, model, entries, state)
         assert {1} >= set(serial.learned.values()), "a row is in twice"
@@ -192,7 +192,7 @@ def _from_snapshot(config: Config, url: str, model: str, entries: Sequence[RawEn
     assert first is not None
     machine, taken = Machine.from_bytes(first)
     rest = [entry for entry in entries if entry.version > taken["version"]]
-    assert replay(config, rest, machine).machine.to_bytes(stamp(state)) == state
+    assert rebuild(config, rest, machine).machine.to_bytes(stamp(state)) == state
 
 
 def _reported(service: Service) -> set[tuple[str, int]]:

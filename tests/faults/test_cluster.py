@@ -7,7 +7,7 @@ from service.store import codec
 from tests.faults.drifts import Stream, calm, events, learn, moved
 from tests.faults.load import Load, rows
 from tests.faults.processes import eventually
-from tests.faults.rebuild import bare, judge, learnt, meta, repeat, replay, stamp, whole_log
+from tests.faults.rebuild import bare, judge, learnt, meta, rebuild, repeat, stamp, whole_log
 from tests.faults.servers import Cluster, Sentineled
 
 pytestmark = pytest.mark.faults
@@ -115,7 +115,7 @@ def _account_for(services, cluster, name, table, load):
     entries = whole_log(cluster.url, name)
     states = [service.state(name) for service in services]
     assert states[0] == states[1]
-    serial = replay(_config(cluster, name), entries)
+    serial = rebuild(_config(cluster, name), entries)
     assert serial.machine.to_bytes(stamp(states[0])) == states[0]
     assert {1} == set(serial.learned.values())
     lost = {row.id for row in table} - set(serial.learned)
@@ -216,7 +216,7 @@ def test_the_primary_that_sentinels_name_is_followed(serve):
         assert "master" == sentineled.replica.info("replication")["role"]
         entries = whole_log(sentineled.url)
         assert bare(pair[0].state()) == bare(pair[1].state())
-        learned = replay(_config(sentineled, "m"), entries).learned
+        learned = rebuild(_config(sentineled, "m"), entries).learned
         assert {1} == set(learned.values())
         assert 200 == eventually(200, lambda: pair[0].request("GET", "/readyz").status)
     finally:

@@ -114,5 +114,5 @@ def _story(service, name, learn):
 def test_a_refusal_does_not_speak_for_rows_that_were_answered_before():
     """Where part of a refused batch had been sent before, only the new rows remember the refusal."""
     batch = Rows("space", None, np.ones((3, 1)), np.ones(3), ids=("old", "new", "older"), skip=(0, 2))
-    answers = codec.answers(7, batch, Refused("no"))
+    answers = codec.records(batch, codec.outcome_answer(7, Refused("no")))
     assert [("new", "no")] == [(identity, codec.decode_answer(blob).refusal) for identity, blob in answers]

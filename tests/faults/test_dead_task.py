@@ -44,6 +44,6 @@ async def test_a_pump_that_dies_answers_whom_it_had_and_who_waited_behind(store)
             engine.committer._log = log
             while not engine.ready()[0]:
                 await asyncio.sleep(0.01)
-            assert 1 == (await engine.committer.submit(replica, row)).rows
+            assert 1 == (await engine.committer.submit(replica, row)).answer.rows
     finally:
         await engine.stop()

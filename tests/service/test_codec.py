@@ -49,12 +49,12 @@ def test_answers_of_a_switch_are_remembered():
 
 def test_where_a_model_stood_after_a_switch_is_remembered_with_its_id():
     """As it was answered; with a row's answer nothing of the kind is kept."""
-    ((identity, blob),) = codec.answers(
-        7, Switch("abort", ids=("s:x",)), Switched("steady", 0, 3), b'{"phase":"steady"}'
+    ((identity, blob),) = codec.records(
+        Switch("abort", ids=("s:x",)), codec.outcome_answer(7, Switched("steady", 0, 3), b'{"phase":"steady"}')
     )
     assert ("s:x", b'{"phase":"steady"}') == (identity, codec.decode_answer(blob).feature_state)
     X = np.zeros((3, 2))
-    found = codec.answers(8, Overlap("space", X, ("a", "b", "c"), (1,)), Mapped(2, 2, 3))
+    found = codec.records(Overlap("space", X, ("a", "b", "c"), (1,)), codec.outcome_answer(8, Mapped(2, 2, 3)))
     assert ["a", "c"] == [name for name, _ in found]
     assert [b"", b""] == [codec.decode_answer(blob).feature_state for _, blob in found]
 

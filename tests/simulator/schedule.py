@@ -204,10 +204,10 @@ class Schedule(Verdict):
             await asyncio.sleep(self.draw.uniform(0, 0.1))
 
     def _acknowledge(self, member: Member, incarnation: str, rows: Rows, reply: Any) -> None:
-        self.say("acknowledged by", member.number, rows.ids, "version", reply.version)
+        self.say("acknowledged by", member.number, rows.ids, "version", reply.answer.version)
         if len(rows.ids) == 1:
-            answer = (reply.predictions[0], reply.losses[0], reply.version, reply.rows)
-            self.told.setdefault(rows.ids[0], []).append(Told(incarnation, reply.version, answer))
+            answer = (reply.answer.predictions[0], reply.answer.losses[0], reply.answer.version, reply.answer.rows)
+            self.told.setdefault(rows.ids[0], []).append(Told(incarnation, reply.answer.version, answer))
         for identity in rows.ids if len(rows.ids) > 1 else ():
             self.told.setdefault(identity, []).append(Told(incarnation, -1, ()))
 

@@ -11,7 +11,7 @@ from core.machine import Machine
 from service.errors import ModelDown, OnepassError
 from service.runtime.engine import Freshness
 from service.store import codec
-from service.store.entries import entry as read_entry
+from service.store.codec import raw_entry as read_entry
 from service.store.keys import ModelKeys
 from tests.simulator.network import TIMEOUT_S
 
@@ -80,7 +80,8 @@ class Verdict:
                     return
                 raise
             assert 1 == reply.duplicates
-            assert serial.answers[identity] == (reply.predictions[0], reply.losses[0], reply.version, reply.rows)
+            said = reply.answer
+            assert serial.answers[identity] == (said.predictions[0], said.losses[0], said.version, said.rows)
 
     async def _held(self, member: Any) -> Any:
         """The replica as it is after the calm; an error by its name."""
@@ -155,7 +156,7 @@ class Serial:
         kept = [row for row in range(len(segment.X)) if row not in segment.skip]
         self.learned.update(segment.ids[row] for row in kept if segment.ids)
         self.learned.update(f"anonymous {segment.y[row]:g}" for row in kept if not segment.ids)
-        for identity, blob in codec.answers(version, segment, outcome):
+        for identity, blob in codec.records(segment, codec.outcome_answer(version, outcome)):
             answer = codec.decode_answer(blob)
             self.answers[identity] = (answer.predictions[0], answer.losses[0], answer.version, answer.rows)
 
