@@ -1,6 +1,6 @@
-"""Answers on their way to the store, where retries of the same id find them: gathered, then sent with an append.
+"""Stores answers with their ids, for retries: gathered for some milliseconds, then sent along with an append.
 
-They have been given to their clients by then, and until the store has them a retry is answered from memory.
+The clients have been answered by then; until the store has an answer, a retry is answered from memory.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ Answered = tuple[Replica, Answers]
 
 
 class AnswerWriter:
-    """The answers of all loaded models that the store does not have yet.
+    """The answers of all loaded models that are not stored yet.
 
     Args:
         log: the store's logs.
@@ -35,11 +35,11 @@ class AnswerWriter:
 
     @property
     def waiting(self) -> bool:
-        """Whether there are any."""
+        """Whether answers are waiting to be stored."""
         return bool(self._waiting)
 
     def note(self, replica: Replica) -> None:
-        """The answers of this model that are not in the store yet go there soon."""
+        """Schedule the unstored answers of a model."""
         if not replica.fresh:
             return
         if not self._waiting:
@@ -47,7 +47,7 @@ class AnswerWriter:
         self._waiting[replica] = None
 
     def take(self) -> list[Answered]:
-        """What is due, some milliseconds' worth at once."""
+        """The answers that are due, some milliseconds' worth at once."""
         if not self.due:
             return []
         self.due = False
@@ -55,7 +55,7 @@ class AnswerWriter:
         return [(replica, _answers(replica, self._fresh(replica))) for replica in waiting]
 
     def recorded(self, replica: Replica, items: Sequence[tuple[str, int, bytes]]) -> None:
-        """The store has them; what a reload has put in their place meanwhile is kept."""
+        """Forget answers that the store has now, unless a reload has replaced them meanwhile."""
         known = {identity for identity, *answer in items if replica.answers.get(identity) == tuple(answer)}
         replica.fresh = [identity for identity in replica.fresh if identity not in known]
         for identity in known:

@@ -1,7 +1,7 @@
-"""What the store said of an append, turned into state and answers: apply, reply, or start over.
+"""The result of an append turned into state and answers: apply and answer, or reload and append again.
 
-Each model is settled by itself. Nothing is answered before it is committed and applied; where the fate of a request is
-not known, the answer says so (503) and the client's id makes its retry safe.
+A request is answered only after it is committed and applied. Where its fate is not known, the answer says so (503), and
+the client's id makes a retry safe.
 """
 
 import asyncio
@@ -54,13 +54,13 @@ class Applier:
         log: the store's logs.
         stats: counters.
         read_bytes_max: most bytes of log read in one round trip.
-        load: a replica of its own at the head of the log, by replay from before a version.
+        load: loads a separate replica at the head of the log, rebuilt from before a version.
         reload: brings a replica back to snapshot plus log, in place.
-        forget: drops a replica whose model is gone.
+        forget: drops a replica whose model was deleted.
         failpoint: called with the name of a point that fault tests crash at.
 
     Attributes:
-        lost_tails: the last ones that were found out.
+        lost_tails: the last ones that were detected.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Applier:
                     await self._apply_raw(replica, raw)
 
     async def _more(self, replica: Replica) -> ReadOn:
-        limit = min(self._read_bytes_max, SOON_BYTES_MAX)  # it shares its way with the rows
+        limit = min(self._read_bytes_max, SOON_BYTES_MAX)  # it shares the connection of the rows
         return await self._log.read_soon(
             replica.name, replica.incarnation, replica.version, replica.uid, limit, ENTRIES_MAX
         )
@@ -205,17 +205,17 @@ class Applier:
         return replica.answer(identity, seen.answer) or await self.regenerate(replica, identity, seen.version)
 
     async def regenerate(self, replica: Replica, identity: str, version: int) -> Answer:
-        """The answer of an entry whose writer crashed before recording it: replay finds it again.
+        """The answer of an entry whose writer crashed before storing it: rebuilt from the log.
 
-        A replica of its own is loaded for that: the live one may have an append under way. It begins before the entry:
-        a failover may have lost what was recorded and kept the entry, and a newer snapshot has come since.
+        A separate replica is loaded for that, since the live one may have an append under way. It begins before the
+        entry: a failover may have lost the stored answer and kept the entry, and newer snapshots may exist.
 
         Raises:
             ModelDown: neither the store nor the log has it, which breaks the rule that snapshots follow answers.
         """
         try:
             answer = (await self._load(replica.name, version)).answer(identity, None)
-        except ModelDown:  # the log does not reach back so far; its writer may have recorded it meanwhile
+        except ModelDown:  # the log does not reach back so far; its writer may have stored it meanwhile
             answer = None
         if answer is None:
             (seen,) = await self._log.lookup(replica.name, replica.incarnation, [identity])
@@ -246,7 +246,7 @@ class Applier:
         replica.syncs.extend(commit.syncs)
 
     async def _reload_and_report_loss(self, replica: Replica, code: str, head: int) -> None:
-        """Back to snapshot plus log; where that is because the log lost its tail, say so and reckon what it was."""
+        """Reload from snapshot and log; where the log has lost its tail, report which entries were lost."""
         if code not in ("ahead", "fork"):
             await self._reload(replica)
             return
@@ -272,15 +272,15 @@ class Applier:
 
 @dataclass(frozen=True, slots=True)
 class LostTail:
-    """What is known of entries that were applied here and are not on the log any more.
+    """Entries that were applied here and are not on the log any more.
 
     Attributes:
-        model, incarnation: whose.
-        time_s: when it was found out, seconds since the epoch.
+        model, incarnation: the model.
+        time_s: when it was detected, seconds since the epoch.
         code: "ahead" or "fork".
-        version: what the replica had come to.
-        head: what the log had come to.
-        kept: the last version both have; None where it is further back than the replica remembers.
+        version: the version of the replica.
+        head: the version of the log.
+        kept: the last version both have; None where it is further back than the replica's path.
     """
 
     model: str
@@ -303,12 +303,12 @@ class LostTail:
 
 
 def gone(name: str, others: int) -> OnepassError:
-    """The error for a model that was deleted; ``others``: the name belongs to another one now."""
+    """The error for a model that was deleted; ``others``: the name belongs to a new model now."""
     return Recreated(f"model {name} was created again: send the request again") if others else no_model(name)
 
 
 def resolve(syncs: "Sequence[asyncio.Future[None]]", error: OnepassError | None) -> None:
-    """Let readers go on, or tell them why not."""
+    """Complete the readers who wait for the head, or fail them."""
     for future in syncs:
         if future.done():
             continue
@@ -319,12 +319,12 @@ def resolve(syncs: "Sequence[asyncio.Future[None]]", error: OnepassError | None)
 
 
 def _reject_unfit_jobs(replica: Replica) -> None:
-    """After a reload: answer the requests that cannot go on, keep the others in line."""
+    """After a reload: fail the requests that cannot be appended any more, keep the others in order."""
     for job in replica.queue:
         if job.attempts > ATTEMPTS_MAX:
             reject(job.reply, StoreDown(f"model {replica.name} could not catch up with its log"))
         elif not _fits(replica, job.segment):
-            # apply would refuse it for good, id and all; sent again it is checked against what the model is now.
+            # apply would refuse it for good, with its id; sent again it is validated against the present features.
             reject(job.reply, StoreDown(f"model {replica.name} went back to other features: send the request again"))
     waiting = [job for job in replica.queue if not job.reply.done()]
     replica.queue.clear()
@@ -332,7 +332,7 @@ def _reject_unfit_jobs(replica: Replica) -> None:
 
 
 def _fits(replica: Replica, segment: Segment) -> bool:
-    """Whether rows are of a space that the model takes; a tracked one is scored in any case."""
+    """Whether the model accepts rows of their space; a tracked row is scored in any case."""
     machine = replica.machine
     if isinstance(segment, Overlap):
         return (
@@ -350,13 +350,13 @@ def _skipping(segment: Segment, skip: tuple[int, ...]) -> Segment:
 
 
 def fail(commit: Commit, error: OnepassError) -> None:
-    """Answer everybody who waits for an append with an error."""
+    """Fail everything that waits for an append."""
     for job in commit.jobs:
         reject(job.reply, error)
     resolve(commit.syncs, error)
 
 
 def reject(future: "asyncio.Future[Reply]", error: OnepassError) -> None:
-    """Answer one request with an error, unless it has gone away."""
+    """Fail one request, unless its client is gone."""
     if not future.done():
         future.set_exception(error)

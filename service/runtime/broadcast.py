@@ -1,7 +1,7 @@
-"""News of the service's stream for everybody in this process who wants them: one reader, any number of listeners.
+"""New drift events for the clients of this process: one reader of the service's stream, any number of listeners.
 
-A listener has a bounded queue. One that does not keep up is dropped, not waited for and not buffered without end: its
-client comes back and goes on where it was, since the stream has everything it missed.
+A listener has a bounded queue. One that does not keep up is dropped, neither waited for nor buffered without bound: its
+client reconnects and resumes where it was, since the stream has everything it missed.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ QUEUE_MAX = 1000
 READ_MAX = 200
 """Events read in one round trip."""
 BEGIN_S = 1.0
-"""How long a listener waits for the reader to begin."""
+"""How long a listener waits for the reader's first read."""
 BACKOFF_S, BACKOFF_S_MAX = 0.1, 2.0
 """Pause after a failure; it doubles up to the second."""
 
@@ -42,14 +42,14 @@ class Gap:
 
 
 class Listener:
-    """What one client has not been sent yet.
+    """The events that one client has not been sent yet.
 
     Args:
         wanted: whether a model's events are for it.
-        start: the position after which everything comes through here.
+        start: the position after which every event passes through it.
 
     Attributes:
-        over: set when it has been dropped, or the service stops.
+        over: set when it was dropped, or the service stops.
     """
 
     def __init__(self, wanted: Callable[[str], bool], start: StreamPosition) -> None:
@@ -59,7 +59,7 @@ class Listener:
         self._more = asyncio.Event()
 
     def put(self, item: StoredEvent | Gap) -> None:
-        """Add an item; the listener is over where there is no room."""
+        """Add an item; the listener ends where there is no room."""
         if isinstance(item, StoredEvent) and not self.wanted(item.model):
             return
         if len(self._queue) >= QUEUE_MAX:
@@ -69,7 +69,7 @@ class Listener:
         self._more.set()
 
     async def take(self, wait_s: float) -> StoredEvent | Gap | None:
-        """The next item; None where none came for so long, or the listener is over."""
+        """The next item; None where none came within ``wait_s``, or the listener has ended."""
         if not self._queue:
             self._more.clear()
             try:
@@ -80,7 +80,7 @@ class Listener:
         return self._queue.popleft() if self._queue else None
 
     def end(self) -> None:
-        """Nothing more will come."""
+        """End the listener; nothing more will come."""
         self._queue.clear()
         self.over.set()
         self._more.set()
@@ -94,7 +94,7 @@ class Broadcast:
         listeners_max: how many there may be.
 
     Attributes:
-        waiters: set whenever something was read; who waits clears his own.
+        waiters: events that are set whenever something was read; each waiter clears its own.
     """
 
     def __init__(self, streams: DriftStreams, listeners_max: int) -> None:
@@ -107,7 +107,7 @@ class Broadcast:
 
     @property
     def open(self) -> int:
-        """Listeners of the moment."""
+        """How many listeners there are."""
         return len(self._listeners)
 
     async def listen(self, wanted: Callable[[str], bool]) -> Listener:
@@ -127,7 +127,7 @@ class Broadcast:
         return listener
 
     async def _begin(self) -> None:
-        """Wait for the reader of a service that has only just started."""
+        """Wait for the first read of a service that has just started."""
         try:
             async with asyncio.timeout(BEGIN_S):
                 await self._begun.wait()
@@ -135,12 +135,12 @@ class Broadcast:
             return
 
     def leave(self, listener: Listener) -> None:
-        """A listener's client has gone."""
+        """Remove a listener whose client is gone."""
         listener.end()
         self._listeners.discard(listener)
 
     def stop(self) -> None:
-        """End all streams: the service stops, and must not wait for clients that stay."""
+        """End all streams: a service that stops must not wait for connected clients."""
         self._stopping = True
         for listener in self._listeners:
             listener.end()

@@ -1,4 +1,4 @@
-"""The running service without its transport: the parts joined, started, watched over and stopped."""
+"""The running service without its transport: the parts joined, started, supervised and stopped."""
 
 import asyncio
 import logging
@@ -26,16 +26,16 @@ READ_BYTES_MAX = 16 * 2**20
 RESTART_S = 0.1
 """Pause before a task that died is started again."""
 LAG_S_MAX = 10.0
-"""A model whose replica has not read for so long what it knows to be on the log is late."""
+"""A replica that is behind its log for longer is late."""
 LOST_SHOWN_S = 3600.0
 """How long readiness shows that a log has lost its tail."""
 POLL_S = 0.5
-"""How often the store is asked whether it is well."""
+"""How often the store is polled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What the engine is limited to; see the settings of the same names."""
+    """Limits of the engine; see the settings of the same names."""
 
     committer: Limits
     budget_bytes: int
@@ -56,7 +56,7 @@ class Freshness:
     """How fresh a read has to be.
 
     Attributes:
-        min_version: the least version to answer from.
+        min_version: the least version to serve.
         strong: read the log's head first.
         incarnation: the incarnation ``min_version`` is of, where the client says so.
     """
@@ -75,7 +75,7 @@ class Engine:
         failpoint: called at named points; fault tests crash there.
 
     Attributes:
-        companions: background tasks of others, started, watched over and ended with the engine's own.
+        companions: further background tasks, started, supervised and ended with the engine's own.
     """
 
     def __init__(self, store: Store, bounds: Bounds, failpoint: Callable[[str], None] | None = None) -> None:
@@ -117,8 +117,8 @@ class Engine:
             keep=bounds.snapshots_kept,
             least_bytes=bounds.snapshot_min_bytes,
         )
-        self.notices = AppendNotices(store.connection)
-        self.follower = Follower(self.models, self.committer, self.notices, store.log, writer)
+        self.notices = AppendNotices(store.connection, writer)
+        self.follower = Follower(self.models, self.committer, self.notices, store.log)
         self.durability = "unknown"
         self.eviction_ok: bool | None = None
         self.store_ok: bool | None = None
@@ -129,7 +129,7 @@ class Engine:
     # ---------------------------------------------------------------- life
 
     async def start(self) -> None:
-        """Start the background tasks; a store that is down is waited for while requests get 503."""
+        """Start the background tasks; while the store is down, requests get 503."""
         try:
             await self._look()
         except StoreDown as error:
@@ -208,13 +208,14 @@ class Engine:
 
     @property
     def lost_tails(self) -> list[LostTail]:
-        """The last times that a log was found to have lost its tail."""
+        """The last detected losses of a log's tail."""
         return [*self.applier.lost_tails]
 
     def _keeping_up(self) -> bool:
         """Whether half of the loaded models or more have what their logs had a while ago.
 
-        One model that lags is that model's trouble, and its readers can say ``min_version``; many are this process's.
+        A few models may lag for reasons of their own, and their readers can send ``min_version``; many mean that this
+        process does not keep up.
         """
         loaded = [replica for replica in self.models.loaded if replica.down is None]
         late = asyncio.get_running_loop().time() - LAG_S_MAX
@@ -254,9 +255,9 @@ class Engine:
         return replica
 
     async def caught_up(self, replica: Replica) -> bool:
-        """Read the log's head for a request that is about to be refused; whether the replica stood behind it.
+        """Read on to the log's head for a request that is about to be refused; whether the replica was behind it.
 
-        Another replica may have committed what makes the request right: its features changed, say.
+        Another replica may have committed an entry that makes the request valid: a change of features, say.
         """
         before = replica.version
         try:

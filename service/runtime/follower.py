@@ -20,15 +20,15 @@ from service.store.log import Head, Log
 logger = logging.getLogger(__name__)
 
 GATHER_S = 0.005
-"""How long a hint waits for the replica's own next append to make it superfluous."""
+"""How long a notice waits for the replica's own next append, which may make it superfluous."""
 READS_MAX = 16
 """Models that read on at the same time."""
 SWEEP_S = 1.0
-"""Pause between two looks of the sweep."""
+"""Pause between two steps of the sweep."""
 SWEEP_MODELS = 500
-"""Models it looks at each time; all of them in turn."""
+"""Models compared in one step; all loaded ones in turn."""
 AGAIN_S = 0.2
-"""Pause before the connection for hints is made anew; doubled each time that nothing was heard over it."""
+"""Pause before the connection for notices is made anew; doubled each time nothing was received over it."""
 AGAIN_S_MAX = 5.0
 
 
@@ -38,12 +38,12 @@ class Follower:
     Args:
         models: the loaded models.
         committer: brings a replica to its head.
-        notices: hears of appends.
+        notices: notices of appends.
         log: asked for heads.
     """
 
-    def __init__(self, models: ModelCache, committer: Committer, notices: AppendNotices, log: Log, writer: str) -> None:
-        self._models, self._committer, self._notices, self._log, self._writer = models, committer, notices, log, writer
+    def __init__(self, models: ModelCache, committer: Committer, notices: AppendNotices, log: Log) -> None:
+        self._models, self._committer, self._notices, self._log = models, committer, notices, log
         self._gathered: dict[Replica, int] = {}
         self._behind: dict[Replica, None] = {}
         self._begun: dict[str, None] = {}
@@ -59,7 +59,7 @@ class Follower:
             tasks.create_task(self._sweep())
             tasks.create_task(self._look_at_new())
 
-    # ---------------------------------------------------------------- hints
+    # ---------------------------------------------------------------- notices
 
     async def _listen(self) -> None:
         pause = AGAIN_S
@@ -69,7 +69,9 @@ class Follower:
                 await self._notices.listen(self.on_notice, self._on_subscribed)
             except StoreDown as error:
                 if self._notices.heard > heard_before or pause == AGAIN_S:
-                    logger.warning("hints are not heard, until they are the sweep alone follows: %s", error.detail)
+                    logger.warning(
+                        "no notices of appends are received, until then the sweep alone follows: %s", error.detail
+                    )
             pause = AGAIN_S if self._notices.heard > heard_before else min(AGAIN_S_MAX, 2 * pause)
             await asyncio.sleep(pause)
 
@@ -79,11 +81,11 @@ class Follower:
         if replica is None:
             return
         if replica.incarnation != notice.incarnation:
-            self._on_subscribed(notice.name)  # of another database, or of the name's next model
+            self._on_subscribed(notice.name)  # of another database, or of the next model of that name
         elif notice.version is None:
             logger.info("model %s was deleted elsewhere", notice.name)
             self._models.forget(replica)
-        elif notice.version > replica.version and not notice.uid.startswith(self._writer):
+        elif notice.version > replica.version:
             self._note(replica, notice.version)
 
     def _note(self, replica: Replica, version: int) -> None:
@@ -96,13 +98,13 @@ class Follower:
         gathered, self._gathered = self._gathered, {}
         for replica, version in gathered.items():
             if replica.behind and not replica.suspect and (replica.in_flight or replica.version > version):
-                self._note(replica, replica.version)  # its own appends bring the entries, faster than reading would
+                self._note(replica, replica.version)  # its own appends return the entries sooner than reading would
             elif replica.behind:
                 self._behind[replica] = None
         self._pull()
 
     def _pull(self) -> None:
-        """Let those that are behind read on, so many at a time."""
+        """Let replicas that are behind read on, a bounded number at a time."""
         while self._behind and self._reading < READS_MAX:
             replica = next(iter(self._behind))
             del self._behind[replica]
@@ -130,7 +132,7 @@ class Follower:
         self._new.set()
 
     async def _look_at_new(self) -> None:
-        """What came between loading a model and hearing of it, or while the connection was away, is found here."""
+        """Find appends between loading a model and subscribing to it, or during a loss of the connection."""
         while True:
             await self._new.wait()
             self._new.clear()
@@ -160,7 +162,7 @@ class Follower:
             self._compare(replica, then, head)
 
     def _compare(self, replica: Replica, then: tuple[int, str, int], head: Head | None) -> None:
-        """``then`` is from before the head was asked for: the head cannot be behind it."""
+        """``then`` was read before the head was asked for: the head cannot be behind it."""
         version, uid, known = then
         if head is None or head.incarnation != replica.incarnation:
             logger.info("model %s was deleted elsewhere", replica.name)
@@ -168,7 +170,7 @@ class Follower:
         elif head.version > version:
             self._note(replica, head.version)
         elif (head.version, head.uid) != (version, uid):
-            replica.suspect = True  # reading on finds out what became of the log's tail
+            replica.suspect = True  # reading on detects what became of the log's tail
             self._note(replica, head.version)
         elif (replica.version, replica.head) == (version, known):
-            replica.at_head()  # a hint may have told of entries that are lost by now
+            replica.at_head()  # a notice may be of entries that are lost by now

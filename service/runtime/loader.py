@@ -1,7 +1,7 @@
-"""Bringing a model into memory: the newest snapshot that is whole and joins the log, then the tail of the log.
+"""Loads a model: the newest intact snapshot that joins the log, then the tail of the log.
 
-A snapshot that is corrupt, of another incarnation, or off the log is passed over loudly for an older one. Where none
-is left and the log does not begin at version 1, the model is refused: a state is never made up.
+A snapshot that is corrupt, of another incarnation, or off the log is skipped with an error in the log file. Where none
+is left and the log does not begin at version 1, loading fails: a state is never invented.
 """
 
 import logging
@@ -28,7 +28,7 @@ ATTEMPTS_MAX = 10
 
 
 class _Replaced(Exception):
-    """What was being read is not there any more: other snapshots are."""
+    """The snapshots or the log changed while they were being read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Loader:
         return replica
 
     async def reload(self, replica: Replica) -> None:
-        """Bring a replica back to snapshot plus log, in place.
+        """Reload a replica from snapshot and log, in place.
 
         Raises:
             NotFound, Recreated: the model is gone.
@@ -99,7 +99,7 @@ class Loader:
         replica.notify()
 
     async def _recovered(self, meta: ModelMeta, from_before: int | None) -> Replica:
-        """Snapshot plus log; begun again where another replica's snapshot has meanwhile taken away what was read."""
+        """Snapshot plus log; begun again where another replica has meanwhile replaced the snapshots being read."""
         for _ in range(ATTEMPTS_MAX):
             known = await self._store.snapshots.list(meta.name, meta.incarnation)
             try:

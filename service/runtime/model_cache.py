@@ -1,4 +1,4 @@
-"""Which models are in memory: loaded on demand, leaving least recently used first under a budget."""
+"""The models in memory: loaded on demand, evicted least recently used first under a memory budget."""
 
 import asyncio
 import logging
@@ -50,7 +50,7 @@ class ModelCache:
         self._left: Callable[[str], None] = lambda _: None
 
     def on_change(self, came: Callable[[str], None], left: Callable[[str], None]) -> None:
-        """Have two functions called with the name of each model that is loaded, and of each that leaves."""
+        """Register functions to be called with the name of each model that is loaded, and of each that is dropped."""
         self._came, self._left = came, left
 
     @property
@@ -85,7 +85,7 @@ class ModelCache:
         return replica
 
     async def _load(self, name: str) -> Replica:
-        """Load once, however many ask at the same time."""
+        """Load once, however many requests wait for it."""
         self._refuse_known(name)
         task = self._loading.get(name)
         if task is None:
@@ -93,7 +93,7 @@ class ModelCache:
         return await asyncio.shield(task)
 
     async def _taken_in(self, name: str) -> Replica:
-        """Load and hold; no request comes between the end of loading and the beginning of being held."""
+        """Load and keep; no other request runs between the two."""
         try:
             replica = await self._loader.load(name)
         except ModelDown as error:
@@ -112,7 +112,7 @@ class ModelCache:
         return held
 
     def _refuse_known(self, name: str) -> None:
-        """A model that could not be loaded is not tried again at once: one model cannot harm another."""
+        """Refuse a model that could not be loaded a moment ago: repeated loads would delay other models."""
         found = self._down.pop(name, None)
         if found is not None and asyncio.get_running_loop().time() < found[1]:
             self._down[name] = found
@@ -194,7 +194,7 @@ class ModelCache:
         held = self._loaded.get(name)
         self._drop(name)
         deleted = await self._store.catalog.delete(name)
-        self._drop(name)  # who asked for it meanwhile has loaded it once more
+        self._drop(name)  # a request may have loaded it again meanwhile
         if not deleted:
             raise no_model(name)
         if held is not None:
@@ -219,7 +219,7 @@ class ModelCache:
             self.ledger.used -= replica.nbytes
 
     def shrink(self) -> None:
-        """Let idle models leave, least recently used first, until the budget is kept."""
+        """Evict idle models, least recently used first, until the budget is kept."""
         if self.ledger.used <= self._budget_bytes:
             return
         for name, replica in [*self._loaded.items()][:-1]:

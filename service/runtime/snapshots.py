@@ -1,7 +1,7 @@
 """Snapshots off the request path: when a model's log has outgrown its last snapshot, and on stop.
 
-A snapshot of version v is written only after the answers and the alarms up to v: whoever loads it finds every earlier
-one in the store and regenerates the later ones by replay.
+A snapshot of version v is written only after the answers and the alarms up to v: a replica that loads it finds the
+earlier ones in the store and rebuilds the later ones from the log.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from service.store.snapshots import SnapshotInfo, Snapshots
 logger = logging.getLogger(__name__)
 
 PAUSE_S = 0.25
-"""How often the snapshotter looks for models whose log has grown."""
+"""How often models whose log has grown are checked."""
 AT_ONCE = 8
 """Snapshots under way together on stop, so that their round trips overlap."""
 THREAD_BYTES = 2**20
@@ -30,7 +30,7 @@ class Snapshotter:
 
     Args:
         models: the loaded models.
-        committer: records answers first.
+        committer: stores answers first.
         snapshots: where they are kept.
         stats: counters.
         keep: snapshots kept per model.
@@ -51,7 +51,7 @@ class Snapshotter:
         self._keep, self._least_bytes = keep, least_bytes
 
     async def run(self) -> None:
-        """Look around for ever; the supervisor restarts it should it die."""
+        """Write due snapshots for ever; the supervisor restarts it should it die."""
         while True:
             await asyncio.sleep(PAUSE_S)
             if self._committer.store_down:

@@ -1,7 +1,7 @@
-"""What the store says unasked: which model's log has grown. One connection per process hears it.
+"""Notices of appends: a published message for each, heard over one connection per process.
 
-A hint is only that. It may be lost (the connection breaks, nobody listened yet), so every channel that begins to be
-heard is told to the caller, who looks at that model's head himself; and behind it all a slow sweep looks at every one.
+A notice may be lost (the connection breaks, nobody has subscribed yet). So the caller is told of every channel that has
+just been subscribed, and compares that model's head itself; a slow sweep compares the heads of all models besides.
 """
 
 import asyncio
@@ -13,14 +13,14 @@ from service.store.keys import ModelKeys
 from service.store.redis.connection import Connection, translated
 
 QUIET_S = 2.0
-"""A connection that has said nothing for so long is asked whether it is still there."""
+"""A connection is pinged after so long a silence."""
 CHANNELS_MAX = 500
 """Most channels in one command."""
 _PREFIX, _SUFFIX = ModelKeys("|", "").notices.encode().split(b"|")
 
 
 class AppendNotice(NamedTuple):
-    """Model ``name`` has a new entry; ``version`` None: this incarnation was deleted."""
+    """A new entry of the log of ``name``; ``version`` None: this incarnation was deleted."""
 
     name: str
     incarnation: str
@@ -33,14 +33,15 @@ class AppendNotices:
 
     Args:
         connection: the store.
+        writer: the prefix of this process's own uids: its appends are left out.
 
     Attributes:
         hearing: whether the connection stands.
         heard: messages so far, subscriptions among them.
     """
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, connection: Connection, writer: str) -> None:
+        self._connection, self._own = connection, f" {writer}.".encode()
         self._wanted: set[str] = set()
         self._asked: set[str] = set()
         self._changed = asyncio.Event()
@@ -48,32 +49,32 @@ class AppendNotices:
         self.heard = 0
 
     def want(self, name: str) -> None:
-        """Listen to a model from now on."""
+        """Subscribe to a model."""
         self._wanted.add(name)
         self._changed.set()
 
     def drop(self, name: str) -> None:
-        """Listen no more."""
+        """Unsubscribe from a model."""
         self._wanted.discard(name)
         self._changed.set()
 
     async def listen(self, heard: Callable[[AppendNotice], None], begun: Callable[[str], None]) -> None:
-        """Pass on every hint until the connection breaks.
+        """Pass on every notice until the connection breaks.
 
         Args:
-            heard: called with each hint.
-            begun: called with each model from whose channel everything is heard from now on.
+            heard: called with each notice.
+            begun: called with the name of each model whose channel has just been subscribed.
 
         Raises:
             StoreDown: always, in the end.
         """
         with translated():
-            line = await self._connection.subscriber()
+            line = await self._connection.subscriber(self._own)
             self._asked.clear()
             self._changed.set()
             asking = asyncio.create_task(self._keep_asking(line))
             try:
-                _heed()
+                _check_cancelled()
                 await self._read(line, heard, begun)
             finally:
                 self.hearing = False
@@ -90,18 +91,18 @@ class AppendNotices:
                     raise StoreDown("the store did not answer in time")
                 asked = True
                 await line.send_command("PING")
-                _heed()
+                _check_cancelled()
                 continue
             asked = False
             self.heard += 1
-            if said[0] == b"message":
+            if said[0] == b"message" and self._own not in said[2]:
                 heard(_notice(said[1], said[2]))
             elif said[0] == b"subscribe":
                 self.hearing = True
                 begun(_name(said[1]))
 
     async def _keep_asking(self, line: Any) -> None:
-        """Subscribe to what is wanted, and unsubscribe from what is not any more."""
+        """Subscribe to the models that are wanted, and unsubscribe from the others."""
         while True:
             await self._changed.wait()
             self._changed.clear()
@@ -109,7 +110,7 @@ class AppendNotices:
             for verb, names in (("SUBSCRIBE", new), ("UNSUBSCRIBE", old)):
                 for part in _parts([ModelKeys(name, "").notices for name in sorted(names)]):
                     await line.send_command(verb, *part)
-                    _heed()
+                    _check_cancelled()
             self._asked = (self._asked | new) - old
 
 
@@ -126,7 +127,7 @@ def _notice(channel: bytes, text: bytes) -> AppendNotice:
     return AppendNotice(_name(channel), incarnation, *((int(rest[0]), rest[1]) if rest else ()))
 
 
-def _heed() -> None:
+def _check_cancelled() -> None:
     """Raise a cancellation that got lost: asyncio.wait_for, which the client library uses, loses some before 3.12."""
     task = asyncio.current_task()
     if task is not None and task.cancelling():

@@ -1,7 +1,7 @@
-"""Which models there are: one meta HASH each, and an index to list them by.
+"""The models that exist: a meta HASH each, and an index to list them by.
 
-The meta HASH is the truth. The index is written before it and cleared after it, so it may name a model that is not
-there (a crash in between), but never misses one that is; ``names`` asks meta about every member.
+The meta HASH decides. The index is written before it and cleared after it: it may name a model that does not exist
+(after a crash in between), but never lacks one that does; ``names`` looks up the meta of every member.
 """
 
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ return 1
 
 @dataclass(frozen=True, slots=True)
 class Existing:
-    """The model that has the name now; ``created`` where it is the caller's, also by a call whose answer got lost."""
+    """The model that has the name now; ``created`` if this caller created it, also by a call whose reply got lost."""
 
     incarnation: str
     config: bytes
@@ -98,7 +98,7 @@ class Catalog:
         )
 
     async def delete(self, name: str) -> bool:
-        """Delete the model that has the name now, with all that belongs to it; False where there is none."""
+        """Delete the model that has the name now, with all its keys; False where there is none."""
         while (meta := await self.read(name)) is not None:
             keys = ModelKeys(name, meta.incarnation)
             own = (

@@ -1,8 +1,8 @@
-"""Who has been told of which drift event: a consumer group of the service's stream for each webhook.
+"""Deliveries of drift events: a consumer group of the service's stream for each webhook.
 
-Whoever takes an event from its group owes its delivery. A consumer that dies leaves its events pending, and another one
-claims them after a while; one that is still trying says so (``touch``). A group begins with the events after the
-moment it is first asked for, and stays when its webhook is no longer configured.
+A consumer that claims an event has to deliver it. Events of a consumer that dies stay pending, and another one claims
+them after a while; a consumer that is still trying renews its claim (``touch``). A group begins with the events after
+its creation, and stays when its webhook is no longer configured.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from service.store.redis.connection import Call, Connection, Script
 IDLE_MS = 60_000
 """How long a consumer may be silent about an event before others claim it."""
 FORGOTTEN_MS = 3_600_000
-"""How long a consumer that owes nothing may be silent before it is forgotten."""
+"""How long a consumer without pending events may be silent before it is deleted."""
 
 # KEYS stream; ARGV group, consumer, most events, how long an owner may be silent, when a consumer is forgotten.
 # Answers: how many events left the capped stream before the group got to them, then events claimed, then new ones.
@@ -87,7 +87,7 @@ return 1
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """Events to deliver, those of consumers that are gone first, and how many can never be."""
+    """Events to deliver, those of dead consumers first, and how many were lost from the capped stream."""
 
     events: tuple[StoredEvent, ...]
     missed: int
@@ -108,18 +108,18 @@ class Deliveries:
         self._connection, self._group, self._consumer = connection, group, consumer
 
     async def claim(self, limit: int) -> Claimed:
-        """Up to ``limit`` events that nobody else is about to deliver."""
+        """Claim up to ``limit`` events that no other consumer is delivering."""
         args = (self._group, self._consumer, limit, IDLE_MS, FORGOTTEN_MS)
         answer: list[Any] = await self._connection.one(Call(_CLAIM, (DRIFT,), args))
         missed, claimed, fresh = answer
         return Claimed(tuple(stored_event(item) for item in (*claimed, *fresh)), missed)
 
     async def acknowledge(self, known: StoredEvent) -> bool:
-        """An event is delivered, or given up; False where another consumer was first to say so."""
+        """Mark an event as delivered or given up; False where another consumer has done so."""
         args = (self._group, str(known.position))
         return bool(await self._connection.one(Call(_ACKNOWLEDGE, (DRIFT,), args)))
 
     async def touch(self, known: StoredEvent) -> bool:
-        """Say that this consumer is still about to deliver an event; False where it is not its own any more."""
+        """Renew the claim on an event; False where another consumer has claimed it."""
         args = (self._group, self._consumer, str(known.position))
         return bool(await self._connection.one(Call(_TOUCH, (DRIFT,), args)))

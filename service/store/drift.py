@@ -3,14 +3,14 @@
     onepass:{NAME}:INC:drift   VERSION-INDEX   e JSON, t time of the entry in ms
     onepass:drift              TIME-NUMBER     m model, i id, t time of the entry in ms, e JSON
 
-Every replica finds the same alarms and tries to add them. The model's stream ends with the newest place it holds, and
-so knows what is new; the service's remembers that place for every model (its *mark*). Two slots in a cluster, so
-two scripts: the second follows the first, both add only what comes after what they hold, and may be repeated. A
-model's mark becomes "gone" when it is deleted and is swept an hour later: what still comes from a slow publisher then
-is recognised.
+Every replica finds the same alarms and tries to add them. The last entry of the model's stream tells which events are
+new there; the service's stream has the key of each model's last event beside it (its *mark*). These are two slots in a
+cluster, so there are two scripts: the second follows the first, both add only events after the last they hold, and may
+be repeated. The mark of a deleted model becomes "gone" and is swept an hour later, so that events of a slow publisher
+are still recognised.
 
-What a failover of the store has cut from a log and left in the service's stream (another slot, another server) stays
-there, and an event that others make at the same place instead is taken for a repeat.
+An event whose entry a failover has cut from its log stays in the service's stream (another slot, another server), and
+an event that gets the same key later is taken for a repeat.
 """
 
 from dataclasses import dataclass
@@ -110,7 +110,7 @@ return #old
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Events of one model, oldest first: all that its replica keeps after the place ``after``."""
+    """Events of one model, oldest first: all that its replica keeps after ``after``."""
 
     name: str
     incarnation: str
@@ -119,7 +119,7 @@ class Batch:
 
 
 def forget(name: str, incarnation: str) -> Call:
-    """What is to be sent when a model has been deleted: its own stream is gone, the service's stays."""
+    """The call that marks a deleted model; its own stream is gone, its events stay in the service's."""
     return Call(_FORGET, (DRIFT_MARKS, DRIFT_GONE), (ModelKeys(name, incarnation).member(), GONE_MS))
 
 
@@ -130,10 +130,10 @@ class DriftStreams:
 
     Args:
         connection: the store.
-        own_connection: to wait on for news; nobody else uses it.
+        own_connection: for the blocking reads of ``news`` only.
         model_max: events kept per model.
         service_max: events kept of all models together.
-        wait_s: how long one look for news takes at most.
+        wait_s: how long one blocking read waits at most.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class DriftStreams:
         self._model_max, self._service_max, self._wait_s = model_max, service_max, wait_s
 
     async def to_model(self, batch: Batch) -> EventKey | None:
-        """Add what is new to the model's stream; the newest place it holds, None where the model is gone."""
+        """Add new events to the model's stream; the key of its newest one, None where the model is gone."""
         keys = ModelKeys(batch.name, batch.incarnation)
         args: list[bytes | str | int] = [batch.incarnation, str(batch.after), self._model_max]
         for event in batch.events:
@@ -168,7 +168,7 @@ class DriftStreams:
     # ---------------------------------------------------------------- reading
 
     async def of_model(self, name: str, incarnation: str, after: EventKey, limit: int) -> list[StoredEvent]:
-        """Up to ``limit`` events of a model after a place, oldest first."""
+        """Up to ``limit`` events of a model after a key, oldest first."""
         key = ModelKeys(name, incarnation).drift
         (found,) = await self._connection.ask(("XRANGE", key, f"({after}", "+", "COUNT", limit))
         return [stored_event(item) for item in found]
@@ -212,9 +212,9 @@ def _event_key(text: bytes) -> EventKey:
 
 
 def stored_event(item: Any) -> StoredEvent:
-    """An entry of one of the streams, as the server tells it."""
+    """An event from the server's reply for an entry of one of the streams."""
     entry_id, flat = item
-    # Scripts answer with names and values in turn; of plain commands the client library has made a dict.
+    # Scripts return names and values in turn; for plain commands the client library makes a dict of them.
     fields = flat if isinstance(flat, dict) else dict(zip(flat[::2], flat[1::2], strict=True))
     model, identity = (fields.get(name, b"").decode() for name in (b"m", b"i"))
     return StoredEvent(StreamPosition(*_event_key(entry_id)), model, identity, int(fields[b"t"]), fields[b"e"])

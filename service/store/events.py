@@ -1,11 +1,11 @@
-"""A drift event as clients, streams and webhooks see it, and the places it has.
+"""A drift event as clients, streams and webhooks see it, and how it is addressed.
 
     id          INCARNATION-VERSION-INDEX   the same whoever finds the alarm, and however often
-    place       (version, index)            among the events of its model; the id of its entry in the model's stream
-    position    TIME-NUMBER                 in the service's stream: when it became known there (the store's clock, ms)
-                                            and the how-manieth it was, so that a reader sees what it has missed
+    key         (version, index)            among the events of its model; the id of its entry in the model's stream
+    position    TIME-NUMBER                 in the service's stream: when it was added there (the store's clock, ms) and
+                                            a consecutive number, from which a reader sees what it has missed
 
-The JSON is made once, when the event is published; everybody hands on the same bytes.
+The JSON is made once, when the event is published; all readers pass on the same bytes.
 """
 
 import re
@@ -23,7 +23,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class EventKey(NamedTuple):
-    """Where an event stands among those of its model: its entry's version, and the how-manieth of that entry."""
+    """Identifies an event among those of its model: its entry's version, and its index in that entry."""
 
     version: int
     ordinal: int
@@ -33,7 +33,7 @@ class EventKey(NamedTuple):
 
 
 class StreamPosition(NamedTuple):
-    """Where an event stands among those of the service; they grow, and ``number`` by one at a time."""
+    """Where an event is in the service's stream; positions grow, and ``number`` by one at a time."""
 
     time_ms: int
     number: int
@@ -84,7 +84,7 @@ def event(model: str, incarnation: str, drift: Drift) -> Event:
 
 
 def position(text: str) -> StreamPosition | None:
-    """A position, or None where the text is none."""
+    """Parse a position; None where the text is none."""
     found = _POSITION.fullmatch(text)
     return None if found is None else StreamPosition(int(found[1]), int(found[2]))
 

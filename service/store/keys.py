@@ -24,7 +24,7 @@ The hash tag {NAME} puts all keys of one model in one slot, so that one script c
 meta carries the incarnation: what a deleted model's writers still send can never reach its successor.
 """
 
-from dataclasses import dataclass
+from functools import lru_cache
 
 INDEX = "onepass:models"
 """Space sorts before every character a name may hold, so the members sort by name."""
@@ -34,62 +34,45 @@ DRIFT_MARKS = f"onepass:{{{DRIFT}}}:marks"
 DRIFT_GONE = f"onepass:{{{DRIFT}}}:gone"
 
 
-@dataclass(frozen=True, slots=True)
 class ModelKeys:
-    """The keys of one incarnation of a model."""
+    """The keys of one incarnation of a model.
 
-    name: str
-    incarnation: str
+    Attributes:
+        name, incarnation: whose.
+        meta: the one key without the incarnation: it says which one lives.
+        notices: channel of appends; scripts derive its name from that of ``meta``.
+        log: stream of entries.
+        idempotency, idempotency_expiry: remembered ids, and when they may be forgotten.
+        pending, pending_due: tracked predictions that wait for their label, and when they expire.
+        snapshots: published snapshots.
+        drift: stream of the model's own drift events.
+        chunks_prefix: what ``chunks`` of every version begins with; scripts that drop versions complete it themselves.
+    """
 
-    @property
-    def meta(self) -> str:
-        """The one key without the incarnation: it says which one lives."""
-        return f"onepass:{{{self.name}}}:meta"
+    __slots__ = (
+        "chunks_prefix",
+        "drift",
+        "idempotency",
+        "idempotency_expiry",
+        "incarnation",
+        "log",
+        "meta",
+        "name",
+        "notices",
+        "pending",
+        "pending_due",
+        "snapshots",
+    )
 
-    @property
-    def notices(self) -> str:
-        """Channel that says when the log has grown; scripts make it of ``meta``."""
-        return f"onepass:{{{self.name}}}:hints"
-
-    @property
-    def log(self) -> str:
-        """Stream of entries."""
-        return self._key("log")
-
-    @property
-    def idempotency(self) -> str:
-        """Remembered ids."""
-        return self._key("seen")
-
-    @property
-    def idempotency_expiry(self) -> str:
-        """When they may be forgotten."""
-        return self._key("seen_due")
-
-    @property
-    def pending(self) -> str:
-        """Tracked predictions that wait for their label."""
-        return self._key("pending")
-
-    @property
-    def pending_due(self) -> str:
-        """When they expire."""
-        return self._key("pending_due")
-
-    @property
-    def snapshots(self) -> str:
-        """Published snapshots."""
-        return self._key("snapshots")
-
-    @property
-    def drift(self) -> str:
-        """Stream of the model's own drift events."""
-        return self._key("drift")
-
-    @property
-    def chunks_prefix(self) -> str:
-        """What ``chunks`` of every version begins with; scripts that drop versions complete it themselves."""
-        return self._key("chunks:")
+    def __init__(self, name: str, incarnation: str) -> None:
+        self.name, self.incarnation = name, incarnation
+        model = f"onepass:{{{name}}}:"
+        own = f"{model}{incarnation}:"
+        self.meta, self.notices = f"{model}meta", f"{model}hints"
+        self.log, self.snapshots, self.drift = f"{own}log", f"{own}snapshots", f"{own}drift"
+        self.idempotency, self.idempotency_expiry = f"{own}seen", f"{own}seen_due"
+        self.pending, self.pending_due = f"{own}pending", f"{own}pending_due"
+        self.chunks_prefix = f"{own}chunks:"
 
     def chunks(self, version: int) -> str:
         """Pieces of the snapshot of one version."""
@@ -99,15 +82,20 @@ class ModelKeys:
         """This model in ``INDEX``, and among the marks of the drift events."""
         return f"{self.name} {self.incarnation}"
 
-    def _key(self, what: str) -> str:
-        return f"onepass:{{{self.name}}}:{self.incarnation}:{what}"
+
+cached_keys = lru_cache(maxsize=1024)(ModelKeys)
+"""The keys of models that append or read often."""
+
+
+TEXT = ("utf-8", "surrogatepass")
+"""How a client's text is encoded: total, since one odd id must not fail the pipeline it shares with other models."""
 
 
 def raw(text: str) -> bytes:
-    """Bytes of a client's text; total, since one odd id must not fail the pipeline it shares with other models."""
-    return text.encode("utf-8", "surrogatepass")
+    """Bytes of a client's text."""
+    return text.encode(*TEXT)
 
 
 def text(data: bytes) -> str:
     """The inverse of ``raw``."""
-    return data.decode("utf-8", "surrogatepass")
+    return data.decode(*TEXT)

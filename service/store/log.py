@@ -26,7 +26,7 @@ from typing import Any, Literal, NamedTuple
 
 from service.errors import StoreDown
 from service.store.codec import Code, RawEntry, ReadOn, entries, read_on
-from service.store.keys import ModelKeys, raw
+from service.store.keys import TEXT, ModelKeys, cached_keys, raw
 from service.store.redis.connection import Call, Connection, Safety, Unreplicated
 from service.store.scripts import APPEND, LOOKUP, READ_AFTER, RECORD
 
@@ -72,7 +72,7 @@ class SegmentIn:
     def __post_init__(self) -> None:
         if len(self.ids) not in {0, 1, self.rows} or len(self.digests) != len(self.ids):
             raise ValueError("a segment has no id, one, or one per row, and a digest for each")
-        if any(":" in digest for digest in self.digests):
+        if ":" in "".join(self.digests):
             raise ValueError("a digest holds no colon")
 
 
@@ -186,7 +186,7 @@ class Log:
 
     def node_key(self, name: str) -> str:
         """Equal for models that wait for the same server."""
-        return self._connection.node_key(ModelKeys(name, "").meta)
+        return self._connection.node_key(cached_keys(name, "").meta)
 
     async def append_many(
         self, requests: Sequence[Append], answers: Sequence[Answers] = ()
@@ -209,12 +209,8 @@ class Log:
         """
         calls = [*map(_record_call, answers), *map(_append_call, requests)]
         results = await self._connection.run(calls, quick=True, safety=safety if requests else None) if calls else []
-        recorded = [_recorded(result) for result in results[: len(answers)]]
-        appended = [
-            _appended_or_down(request, result)
-            for request, result in zip(requests, results[len(answers) :], strict=True)
-        ]
-        return appended, recorded
+        recorded = [*map(_recorded, results[: len(answers)])]
+        return [*map(_appended_or_down, requests, results[len(answers) :])], recorded
 
     async def record_answers(self, answers: Sequence[Answers]) -> list[StoreDown | bool]:
         """Add answers to ids that are still remembered for that version and have none; may be repeated.
@@ -231,25 +227,22 @@ class Log:
         Raises:
             StoreDown: the store did not answer, or answered that it cannot.
         """
-        keys = ModelKeys(name, incarnation)
-        args = (incarnation, version, uid, limit_bytes, limit_entries)
-        return read_on(await self._connection.one(Call(READ_AFTER, (keys.meta, keys.log), args)), version)
+        call = _read_call(name, incarnation, version, uid, limit_bytes, limit_entries)
+        return read_on(await self._connection.one(call), version)
 
     async def read_soon(
         self, name: str, incarnation: str, version: int, uid: str, limit_bytes: int, limit_entries: int
     ) -> ReadOn:
-        """``read_after`` of many models that read on at the same moment, in one round trip with the rows' own means.
+        """``read_after`` of all models that read on at the same moment, in one round trip on the rows' connection.
 
         Raises:
             StoreDown: the store did not answer, or answered that it cannot.
         """
-        keys = ModelKeys(name, incarnation)
-        args = (incarnation, version, uid, limit_bytes, limit_entries)
         loop = asyncio.get_running_loop()
         reply: asyncio.Future[Any] = loop.create_future()
         if not self._reads:
             loop.call_soon(self._send_reads)
-        self._reads.append((Call(READ_AFTER, (keys.meta, keys.log), args), reply))
+        self._reads.append((_read_call(name, incarnation, version, uid, limit_bytes, limit_entries), reply))
         return read_on(await reply, version)
 
     def _send_reads(self) -> None:
@@ -297,8 +290,13 @@ def decode_seen(record: bytes) -> SeenId:
     return SeenId(int(version), int(ordinal), int(row), digest.decode(), answer or None)
 
 
+def _read_call(name: str, incarnation: str, *position: str | int) -> Call:
+    keys = cached_keys(name, incarnation)
+    return Call(READ_AFTER, (keys.meta, keys.log), (incarnation, *position))
+
+
 def _append_call(request: Append) -> Call:
-    keys = ModelKeys(request.name, request.incarnation)
+    keys = cached_keys(request.name, request.incarnation)
     args: list[bytes | str | int] = [
         request.incarnation,
         request.version,
@@ -312,19 +310,19 @@ def _append_call(request: Append) -> Call:
         len(request.segments),
     ]
     for segment in request.segments:
-        args += (segment.blob, raw(segment.pending or ""), len(segment.ids))
-        args += map(raw, segment.ids)
+        args += (segment.blob, (segment.pending or "").encode(*TEXT), len(segment.ids))
+        for seen_id in segment.ids:
+            args.append(seen_id.encode(*TEXT))
         args += segment.digests
-    return Call(
-        APPEND, (keys.meta, keys.log, keys.idempotency, keys.idempotency_expiry, keys.pending, keys.pending_due), args
-    )
+    own = (keys.meta, keys.log, keys.idempotency, keys.idempotency_expiry, keys.pending, keys.pending_due)
+    return Call(APPEND, own, args)
 
 
 def _record_call(answers: Answers) -> Call:
-    keys = ModelKeys(answers.name, answers.incarnation)
+    keys = cached_keys(answers.name, answers.incarnation)
     args: list[bytes | str | int] = [answers.incarnation, answers.version, answers.uid]
     for seen_id, version, answer in answers.items:
-        args += (raw(seen_id), version, answer)
+        args += (seen_id.encode(*TEXT), version, answer)
     return Call(RECORD, (keys.meta, keys.log, keys.idempotency), args)
 
 
@@ -360,7 +358,7 @@ def _appended(request: Append, answer: list[Any]) -> Appended:
     if code != "ok":
         return Appended(code, head, head_uid)
     made, time_ms, complete, segments, found = answer[3:]
-    after = entries(found, request.version)
+    after = entries(found, request.version) if found else ()
     return Appended(
         code,
         head,

@@ -1,4 +1,4 @@
-"""Tracked predictions: what a client was told, kept until its label comes or its time is over."""
+"""Tracked predictions: rows and served predictions, kept until the label comes or they expire."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -94,7 +94,7 @@ class Pending:
     async def fetch(
         self, name: str, incarnation: str, prediction_id: str, seen_id: str
     ) -> tuple[bytes | None, int | None, SeenId | None]:
-        """A prediction, when it expires (ms), and what is remembered of the id its label is learned under."""
+        """A prediction, when it expires (ms), and the record of the id its label is learned under."""
         keys = ModelKeys(name, incarnation)
         own = (keys.pending, keys.pending_due, keys.idempotency, keys.idempotency_expiry)
         blob, due, seen = await self._connection.one(Call(_FETCH, own, (raw(prediction_id), raw(seen_id))))
@@ -134,7 +134,7 @@ def _tracked(result: object) -> Tracked:
 
 
 def _cursor(after: str | None) -> tuple[int, bytes]:
-    """Where a page begins: behind this expiry and id, in the order the server keeps."""
+    """Where a page begins: after this expiry and id, in the server's order."""
     if after is None:
         return 0, b""
     due, colon, prediction_id = after.partition(":")

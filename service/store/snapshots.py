@@ -1,7 +1,8 @@
 """Snapshots: the whole state of a model at one version, in pieces, checked when written and when read.
 
-The pieces come first and expire by themselves; publishing makes them last and is one script. So a writer that dies
-leaves nothing behind, and a published snapshot is whole. The log is trimmed to the oldest one kept, from the second on.
+The pieces are written first and expire; publishing, one script, makes them permanent. So a writer that dies leaves
+nothing behind, and a published snapshot is complete. From the second snapshot on the log is trimmed to the oldest one
+kept.
 """
 
 import asyncio
@@ -79,11 +80,11 @@ return 1
 
 
 class CorruptSnapshot(ValueError):
-    """A published snapshot is not what was published; an older one may be whole."""
+    """A published snapshot differs from what was written; an older one may be intact."""
 
 
 class SnapshotInfo(msgspec.Struct, frozen=True):
-    """What is known of a snapshot without reading it.
+    """The description of a snapshot.
 
     Attributes:
         version: the version whose state it is.

@@ -93,7 +93,7 @@ class Way:
     async def eviction_ok(self) -> bool:
         return True
 
-    async def subscriber(self) -> "Line":
+    async def subscriber(self, ignored: bytes) -> "Line":
         await self._trip(list)
         line = Line(self._world)
         self._world.lines.append(line)
@@ -136,7 +136,7 @@ class Way:
 
 
 class Line:
-    """A connection that hears hints."""
+    """A connection that hears notices."""
 
     def __init__(self, world: World) -> None:
         self._world = world

@@ -148,7 +148,7 @@ class Schedule(Verdict):
             self._cut: 1.2,
             self._note_older: 1.5,
             self._outage: 0.3,
-            self._cut_hints: 0.5,
+            self._cut_notices: 0.5,
             self._recreate: 0.15,
             self._join: 0.5,
         }
@@ -282,7 +282,7 @@ class Schedule(Verdict):
         await asyncio.sleep(self.draw.uniform(0, 3) * TIMEOUT_S)
         self.world.up = True
 
-    async def _cut_hints(self) -> None:
+    async def _cut_notices(self) -> None:
         for line in [*self.world.lines]:
             line.cut()
 
@@ -306,7 +306,7 @@ class Schedule(Verdict):
                 if key.endswith(":snapshots") or ":chunks:" in key:
                     scripts.data.hashes.setdefault(key, {}).update(held)
         if self.draw.random() < 0.7:
-            await self._cut_hints()
+            await self._cut_notices()
         if self.draw.random() < 0.7:
             await self._rewrite()
 

@@ -1,9 +1,9 @@
-"""The way to the store, be it one server or many: bounded in time and in connections, without blind retries.
+"""The connection to the store, one server or many: bounded in time and in sockets, without blind retries.
 
-A command whose answer got lost may have been carried out. Whoever sent it knows whether asking again is safe (an append
-is, by its sequence number); the client library does not. So it is told to retry nothing, and every failure surfaces
-at once as StoreDown. Only what a server says it has not done is sent again here: a script it does not know, a slot that
-is not its own (MOVED, ASK).
+A command whose reply got lost may have been carried out. The caller knows whether sending it again is safe (an append
+is, by its sequence number); the client library does not. So it is told to retry nothing, and every failure surfaces at
+once as StoreDown. Sent again here is only what a server reports as not done: a script it does not know, a slot that is
+not its own (MOVED, ASK).
 
 In a cluster commands are grouped by node and sent to all of them at once; a node that fails fails its own commands.
 """
@@ -11,15 +11,14 @@ In a cluster commands are grouped by node and sent to all of them at once; a nod
 import asyncio
 import hashlib
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from redis import exceptions
 from redis.asyncio.connection import AbstractConnection
 
 from service.errors import StoreDown
-from service.store.redis.channel import Command, Subscription
-from service.store.redis.node import Node
+from service.store.redis.node import Command, Node, Subscription
 from service.store.redis.redis_errors import store_down, translated
 from service.store.redis.topology import Cluster, Sentinels, Single, Topology
 from service.store.redis.url import Server, parse
@@ -31,7 +30,7 @@ _WEAKEST: tuple[Durability, ...] = ("none", "unknown", "everysec", "always")
 HOPS_MAX = 4
 """How often a command follows a slot that moves."""
 _ELSEWHERE = (exceptions.MovedError, exceptions.ReadOnlyError, exceptions.ClusterDownError)
-"""Errors that say: look who is in charge."""
+"""Errors after which the topology is looked up again."""
 
 
 class Script:
@@ -43,9 +42,15 @@ class Script:
 
 
 class Call(NamedTuple):
-    """One call of a script. All its keys share a hash tag."""
+    """One call of a script, or a plain command.
 
-    script: Script
+    Attributes:
+        script: None for a plain command.
+        keys: what the script changes; all share a hash tag, and the first one decides where the call goes.
+        args: the script's arguments; all words of a plain command.
+    """
+
+    script: Script | None
     keys: Sequence[str]
     args: Sequence[bytes | str | int]
 
@@ -63,14 +68,6 @@ class Safety(NamedTuple):
     wait_ms: int
 
 
-class _Item(NamedTuple):
-    """One command on its way: the key that decides where to, and the script it needs."""
-
-    key: str | None
-    command: Command
-    script: Script | None = None
-
-
 class Connection:
     """One store.
 
@@ -84,41 +81,41 @@ class Connection:
     """
 
     def __init__(self, url: str, timeout_s: float, connections_max: int = 16) -> None:
-        place = parse(url)
-        Node(place.where, timeout_s, connections_max)  # connects to nothing: an option that is not known is found here
+        found = parse(url)
+        first = Node(found.where, timeout_s, connections_max)  # does not connect: it checks the options
+        self._single = first if found.kind == "single" else None
 
         def make(server: Server) -> Node:
-            return Node({**place.where, "host": server[0], "port": server[1]}, timeout_s, connections_max)
+            return Node({**found.where, "host": server[0], "port": server[1]}, timeout_s, connections_max)
 
         self.topology: Topology
-        if place.kind == "cluster":
-            self.topology = Cluster(place.seeds, make, timeout_s)
-        elif place.kind == "sentinel":
-            self.topology = Sentinels(place, make, timeout_s)
+        if found.kind == "cluster":
+            self.topology = Cluster(found.seeds, make, timeout_s)
+        elif found.kind == "sentinel":
+            self.topology = Sentinels(found, make, timeout_s)
         else:
-            self.topology = Single(Node(place.where, timeout_s, connections_max))
+            self.topology = Single(first)
 
     def node_key(self, key: str) -> str:
         """Equal for keys that wait for the same server."""
-        return self.topology.node_key(key)
+        return "" if self._single is not None else self.topology.node_key(key)
 
     async def run(self, calls: Sequence[Call], *, quick: bool = False, safety: Safety | None = None) -> list[Any]:
         """Run all calls in one round trip per server, in order; one that fails does not stop the others.
 
         Args:
             calls: the calls.
-            quick: over the connection kept for what carries rows (channel.py), where the server has one.
+            quick: over the lean connection for what carries rows (node.py), where the server has one.
             safety: wait until the replicas have what was written.
 
         Returns:
             Per call its answer or ``Unreplicated``, or a StoreDown, or the library's error where that is a bug of ours.
         """
-        items = [
-            _Item(keys[0] if keys else None, ("EVALSHA", script.sha, len(keys), *keys, *args), script)
-            for script, keys, args in calls
-        ]
-        results = await self._deliver(items, quick, safety)
-        return [(store_down(r) or r) if isinstance(r, Exception) else r for r in results]
+        results = await self._deliver(calls, quick, safety)
+        for at, result in enumerate(results):
+            if isinstance(result, Exception):
+                results[at] = store_down(result) or result
+        return results
 
     async def one(self, call: Call) -> Any:
         """Run one call and return its answer.
@@ -137,7 +134,7 @@ class Connection:
         Raises:
             StoreDown: the store did not answer, or answered that it cannot.
         """
-        results = await self._deliver([_Item(_key(command), command) for command in commands], quick=False)
+        results = await self._deliver([Call(None, _keys(command), command) for command in commands])
         with translated():
             for result in results:
                 if isinstance(result, Exception):
@@ -150,9 +147,8 @@ class Connection:
 
     async def durability(self) -> Durability:
         """What an acknowledged write survives, as far as the store tells: on the weakest of its servers."""
-        return min(
-            (_durability(found) for found in await self._settings("appendonly", "appendfsync")), key=_WEAKEST.index
-        )
+        found = await self._settings("appendonly", "appendfsync")
+        return min(map(_durability, found), key=_WEAKEST.index)
 
     async def eviction_ok(self) -> bool | None:
         """Whether the store keeps what it is given; None where it does not tell."""
@@ -160,15 +156,18 @@ class Connection:
         kept = [None if values is None else values[0] == "0" or values[1] == "noeviction" for values in found]
         return False if False in kept else None if None in kept else True
 
-    async def subscriber(self) -> AbstractConnection | Subscription:
-        """A connection of its own for what the store says unasked; the caller reads it and disconnects it.
+    async def subscriber(self, ignored: bytes) -> AbstractConnection | Subscription:
+        """A connection of its own for published messages; the caller reads it and disconnects it.
+
+        Args:
+            ignored: messages that contain these bytes may be left out.
 
         Raises:
             RedisError, OSError, StoreDown: it cannot be made.
         """
         node = await self.topology.node(None)
         try:
-            return await node.subscriber()
+            return await node.subscriber(ignored)
         except (exceptions.RedisError, OSError) as error:
             self.topology.failed(error)
             raise
@@ -179,22 +178,35 @@ class Connection:
 
     # ---------------------------------------------------------------- to the servers and back
 
-    async def _deliver(self, items: Sequence[_Item], quick: bool, safety: Safety | None = None) -> list[Any]:
-        """The results in the order of the items, errors among them as values."""
-        results: list[Any] = [None] * len(items)
-        waiting: dict[int, Node | None] = dict.fromkeys(range(len(items)))  # None: the topology says where to
+    def _deliver(
+        self, calls: Sequence[Call], quick: bool = False, safety: Safety | None = None
+    ) -> Awaitable[list[Any]]:
+        """The results in the order of the calls, errors among them as values."""
+        if self._single is not None:
+            return self._send(self._single, calls, quick, safety)
+        return self._spread(calls, quick, safety)
+
+    async def _spread(self, calls: Sequence[Call], quick: bool, safety: Safety | None) -> list[Any]:
+        """Each call to the server that has its key, and on to where that server says it has moved."""
+        results: list[Any] = [None] * len(calls)
+        waiting: dict[int, Node | None] = dict.fromkeys(range(len(calls)))  # None: the topology knows the node
         asking: set[int] = set()
         for _ in range(HOPS_MAX):
             groups: dict[Node, list[int]] = {}
             for at, named in waiting.items():
                 try:
-                    node = named or await self.topology.node(items[at].key)
+                    keys = calls[at].keys
+                    node = named or await self.topology.node(keys[0] if keys else None)
                 except StoreDown as error:
                     results[at] = error
                 else:
                     groups.setdefault(node, []).append(at)
-            sent = [self._send(node, [items[at] for at in part], quick, safety, [at in asking for at in part])
-                    for node, part in groups.items()]  # fmt: skip
+            sent = [
+                self._send(
+                    node, [calls[at] for at in part], quick, safety, [n for n, at in enumerate(part) if at in asking]
+                )
+                for node, part in groups.items()
+            ]
             answers = [await sent[0]] if len(sent) == 1 else await asyncio.gather(*sent)
             waiting, asking = {}, set()
             for part, answered in zip(groups.values(), answers, strict=True):
@@ -211,15 +223,19 @@ class Connection:
         return results
 
     async def _send(
-        self, node: Node, items: Sequence[_Item], quick: bool, safety: Safety | None, asking: Sequence[bool]
+        self, node: Node, calls: Sequence[Call], quick: bool, safety: Safety | None, asking: Collection[int] = ()
     ) -> list[Any]:
-        """One server's share; what it has not done for want of a script is sent once more."""
-        results = await self._round_trip(node, items, quick, safety, asking, ())
-        lost = [at for at, result in enumerate(results) if isinstance(result, exceptions.NoScriptError)]
+        """One server's share; calls of scripts that it does not know are sent once more, with the scripts."""
+        results = await self._round_trip(node, calls, quick, safety, asking)
+        lost: list[int] = []
+        for at, result in enumerate(results):
+            if isinstance(result, exceptions.NoScriptError):
+                lost.append(at)
         if lost:
-            again = [items[at] for at in lost]
-            load = {item.script for item in again if item.script is not None}
-            found = await self._round_trip(node, again, quick, safety, [asking[at] for at in lost], load)
+            again = [calls[at] for at in lost]
+            load = {call.script for call in again if call.script is not None}
+            asked = [n for n, at in enumerate(lost) if at in asking]
+            found = await self._round_trip(node, again, quick, safety, asked, load)
             for at, result in zip(lost, found, strict=True):
                 results[at] = result
         for result in results:
@@ -230,35 +246,37 @@ class Connection:
     async def _round_trip(
         self,
         node: Node,
-        items: Sequence[_Item],
+        calls: Sequence[Call],
         quick: bool,
         safety: Safety | None,
-        asking: Sequence[bool],
-        load: Iterable[Script],
+        asking: Collection[int],
+        load: Iterable[Script] = (),
     ) -> list[Any]:
-        commands: list[Command] = [("SCRIPT", "LOAD", script.source) for script in load]
-        places = []
-        for item, ask in zip(items, asking, strict=True):
-            if ask:
+        commands: list[Command] = [("SCRIPT", "LOAD", script.source) for script in load] if load else []
+        places: list[int] = []
+        for at, (script, keys, args) in enumerate(calls):
+            if at in asking:
                 commands.append(("ASKING",))
             places.append(len(commands))
-            commands.append(item.command)
-        if safety is not None:  # covers everything before it on this server, whoever has written it
+            commands.append((*args,) if script is None else ("EVALSHA", script.sha, len(keys), *keys, *args))
+        if safety is not None:  # covers everything before it on this server, from any client
             commands.append(("WAIT", safety.replicas, safety.wait_ms))
         try:
-            answers = await node.send(commands, quick=quick)
+            answers = await (node.send_quick if quick else node.send)(commands)
         except (exceptions.RedisError, OSError) as error:
             if store_down(error) is None:
                 raise
             self.topology.failed(error)
-            return [error] * len(items)
+            return [error] * len(calls)
+        if len(answers) == len(calls):
+            return answers
         results = [answers[at] for at in places]
         if safety is None or (isinstance(answers[-1], int) and answers[-1] >= safety.replicas):
             return results
         return [result if isinstance(result, Exception) else Unreplicated(result) for result in results]
 
     async def _all(self, commands: Sequence[Command]) -> list[list[Any]]:
-        """What each server in charge answers to the same commands, of those that can be reached.
+        """The answers of each server in charge, of those that can be reached, to the same commands.
 
         Raises:
             StoreDown: none can.
@@ -291,10 +309,11 @@ class Connection:
         return [[part[1].decode() for part in answer] if all(answer) else None for answer in answers]
 
 
-def _key(command: Command) -> str | None:
+def _keys(command: Command) -> Sequence[str]:
+    """The key that decides where a plain command goes, if it has one."""
     if command[0] == "XREAD":
-        return str(command[command.index("STREAMS") + 1])
-    return str(command[1]) if len(command) > 1 and command[0] not in ("CONFIG", "SCRIPT", "KEYS", "ACL") else None
+        return (str(command[command.index("STREAMS") + 1]),)
+    return (str(command[1]),) if len(command) > 1 and command[0] not in ("CONFIG", "SCRIPT", "KEYS", "ACL") else ()
 
 
 def _durability(settings: Sequence[str] | None) -> Durability:

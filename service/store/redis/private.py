@@ -1,4 +1,4 @@
-"""A server on a Unix socket of our own: does it answer yet, and make it stop. For embedded.py, outside the loop."""
+"""Ping and shut down the embedded server on its Unix socket. For embedded.py, outside the event loop."""
 
 from pathlib import Path
 from typing import Literal

@@ -1,4 +1,4 @@
-"""What the store's errors mean to a client: that it is down or cannot, or that there is a bug of ours."""
+"""Errors of the store translated: StoreDown where it is down or cannot, unchanged where they are a bug of ours."""
 
 import re
 from collections.abc import Iterator
@@ -44,9 +44,9 @@ _WORD = re.compile(rf"(?:^|[\s:]-)({'|'.join(_CANNOT)})\b")
 
 
 def store_down(error: BaseException) -> StoreDown | None:
-    """What ``error`` means to a client, or None where it does not say that the store is down or cannot.
+    """The StoreDown that ``error`` means, or None where the store is neither down nor unable.
 
-    Never the library's own message: it names hosts and paths.
+    Its text is never the library's own message, which names hosts and paths.
     """
     for kind, word in _CLASSES:
         # What goes wrong while connecting comes wrapped in a ConnectionError.
@@ -63,7 +63,7 @@ def store_down(error: BaseException) -> StoreDown | None:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Raise StoreDown for every error that says so; let all others through as they are."""
+    """Raise StoreDown for every error that means it; let all others through."""
     try:
         yield
     except (exceptions.RedisError, OSError) as error:

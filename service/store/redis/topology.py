@@ -1,7 +1,7 @@
-"""Which server has a key: the only one, the one that Sentinels name, or a node of a cluster.
+"""Which server has a key: the only one, the primary that Sentinels name, or a node of a cluster.
 
-What a topology has found out holds until a server cannot be reached, is no primary, or says that a slot has moved. Then
-it looks again, in a task of its own and not too often; until it has, who needs that server is told the store is down.
+A topology is looked up again, in a task of its own and at a bounded rate, when a server cannot be reached, is no
+primary, or reports that a slot has moved. Until then callers that need that server get StoreDown.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from service.store.redis.url import Server, StoreUrl
 logger = logging.getLogger(__name__)
 
 LOOK_S = 0.1
-"""Least time between two looks at who is in charge."""
+"""Least time between two look-ups."""
 UNKNOWN = "the store's servers are being looked for"
 
 Make = Callable[[Server], Node]
@@ -49,15 +49,15 @@ class Topology(ABC):
     async def close(self) -> None:
         """Close every connection."""
 
-    def node_key(self, key: str) -> str:  # noqa: ARG002  one server has one node_key
-        """What two keys have in common if and only if one slow server would make both wait."""
+    def node_key(self, key: str) -> str:  # noqa: ARG002  there is one server
+        """Equal for two keys if and only if one slow server would delay both."""
         return ""
 
     def failed(self, error: BaseException) -> None:  # noqa: B027  with one server there is nothing to look for
         """Note that a server could not be reached, or is not in charge any more."""
 
     async def moved(self, to: Server) -> Node | None:  # noqa: ARG002  there is no other server
-        """The server that a slot is said to have moved to, or None where that cannot be."""
+        """The server that a slot is reported to have moved to; None where there is only one."""
         return None
 
 
@@ -68,20 +68,20 @@ class Single(Topology):
         self._node = node
 
     async def node(self, key: str | None) -> Node:  # noqa: ARG002
-        """It."""
+        """The server, for every key."""
         return self._node
 
     async def nodes(self) -> list[Node]:
-        """It alone."""
+        """The server."""
         return [self._node]
 
     async def close(self) -> None:
-        """Close it."""
+        """Close the server's connections."""
         await self._node.close()
 
 
 class _Found(Topology):
-    """Servers that have to be found: at first, and again whenever that turns out wrong."""
+    """Servers that are looked up: at first, and again whenever the result turns out wrong."""
 
     def __init__(self, make: Make, timeout_s: float) -> None:
         self._make, self._timeout_s = make, timeout_s
@@ -93,10 +93,10 @@ class _Found(Topology):
 
     @abstractmethod
     async def _look(self) -> None:
-        """Find out who is in charge; raises RedisError or OSError where nobody tells."""
+        """Look up the servers in charge; raises RedisError or OSError where no server answers."""
 
     def failed(self, error: BaseException) -> None:
-        """Look again, soon."""
+        """Start another look-up."""
         self._stale = True
         if not isinstance(error, exceptions.MovedError | exceptions.ReadOnlyError):
             logger.debug("a server of the store failed: %r", error)
@@ -125,14 +125,14 @@ class _Found(Topology):
             logger.debug("the store's servers could not be found: %r", error)
 
     async def _sure(self) -> None:
-        """Wait for the first look; later ones are not waited for."""
+        """Wait for the first look-up, not for later ones."""
         if not self._known:
             await asyncio.wait({self._search()}, timeout=self._timeout_s)
         elif self._stale:
             self._search()
 
     def _keep(self, servers: Sequence[Server]) -> None:
-        """Drop the servers that are not in charge of anything any more."""
+        """Connect to new servers in charge, and drop those that are not in charge of anything any more."""
         for server in [*self._known]:
             if server not in servers:
                 task = asyncio.create_task(self._known.pop(server).close())
@@ -149,7 +149,7 @@ class Sentinels(_Found):
     Args:
         place: where they are.
         make: makes a server.
-        timeout_s: bound of a look.
+        timeout_s: bound of a look-up.
     """
 
     def __init__(self, place: StoreUrl, make: Make, timeout_s: float) -> None:
@@ -173,7 +173,7 @@ class Sentinels(_Found):
         return (await self.nodes())[0]
 
     async def nodes(self) -> list[Node]:
-        """The primary alone."""
+        """The primary, in a list."""
         await self._sure()
         if not self._known:
             raise StoreDown(UNKNOWN)
@@ -191,7 +191,7 @@ class Cluster(_Found):
     Args:
         seeds: nodes to ask first.
         make: makes a server.
-        timeout_s: bound of a look.
+        timeout_s: bound of a look-up.
     """
 
     def __init__(self, seeds: Sequence[Server], make: Make, timeout_s: float) -> None:
@@ -201,7 +201,7 @@ class Cluster(_Found):
         self._asked = 0
 
     async def _look(self) -> None:
-        """Ask one node after the other: one that is cut off from the rest must not be believed for ever."""
+        """Ask one node after the other, another one first each time: one that is cut off from the rest may be wrong."""
         others = [server for server in self._seeds if server not in self._known]
         asked = [*self._known, *others]
         self._asked += 1
@@ -255,11 +255,11 @@ class Cluster(_Found):
         return [*self._known.values()]
 
     def node_key(self, key: str) -> str:
-        """The node."""
+        """The address of the node that has the slot."""
         return str(self._of(key))
 
     async def moved(self, to: Server) -> Node | None:
-        """The node that another one names."""
+        """The node that another one names, connected to on demand."""
         if to not in self._known:
             self._known[to] = self._make(to)
         return self._known[to]

@@ -1,4 +1,4 @@
-"""The store's URL: where its servers are, and what they want to hear.
+"""The store's URL: where its servers are, and how to log in.
 
     redis://[USER:PASSWORD@]HOST[:PORT][/DB]                       one server
     rediss://...                                                   the same over TLS (?ssl_ca_certs=FILE and the like)
@@ -8,7 +8,7 @@
     rediss+sentinel://, rediss+cluster://                          the same two over TLS
 
 Options after ``?`` choose certificates or a database, no behaviour; ``sentinel_username`` and ``sentinel_password`` are
-what the Sentinels ask for.
+the credentials for the Sentinels.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ Server = tuple[str, int]
 
 @dataclass(frozen=True)
 class StoreUrl:
-    """What a URL says.
+    """A parsed URL.
 
     Attributes:
         kind: how the server in charge is found.
@@ -62,7 +62,7 @@ def parse(url: str) -> StoreUrl:
 
 
 def _many(url: str, scheme: str) -> StoreUrl:
-    """One URL for many servers: each host is read as if it stood there alone."""
+    """One URL for many servers: each host is parsed as a URL of its own."""
     plain, _, kind = scheme.partition("+")
     parts = urlsplit(url)
     who, at, hosts = parts.netloc.rpartition("@")
