@@ -4,9 +4,11 @@ A feature is numeric or categorical. ``minimum`` and ``maximum`` state the range
 measures in units of that range. They do not clip and do not refuse: a value outside is a value.
 """
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, Literal, cast
 
 from core.features.labels import PROBLEMS_MAX, Label, distinct, key
@@ -87,6 +89,12 @@ def parse_features(raw: object, field: str = "features") -> tuple[Feature, ...]:
     if problems:
         raise Invalid(*problems[:PROBLEMS_MAX])
     return tuple(features)
+
+
+def digest(declaration: object) -> str:
+    """16 hexadecimal characters that only equal declarations share."""
+    canonical = json.dumps(declaration, sort_keys=True, separators=(",", ":"))
+    return blake2b(canonical.encode(), digest_size=8).hexdigest()
 
 
 def _feature(item: object, field: str, problems: list[Problem]) -> Feature:

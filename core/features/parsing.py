@@ -1,20 +1,20 @@
 """One feature's cells: what a JSON value or a CSV text means as a number.
 
-A numeric cell is its number, a categorical one the index of its category, a missing one NaN. Every table is
-read twice over: *at once* by whole columns, which only says yes or "not sure" (None), and where it is not sure
-*with care*, cell by cell, which is what decides, and what names the cells that are wrong.
+A numeric cell is its number, a categorical one the index of its category, a missing one NaN. A table is first read
+*vectorised*, by whole columns; that gives None where any cell is unusual, right or wrong. Then it is read *cell by
+cell*, which decides, and names the wrong cells. Both readings agree on every cell that the first one accepts.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from itertools import chain, repeat
+from collections.abc import Callable, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from core.contract import Floats
 from core.features.feature import Feature
-from core.features.labels import canonical, key, number_or_text
+from core.features.labels import Label, canonical, key, number_or_text
 from core.problems import LISTED_MAX, Invalid
 
 NUMBERS = frozenset({int, float})
@@ -23,7 +23,7 @@ _NUMBERS_OR_NONE = NUMBERS | {type(None)}
 
 
 class Unfit(Exception):
-    """A cell is refused; the reader of the table knows where it stands.
+    """A cell is refused; the reader of the table adds where it is.
 
     Args:
         problem: what is wrong with it.
@@ -36,43 +36,65 @@ class Unfit(Exception):
         self.allowed = allowed
 
 
-class NumberCells:
-    """Cells of a numeric feature; an empty text is a missing one."""
+def number(value: object) -> float:
+    """A JSON value as a number.
 
-    empty_is_value = False
-
-    def value(self, value: object) -> float:
-        """A JSON value as a number, with care.
-
-        Raises:
-            Unfit: not a number, or none that is finite as a double.
-        """
-        if type(value) not in NUMBERS:
-            raise Unfit("is not a number")
-        try:
-            number = float(value)  # type: ignore[arg-type]
-        except OverflowError:
-            number = math.inf
-        return _finite(number)
-
-    def text(self, cell: str) -> float:
-        """A CSV text as a number, with care; "nan", "inf" and "1_000" are none.
-
-        Raises:
-            Unfit: not a number, or none that is finite as a double.
-        """
-        if not cell.isascii() or "_" in cell:
-            raise Unfit("is not a number")
-        try:
-            return _finite(float(cell))
-        except ValueError:
-            raise Unfit("is not a number") from None
+    Raises:
+        Unfit: not a number, or not finite as a double.
+    """
+    if type(value) not in NUMBERS:
+        raise Unfit("is not a number")
+    try:
+        found = float(value)  # type: ignore[arg-type]
+    except OverflowError:
+        found = math.inf
+    return _finite(found)
 
 
-def _finite(number: float) -> float:
-    if not math.isfinite(number):
+def text_number(cell: str) -> float:
+    """A CSV text as a number; "nan", "inf" and "1_000" are refused.
+
+    Raises:
+        Unfit: not a number, or not finite as a double.
+    """
+    if not cell.isascii() or "_" in cell:
+        raise Unfit("is not a number")
+    try:
+        return _finite(float(cell))
+    except ValueError:
+        raise Unfit("is not a number") from None
+
+
+def _finite(found: float) -> float:
+    if not math.isfinite(found):
         raise Unfit("is not a finite number")
-    return number
+    return found
+
+
+def _missing(allowed: bool) -> float:
+    if not allowed:
+        raise Unfit("is missing")
+    return math.nan
+
+
+class NumberCells:
+    """Cells of a numeric feature."""
+
+    def value(self, value: object, missing_allowed: bool) -> float:
+        """A JSON value as a number, null as NaN.
+
+        Raises:
+            Unfit: as ``number``; null unless ``missing_allowed``.
+        """
+        return _missing(missing_allowed) if value is None else number(value)
+
+    def text(self, cell: str, missing_allowed: bool) -> float:
+        """A CSV text as a number, an empty one as NaN.
+
+        Raises:
+            Unfit: as ``text_number``; an empty text unless ``missing_allowed``.
+        """
+        return _missing(missing_allowed) if cell == "" else text_number(cell)
 
 
 class CategoryCells:
@@ -80,75 +102,65 @@ class CategoryCells:
 
     def __init__(self, feature: Feature) -> None:
         self._listed = list(feature.categories[:LISTED_MAX])
-        coded = [(category, float(i)) for i, category in enumerate(feature.categories)]
-        self._codes: dict[tuple[type, object], float] = {(type(category), category): i for category, i in coded}
-        self._codes_or_missing = {**self._codes, (type(None), None): math.nan}
-        self._texts = {key(category): i for category, i in coded}
-        self.empty_is_value = "" in self._texts
-        self._texts_or_missing = {"": math.nan, **self._texts}
+        self._codes: dict[tuple[type, object], float] = {(type(None), None): math.nan}
+        self._texts = {"": math.nan}
+        for i, category in enumerate(feature.categories):
+            self._codes[type(category), category] = self._texts[key(category)] = float(i)
 
-    def value(self, value: object) -> float:
-        """The index of a category given as a JSON value, with care (1.0 is 1).
+    def value(self, value: object, missing_allowed: bool) -> float:
+        """The index of a category given as a JSON value (1.0 is 1), null as NaN.
 
         Raises:
-            Unfit: not one of the categories.
+            Unfit: not one of the categories; null unless ``missing_allowed``.
         """
         try:
-            label = canonical(value, "")
+            code = self._codes[type(value), value]
+        except (KeyError, TypeError):  # TypeError: a list is not hashable
+            code = self._code(canonical, value)
+        return _missing(missing_allowed) if math.isnan(code) else code
+
+    def text(self, cell: str, missing_allowed: bool) -> float:
+        """The index of a category given as a CSV text: by its text, or as the number it is.
+
+        Raises:
+            Unfit: not one of the categories; a missing value unless ``missing_allowed``.
+        """
+        code = self._texts[cell] if cell in self._texts else self._code(number_or_text, cell)
+        return _missing(missing_allowed) if math.isnan(code) else code
+
+    def _code(self, label_of: Callable[[Any, str], Label], cell: object) -> float:
+        try:
+            label = label_of(cell, "")
             return self._codes[type(label), label]
         except (Invalid, KeyError):
             raise Unfit("is not one of the categories", self._listed) from None
 
-    def text(self, cell: str) -> float:
-        """The index of a category given as a CSV text, with care: by its text, or as the number it is.
-
-        Raises:
-            Unfit: not one of the categories.
-        """
-        if cell in self._texts:
-            return self._texts[cell]
+    def vectorised(self, cells: Sequence[object], missing_allowed: bool, texts: bool) -> Floats | None:
+        """The indices of n texts or JSON values (n,), missing ones as NaN; None where a cell is unusual."""
+        look_up = (self._texts if texts else self._codes).__getitem__
+        keys = cells if texts else zip(map(type, cells), cells, strict=True)
         try:
-            label = number_or_text(cell, "")
-        except Invalid:
-            label = cell
-        if isinstance(label, int) and (type(label), label) in self._codes:
-            return self._codes[type(label), label]
-        raise Unfit("is not one of the categories", self._listed)
-
-    def values_at_once(self, values: Sequence[object], missing_allowed: bool) -> Floats | None:
-        """The indices of n JSON values (n,), or None where one needs care."""
-        codes = self._codes_or_missing if missing_allowed else self._codes
-        return _looked_up(codes.__getitem__, zip(map(type, values), values, strict=True), len(values))
-
-    def texts_at_once(self, cells: Sequence[str], missing_allowed: bool) -> Floats | None:
-        """The indices of n CSV texts (n,), or None where one needs care."""
-        texts = self._texts_or_missing if missing_allowed else self._texts
-        return _looked_up(texts.__getitem__, cells, len(cells))
+            codes = np.fromiter(map(look_up, keys), np.float64, len(cells))  # type: ignore[arg-type]
+        except (KeyError, TypeError):
+            return None
+        return codes if missing_allowed or not np.isnan(codes).any() else None
 
 
-def _looked_up(look_up: Callable[[Any], float], keys: Iterable[Any], count: int) -> Floats | None:
-    try:
-        return np.fromiter(map(look_up, keys), np.float64, count)
-    except (KeyError, TypeError):  # TypeError: a list is not hashable
-        return None
-
-
-def values_at_once(rows: Sequence[Sequence[object]], width: int, missing_allowed: bool) -> Floats | None:
-    """Rows of JSON numbers as (n, width), None in them as NaN; or None where one needs care."""
-    types = set(map(type, chain.from_iterable(rows)))
-    if not types <= (_NUMBERS_OR_NONE if missing_allowed else NUMBERS):
+def vectorised_values(values: Sequence[object], missing_allowed: bool) -> Floats | None:
+    """JSON numbers as (m,), null as NaN; None where a value is unusual."""
+    if not (_NUMBERS_OR_NONE if missing_allowed else NUMBERS).issuperset(map(type, values)):
         return None
     try:
-        numbers = np.array(rows, dtype=np.float64).reshape(len(rows), width)
+        numbers = np.array(values, dtype=np.float64)
     except OverflowError:
         return None
-    wild = np.argwhere(~np.isfinite(numbers))
-    return numbers if all(rows[i][j] is None for i, j in wild) else None
+    finite = np.isfinite(numbers)
+    sound = finite.all() or all(values[at] is None for at in np.flatnonzero(~finite).tolist())
+    return numbers if sound else None
 
 
-def texts_at_once(rows: Sequence[Sequence[str]], width: int, missing_allowed: bool) -> Floats | None:
-    """Rows of CSV texts as (n, width), empty ones as NaN; or None where one needs care."""
-    cells = list(chain.from_iterable(rows))
+def vectorised_texts(cells: Sequence[str], missing_allowed: bool) -> Floats | None:
+    """CSV texts as (m,), empty ones as NaN; None where a text is unusual."""
     joined = "".join(cells)
     if not joined.isascii() or "_" in joined:
         return None
@@ -162,4 +174,4 @@ def texts_at_once(rows: Sequence[Sequence[str]], width: int, missing_allowed: bo
     except ValueError:
         return None
     sound = np.isfinite(numbers) if missing is None else np.isfinite(numbers) | missing
-    return numbers.reshape(len(rows), width) if sound.all() else None
+    return numbers if sound.all() else None

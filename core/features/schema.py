@@ -1,15 +1,13 @@
 """A feature space: the features of a model, in order, and how rows are read against them.
 
 A raw row is (F,) float64 in schema order: a numeric feature's value, a categorical one's index, NaN where a
-value is missing. Rows come by name (``row``), as a table (``block``), as an array (``matrix``) and as CSV texts
-(``text_cells``). All four are strict and agree: names exactly the schema's, numbers finite and really numbers.
+value is missing. Rows are given by name (``row``), as a table (``block``), as an array (``matrix``) or as CSV texts
+(``text_cells``). All four apply the same rules: names exactly the schema's, and numbers of a number type, finite.
 """
 
-import json
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
-from hashlib import blake2b
 from itertools import chain
 from operator import itemgetter
 from typing import Any, Final
@@ -18,10 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import Floats
-from core.features.feature import Feature
+from core.features.feature import Feature, digest
 from core.features.labels import PROBLEMS_MAX
-from core.features.parsing import NUMBERS, CategoryCells, NumberCells, Unfit, texts_at_once, values_at_once
+from core.features.parsing import NUMBERS, CategoryCells, NumberCells, Unfit, vectorised_texts, vectorised_values
 from core.problems import LISTED_MAX, Invalid, Problem, lacking, unknown_feature
+
+_Place = Callable[[int, int], str]
+"""How errors name a cell, from its row and its feature's column."""
+_ROWS_AT_ONCE = 2048
 
 
 class Schema:
@@ -51,10 +53,10 @@ class Schema:
         self.ranges.flags.writeable = False
         self.raw_width: Final = len(self.features)
         self.plain: Final = all(feature.type == "numeric" for feature in features)
-        self.id: Final = _digest(self.features)
-        self._cells: Final = tuple(CategoryCells(f) if f.type == "categorical" else _NUMBER_CELLS for f in features)
+        self.id: Final = digest([feature.to_json() for feature in features])
+        self._cells: Final = tuple(CategoryCells(f) if f.type == "categorical" else NumberCells() for f in features)
         self._pick: Final[Callable[[Any], Any]] = itemgetter(*self.names)
-        self._passed: frozenset[str] = frozenset()
+        self._ignored: frozenset[str] = frozenset()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Schema) and self.id == other.id
@@ -62,10 +64,10 @@ class Schema:
     def __hash__(self) -> int:
         return hash(self.id)
 
-    def passing(self, names: Collection[str]) -> "Schema":
-        """The same space, whose readers pass over some other names, whatever their values."""
+    def ignoring(self, names: Collection[str]) -> "Schema":
+        """The same space, whose readers ignore some other names, whatever their values."""
         found = copy(self)
-        found._passed = frozenset(names) - frozenset(self.names)  # noqa: SLF001  its own class
+        found._ignored = frozenset(names) - frozenset(self.names)  # noqa: SLF001  its own class
         return found
 
     def row(self, values: Mapping[str, object], missing_allowed: bool, field: str = "features") -> Floats:
@@ -78,82 +80,49 @@ class Schema:
         if self.plain and type(values) is dict and len(values) == len(self.names):
             try:
                 cells = self._pick(values) if len(self.names) > 1 else (self._pick(values),)
-                # A sum that is finite has only finite terms; one that is not may still have, and gets care.
+                # A sum that is finite has only finite terms; one that is not may still have, and is read by cells.
                 if NUMBERS.issuperset(map(type, cells)) and math.isfinite(sum(cells)):
                     return np.array((cells,), np.float64)
             except (KeyError, OverflowError):
                 pass
-        return self._row_with_care(values, missing_allowed, field)
+        return self._row_by_cells(values, missing_allowed, field)
 
-    def _row_with_care(self, values: Mapping[str, object], missing_allowed: bool, field: str) -> Floats:
+    def _row_by_cells(self, values: Mapping[str, object], missing_allowed: bool, field: str) -> Floats:
         if not isinstance(values, Mapping):
             raise Invalid.of(field, "is not an object of names and values")
-        strange = [name for name in values if name not in self.index and name not in self._passed]
+        strange = [name for name in values if name not in self.index and name not in self._ignored]
         problems = [unknown_feature(f"{field}.{name}", self.names) for name in strange[:PROBLEMS_MAX]]
         raw = [math.nan] * len(self.names)
         for column, (name, cells) in enumerate(zip(self.names, self._cells, strict=True)):
-            value = values.get(name)
-            if value is None and missing_allowed:
-                continue
             try:
-                raw[column] = _present(value, cells)
+                raw[column] = cells.value(values.get(name), missing_allowed)
             except Unfit as unfit:
                 problems.append(Problem(f"{field}.{name}", unfit.problem, unfit.allowed))
         if problems:
             raise Invalid(*problems[:PROBLEMS_MAX])
         return np.array((raw,), np.float64)
 
-    def block(
-        self,
-        columns: Sequence[str],
-        data: Sequence[Sequence[object]],
-        missing_allowed: bool,
-        field_columns: str = "columns",
-        field_data: str = "data",
-    ) -> Floats:
+    def block(self, columns: Sequence[str], data: Sequence[Sequence[object]], missing_allowed: bool) -> Floats:
         """A table of n rows with its columns named, in any order, as (n, F).
 
         Raises:
-            Invalid: columns that are not the schema's (absent ones are all right where ``missing_allowed``),
-                rows of another length, cells that do not fit, e.g. ``data[3][1]``; the first 20 of them.
+            Invalid: columns that are not the schema's (some may be absent where ``missing_allowed``), rows of
+                another length, cells that do not fit, e.g. ``data[3][1]``; the first 20 of them.
         """
-        order = self._order(columns, missing_allowed, field_columns)
-        _check_rows(data, len(columns), field_data)
-        raw = self._at_once(order, data, missing_allowed, texts=False)
-        if raw is not None:
-            return raw
-        return self._with_care(
-            order,
-            data,
-            lambda cells, value: math.nan if value is None and missing_allowed else _present(value, cells),
-            lambda row, column: f"{field_data}[{row}][{order[column]}]",
-        )
+        order = self._order(columns, missing_allowed, "columns")
+        _check_rows(data, len(columns), "data")
+        return self._read(order, data, missing_allowed, lambda row, column: f"data[{row}][{order[column]}]")
 
-    def text_cells(
-        self,
-        columns: Sequence[str],
-        rows: Sequence[Sequence[str]],
-        missing_allowed: bool,
-        field_columns: str = "header",
-    ) -> Floats:
+    def text_cells(self, columns: Sequence[str], rows: Sequence[Sequence[str]], missing_allowed: bool) -> Floats:
         """A CSV table of n rows, as (n, F); an empty cell is a missing value.
 
         Raises:
             Invalid: as ``block``; cells are named ``row 3, column load``, where row 1 is the first below the header.
         """
-        order = self._order(columns, missing_allowed, field_columns)
+        order = self._order(columns, missing_allowed, "header")
         _check_lengths(rows, len(columns), lambda row: f"row {row + 1}")
-        raw = self._at_once(order, rows, missing_allowed, texts=True)
-        if raw is not None:
-            return raw
-        return self._with_care(
-            order,
-            rows,
-            lambda cells, cell: (
-                math.nan if cell == "" and missing_allowed and not cells.empty_is_value else _text(cell, cells)
-            ),
-            lambda row, column: f"row {row + 1}, column {self.names[column]}",
-        )
+        place: _Place = lambda row, column: f"row {row + 1}, column {self.names[column]}"  # noqa: E731
+        return self._read(order, rows, missing_allowed, place, texts=True)
 
     def matrix(self, X: NDArray[Any], missing_allowed: bool, field: str = "data") -> Floats:
         """An array of n rows in schema order, as C-contiguous float64 (n, F); X itself where it is that already.
@@ -173,7 +142,7 @@ class Schema:
             bad &= ~np.isnan(raw)
         for column, feature in enumerate(self.features):
             if feature.type == "categorical":
-                bad[:, column] |= _no_index(raw[:, column], feature.width)
+                bad[:, column] |= _not_index(raw[:, column], feature.width)
         if bad.any():
             raise Invalid(*(self._misfit(raw, int(i), int(j), field) for i, j in np.argwhere(bad)[:PROBLEMS_MAX]))
         return raw
@@ -194,7 +163,7 @@ class Schema:
         problems: list[Problem] = []
         for position, name in enumerate(columns):
             column = self.index.get(name, -1) if isinstance(name, str) else -1
-            if isinstance(name, str) and name in self._passed:
+            if isinstance(name, str) and name in self._ignored:
                 continue
             if len(problems) == PROBLEMS_MAX:
                 break
@@ -211,103 +180,85 @@ class Schema:
             raise Invalid(*problems[:PROBLEMS_MAX])
         return order
 
-    def _at_once(
+    def _read(
+        self,
+        order: list[int],
+        rows: Sequence[Sequence[Any]],
+        missing_allowed: bool,
+        place: _Place,
+        texts: bool = False,
+    ) -> Floats:
+        """The raw rows; or the first cells that do not fit, by rows."""
+        raw = self._vectorised(order, rows, missing_allowed, texts)
+        if raw is not None:
+            return raw
+        raw = np.full((len(rows), len(self.names)), math.nan)
+        present = sorted((position, column) for column, position in enumerate(order) if position >= 0)
+        problems: list[Problem] = []
+        for i, row in enumerate(rows):
+            for position, column in present:
+                cells = self._cells[column]
+                try:
+                    raw[i, column] = (cells.text if texts else cells.value)(row[position], missing_allowed)
+                except Unfit as unfit:
+                    problems.append(Problem(place(i, column), unfit.problem, unfit.allowed))
+            if len(problems) >= PROBLEMS_MAX:
+                break
+        if problems:
+            raise Invalid(*problems[:PROBLEMS_MAX])
+        return raw
+
+    def _vectorised(
         self, order: list[int], rows: Sequence[Sequence[Any]], missing_allowed: bool, texts: bool
     ) -> Floats | None:
-        """The raw rows by whole columns of some rows at a time, or None where a cell needs care.
+        """The raw rows by whole columns, or None where a cell is unusual.
 
-        A thread that reads a large table would keep the interpreter to itself for as long as one column takes.
+        Some rows at a time: a thread that reads a large table holds the interpreter for as long as one column takes.
         """
         parts: list[Floats] = []
         for begin in range(0, len(rows), _ROWS_AT_ONCE):
-            part = self._some_at_once(order, rows[begin : begin + _ROWS_AT_ONCE], missing_allowed, texts)
+            part = self._vectorised_part(order, rows[begin : begin + _ROWS_AT_ONCE], missing_allowed, texts)
             if part is None:
                 return None
             parts.append(part)
         return parts[0] if len(parts) == 1 else np.concatenate([np.empty((0, len(self.names))), *parts])
 
-    def _some_at_once(
+    def _vectorised_part(
         self, order: list[int], rows: Sequence[Sequence[Any]], missing_allowed: bool, texts: bool
     ) -> Floats | None:
         numeric = [c for c, f in enumerate(self.features) if f.type == "numeric" and order[c] >= 0]
-        taken = _take(rows, [order[column] for column in numeric])
-        numbers = (texts_at_once if texts else values_at_once)(taken, len(numeric), missing_allowed)
-        if numbers is None or len(numeric) == len(self.names):
+        cells = _flat(rows, [order[column] for column in numeric])
+        found = (vectorised_texts if texts else vectorised_values)(cells, missing_allowed)
+        if found is None:
+            return None
+        numbers = found.reshape(len(rows), len(numeric))
+        if len(numeric) == len(self.names):
             return numbers
         raw = np.full((len(rows), len(self.names)), math.nan)
         raw[:, numeric] = numbers
-        for column, cells in enumerate(self._cells):
-            if isinstance(cells, CategoryCells) and order[column] >= 0:
-                read = cells.texts_at_once if texts else cells.values_at_once
-                codes = read(list(map(itemgetter(order[column]), rows)), missing_allowed)
+        for column, reader in enumerate(self._cells):
+            if isinstance(reader, CategoryCells) and order[column] >= 0:
+                codes = reader.vectorised(list(map(itemgetter(order[column]), rows)), missing_allowed, texts)
                 if codes is None:
                     return None
                 raw[:, column] = codes
         return raw
 
-    def _with_care(
-        self,
-        order: list[int],
-        rows: Sequence[Sequence[Any]],
-        read: Callable[[NumberCells | CategoryCells, Any], float],
-        place: Callable[[int, int], str],
-    ) -> Floats:
-        """The raw rows cell by cell; or the first cells that do not fit, by rows."""
-        raw = np.full((len(rows), len(self.names)), math.nan)
-        problems: list[Problem] = []
-        for i, column in self._places(order, len(rows)):
-            try:
-                raw[i, column] = read(self._cells[column], rows[i][order[column]])
-            except Unfit as unfit:
-                problems.append(Problem(place(i, column), unfit.problem, unfit.allowed))
-                if len(problems) == PROBLEMS_MAX:
-                    break
-        if problems:
-            raise Invalid(*problems)
-        return raw
 
-    @staticmethod
-    def _places(order: list[int], count: int) -> Iterator[tuple[int, int]]:
-        present = sorted((position, column) for column, position in enumerate(order) if position >= 0)
-        return ((row, column) for row in range(count) for _, column in present)
-
-
-_NUMBER_CELLS = NumberCells()
-_ROWS_AT_ONCE = 2048
-
-
-def _digest(features: tuple[Feature, ...]) -> str:
-    canonical = json.dumps([feature.to_json() for feature in features], sort_keys=True, separators=(",", ":"))
-    return blake2b(canonical.encode(), digest_size=8).hexdigest()
-
-
-def _present(value: object, cells: NumberCells | CategoryCells) -> float:
-    if value is None:
-        raise Unfit("is missing")
-    return cells.value(value)
-
-
-def _text(cell: str, cells: NumberCells | CategoryCells) -> float:
-    if cell == "" and not cells.empty_is_value:
-        raise Unfit("is missing")
-    return cells.text(cell)
-
-
-def _no_index(codes: Floats, count: int) -> NDArray[np.bool_]:
+def _not_index(codes: Floats, count: int) -> NDArray[np.bool_]:
     with np.errstate(invalid="ignore"):
         wrong: NDArray[np.bool_] = ~np.isnan(codes) & ((codes < 0) | (codes >= count) | (codes != np.floor(codes)))
     return wrong
 
 
-def _take(rows: Sequence[Sequence[Any]], positions: list[int]) -> Sequence[Sequence[Any]]:
-    """The rows with only the cells at some positions, in that order; the rows themselves where that is all."""
+def _flat(rows: Sequence[Sequence[Any]], positions: list[int]) -> list[Any]:
+    """The cells at some positions of one or more rows, row by row, in the order of the positions."""
     if not positions:
-        return [()] * len(rows)
-    if rows and positions == list(range(len(rows[0]))):
-        return rows
-    if len(positions) == 1:
-        return [(row[positions[0]],) for row in rows]
-    return list(map(itemgetter(*positions), rows))
+        return []
+    if positions == list(range(len(rows[0]))):
+        return list(chain.from_iterable(rows))
+    picked = map(itemgetter(*positions), rows)
+    return list(picked if len(positions) == 1 else chain.from_iterable(picked))
 
 
 def _check_rows(data: object, width: int, field: str) -> None:

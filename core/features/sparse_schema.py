@@ -1,27 +1,25 @@
-"""The feature space of a model that takes named sparse rows: every name there is, projected while it is read.
+"""The feature space of a model that takes named sparse rows: any name may occur, and rows are projected when read.
 
-A row is some names with their values; a name that is absent is 0, and any name may come at any time. A raw row
-is psi (d,), the row's random projection (projection.py), made here once: the log, the machine and the learner only
-ever see psi. Rows come by name (``row``), as lists (``lists``) and as SVMlight (``lines``). All three are strict and
-agree: names of 1 to 200 printable characters, none twice in a row, at most 100 000; values finite and really
-numbers. A row without any name is the zero row.
+A row is some names with their values; an absent name is 0, and new names may come at any time. A raw row is psi (d,),
+the row's random projection (projection.py), computed only here: the log, the machine and the learner see psi alone.
+Rows are given by name (``row``), as lists (``lists``) or as SVMlight (``lines``). All three apply the same rules:
+names of 1 to 200 printable characters, none twice in a row, at most 100 000; values finite and of a number type.
+A row without any name is the zero row.
 
-Reading is done *at once* over all names of all rows, which only says yes or "not sure"; where it is not sure
-it is done again *with care*, which names what is wrong.
+Like tables (parsing.py), rows are read vectorised; where a name or value is unusual, they are read again one by one,
+which names what is wrong.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from hashlib import blake2b
 from itertools import accumulate, chain
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from core.contract import Floats
-from core.features.feature import NAME_MAX, Feature
+from core.features.feature import NAME_MAX, Feature, digest
 from core.features.labels import PROBLEMS_MAX
-from core.features.parsing import NUMBERS, NumberCells, Unfit, texts_at_once
+from core.features.parsing import Unfit, number, text_number, vectorised_texts, vectorised_values
 from core.features.projection import PSI_MAX, Kind, Projection, text_of
 from core.features.svmlight import Line
 from core.problems import Invalid, Problem
@@ -34,12 +32,11 @@ _NAME = f"1 to {NAME_MAX} printable characters"
 _VALUE = "a finite number; a name left out is 0"
 _PAIR, _QUERY = ("is no name with a value", "name:value"), ("is a qid; rankings are not learned", "name:value")
 _CHUNK = 1000
-_CELLS = NumberCells()
 _Place = Callable[[int, int, str], str]
 
 
 class SparseSchema:
-    """All names at once; equal seeds, dimensions and kinds have equal ids.
+    """The space of all names; equal seeds, dimensions and kinds have equal ids.
 
     Args:
         seed: of the projection.
@@ -64,8 +61,7 @@ class SparseSchema:
         self.raw_width: Final = dimension
         self.ranges: Final[Floats] = np.full((2, dimension), np.nan)
         self.projection: Final = Projection(seed, dimension, kind)
-        canonical = json.dumps(["sparse", seed, dimension, kind], separators=(",", ":"))
-        self.id: Final = blake2b(canonical.encode(), digest_size=8).hexdigest()
+        self.id: Final = digest(["sparse", seed, dimension, kind])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SparseSchema) and self.id == other.id
@@ -74,10 +70,10 @@ class SparseSchema:
         return hash(self.id)
 
     def row(self, values: Mapping[str, object], missing_allowed: bool = False, field: str = "features") -> Floats:
-        """One row given by names, as psi (1, d); ``missing_allowed`` has no meaning: an absent name is 0.
+        """One row given by names, as psi (1, d); ``missing_allowed`` is ignored: an absent name is 0.
 
         Raises:
-            Invalid: a name or a value that cannot be (null is no value), by name; the first 20 of them.
+            Invalid: invalid names or values (null is one), by name; the first 20 of them.
         """
         del missing_allowed
         if not isinstance(values, Mapping):
@@ -90,7 +86,7 @@ class SparseSchema:
         """Rows, each a list of names and one of values, as psi (n, d).
 
         Raises:
-            Invalid: lists of different lengths, a name twice in its row, names or values that cannot be, e.g.
+            Invalid: lists of different lengths, a name twice in its row, invalid names or values, e.g.
                 ``rows[3].names[1]``; the first 20 of them.
         """
         pairs = zip(names, values, strict=True)
@@ -101,7 +97,7 @@ class SparseSchema:
         return self._projected(_Rows(names, values, lambda row, at, part: f"{field}[{row}].{part}[{at}]"), field)
 
     def lines(self, lines: Sequence[Line], field: str = "body") -> Floats:
-        """Rows of SVMlight text, their labels left aside, as psi (n, d).
+        """Rows of SVMlight text, without their labels, as psi (n, d).
 
         Raises:
             Invalid: as ``lists``, and a ``qid``; named by line and column, e.g. ``line 3, column 7``.
@@ -121,7 +117,7 @@ class SparseSchema:
         return self._projected(_Rows(names, texts, place, texts=True), field)
 
     def _projected(self, rows: "_Rows", field: str) -> Floats:
-        """The psi (n, d) of rows that turn out to be sound."""
+        """The psi (n, d) of rows; refuses too large and invalid ones."""
         counts = [len(row) for row in rows.names]
         if max(counts, default=0) > NAMES_MAX:
             at = next(row for row, count in enumerate(counts) if count > NAMES_MAX)
@@ -130,14 +126,16 @@ class SparseSchema:
             most = int(WORK_MAX[self.projection.kind] / self.width)
             raise Invalid.of(field, "holds too many names for compressed_dim", f"<= {most} in one request")
         names = list(chain.from_iterable(rows.names))
-        numbers = _numbers_at_once(rows) if _sound(rows, names) else None
+        read = vectorised_texts if rows.texts else vectorised_values
+        values = list(chain.from_iterable(rows.values))
+        numbers = read(values, missing_allowed=False) if _sound(rows, names) else None
         if numbers is None:
-            numbers = _with_care(rows)
+            numbers = _one_by_one(rows)
         starts = np.array([*accumulate(counts, initial=0)], dtype=np.int64)
         return self.projection.project(text_of(names), numbers, starts)
 
     def contributions(self, values: Mapping[str, float], weights: Floats) -> dict[str, float]:
-        """What each name of a row adds to w'psi: its value times <its column of M, w>.
+        """The contribution of each name of a row to w'psi: its value times <its column of M, w>.
 
         Args:
             values: a row that ``row`` takes.
@@ -153,11 +151,11 @@ class SparseSchema:
 
 
 class _Rows(NamedTuple):
-    """Rows as they came.
+    """Rows as received.
 
     Attributes:
         names, values: a list per row, equally long.
-        place: how errors call a name or value, from its row, its place there, and "names" or "values".
+        place: how errors name a name or value, from its row, its position there, and "names" or "values".
         texts: whether values are texts.
     """
 
@@ -168,18 +166,18 @@ class _Rows(NamedTuple):
 
 
 def check_names(names: Sequence[str], field: str) -> None:
-    """Refuse a list with a name that cannot be, or one that is there twice.
+    """Refuse a list with an invalid name or one that is there twice.
 
     Raises:
         Invalid: e.g. ``names[3]``; the first 20 of them.
     """
     rows = _Rows([names], [[0] * len(names)], lambda _row, at, _part: f"{field}[{at}]")
     if not _sound(rows, names):
-        _with_care(rows)
+        _one_by_one(rows)
 
 
 def _sound(rows: _Rows, names: Sequence[Any]) -> bool:
-    """Whether all names are such, and none is there twice in its row."""
+    """Whether all names are valid, and none is there twice in its row."""
     for row in rows.names:
         own = set(row)
         if len(own) != len(row) or "" in own:
@@ -190,24 +188,9 @@ def _sound(rows: _Rows, names: Sequence[Any]) -> bool:
         return False
 
 
-def _numbers_at_once(rows: _Rows) -> Floats | None:
-    """All values (m,), or None where one needs care."""
-    values = list(chain.from_iterable(rows.values))
-    if rows.texts:
-        found = texts_at_once([values], len(values), missing_allowed=False)
-        return None if found is None else found[0]
-    if not NUMBERS.issuperset(map(type, values)):
-        return None
-    try:
-        numbers = np.array(values, dtype=np.float64)
-    except OverflowError:
-        return None
-    return numbers if np.isfinite(numbers).all() else None
-
-
-def _with_care(rows: _Rows) -> Floats:
-    """All values (m,) one by one; or the first names and values that cannot be, in their order."""
-    read: Callable[[Any], float] = _CELLS.text if rows.texts else _CELLS.value
+def _one_by_one(rows: _Rows) -> Floats:
+    """All values (m,) one by one; or the first invalid names and values, in their order."""
+    read: Callable[[Any], float] = text_number if rows.texts else number
     numbers: list[float] = []
     problems: list[Problem] = []
     for row, (names, values) in enumerate(zip(rows.names, rows.values, strict=True)):

@@ -291,7 +291,7 @@ class RowValidator:
 
 @lru_cache(maxsize=64)
 def _passing(schema: Schema, union: Schema) -> Schema:
-    return schema.passing(union.names)
+    return schema.ignoring(union.names)
 
 
 def _refuse_incomplete(union: Space, table: Table) -> None:
