@@ -31,6 +31,8 @@ TOO_DEEP = "the body is not JSON that can be read: it is nested too deep"
 PROBLEMS_MAX = 20
 PATH_MAX = 200
 """Characters of a path that an error names."""
+UNKNOWN = -1
+"""Names in a body that may hold any."""
 
 KINDS = {
     "object": "an object",
@@ -121,14 +123,14 @@ async def require_empty(request: Request, limit: int) -> None:
         raise Invalid.of("body", "has nothing to say here", "no body, or {}")
 
 
-def decode(body: bytes, decoder: "msgspec.json.Decoder[T]", names: Callable[[T], int] | None = None) -> T:
+def decode(body: bytes, decoder: "msgspec.json.Decoder[T]", names: Callable[[T], int] = lambda _: UNKNOWN) -> T:
     """A struct from a JSON body.
 
     Args:
         body: the bytes.
         decoder: of the struct.
-        names: how many names a body holds, all objects together, that decodes to this struct; None: repeated names are
-            the caller's to refuse.
+        names: how many names a body that decodes to this struct holds, all objects together; where ``UNKNOWN``, every
+            body is read a second time.
 
     Raises:
         NotJson: not JSON, or not UTF-8.
@@ -141,7 +143,8 @@ def decode(body: bytes, decoder: "msgspec.json.Decoder[T]", names: Callable[[T],
         raise _wrong_shape(body, error, decoder) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _not_json(body, error) from None
-    if names is not None and body.count(b":") != (expected := names(found)):
+    expected = names(found)
+    if body.count(b":") != expected:
         refuse_repeated(body, expected)
     return found
 
@@ -167,12 +170,12 @@ def nested_more_than(body: bytes, most: int) -> bool:
     return bare.count(b"[") + bare.count(b"{") > most
 
 
-def refuse_repeated(body: bytes, names: int = -1) -> None:
+def refuse_repeated(body: bytes, names: int) -> None:
     """Refuse a JSON body that gives a name twice in one object.
 
     Args:
         body: valid JSON.
-        names: how many names it is known to hold, all objects together; -1: unknown.
+        names: how many names it is known to hold, all objects together, or ``UNKNOWN``.
     """
     if _STRING.sub(b"", body).count(b":") == names:
         return

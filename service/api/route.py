@@ -134,7 +134,7 @@ async def _read_object(request: Request) -> None:
     context: Context = request.app.state.context
     bodies.media_type(request, (bodies.JSON,))
     body = await bodies.read_body(request, context.engine.bounds.body_bytes_max)
-    parsed = await in_thread_if_large(len(body), bodies.decode, body, _object, lambda _: -1)
+    parsed = await in_thread_if_large(len(body), bodies.decode, body, _object)
     request._body, request._json = body, parsed  # noqa: SLF001  where Starlette keeps what it has read
 
 

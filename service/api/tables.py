@@ -121,12 +121,16 @@ def _check_counts(table: Table) -> None:
 
 def _csv(body: bytes, query: QueryParams, labelled: bool, most: int) -> Table:
     header, rows = _csv_rows(body, most)
-    label, discount = query.get("label"), query.get("discount", "")
+    label, discount = query.get("label"), query.get("discount")
     if labelled and label is None:
         raise Invalid.of("label", "is required as a query parameter: the column that holds the label", header[:100])
     labels, ids, discounts = (_pop_column(header, rows, query.get(name), name) for name in COLUMN_QUERIES)
-    paths = FieldPath("label", column=label or ""), FieldPath("discount", column=discount)
+    paths = _cells_of(label), _cells_of(discount)
     return Table(rows, len(rows), header, True, labels, paths[0], ids, discounts, paths[1])
+
+
+def _cells_of(column: str | None) -> FieldPath:
+    return lambda row: f"row {row + 1}, column {column}"
 
 
 def _csv_rows(body: bytes, most: int) -> tuple[list[str], list[list[str]]]:
@@ -209,8 +213,9 @@ def _svmlight(body: bytes, labelled: bool, most: int) -> Table:
     lines = list(islice(read_lines(_text(body)), most + 1))
     if not labelled:
         return Table(lines, len(lines), texts=True)
-    bare = list(islice((line.place(-1) for line in lines if line.label is None), PROBLEMS_MAX))
+    place: FieldPath = lambda row: lines[row].place(-1)  # noqa: E731
+    bare = list(islice((place(row) for row, line in enumerate(lines) if line.label is None), PROBLEMS_MAX))
     if bare:
-        raise Invalid(*(Problem(place, "is no label", "label name:value ...") for place in bare))
+        raise Invalid(*(Problem(field, "is no label", "label name:value ...") for field in bare))
     labels = [line.label for line in lines]
-    return Table(lines, len(lines), texts=True, labels=labels, label_path=FieldPath("labels", lines=lines))
+    return Table(lines, len(lines), texts=True, labels=labels, label_path=place)

@@ -6,8 +6,7 @@ decides which proposal wins.
 
 import math
 import sys
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ import numpy as np
 from core.config import Config
 from core.contract import Floats
 from core.entry import Overlap, Rows
-from core.features import Line, Schema, Space, SparseSchema, parse_features
+from core.features import Schema, Space, SparseSchema, parse_features
 from core.features.labels import Label, LabelSet, canonical, from_texts
 from core.problems import Invalid, Problem, lacking
 from service.errors import RequestConflict
@@ -31,33 +30,10 @@ FLOAT_MAX = sys.float_info.max
 Labels = list[Label] | Floats
 
 
-@dataclass(frozen=True, slots=True)
-class FieldPath:
-    """How errors name the items of a list.
-
-    Attributes:
-        field: the list's name; the item's own where it is a single one.
-        single: whether it is.
-        column: the column, where the items are texts of a CSV table.
-        lines: the lines that begin with the items, where they are texts of SVMlight.
-    """
-
-    field: str
-    single: bool = False
-    column: str = ""
-    lines: Sequence[Line] = ()
-
-    def __call__(self, at: int) -> str:
-        """The name of one item."""
-        if self.lines:
-            return self.lines[at].place(-1)
-        if self.column:
-            return f"row {at + 1}, column {self.column}"
-        return self.field if self.single else f"{self.field}[{at}]"
-
-
-LABEL, LABELS = FieldPath("label", single=True), FieldPath("labels")
-DISCOUNT, DISCOUNTS = FieldPath("discount", single=True), FieldPath("discounts")
+FieldPath = Callable[[int], str]
+"""How errors name one item of a list, from its index."""
+LABEL, LABELS = "label".format, "labels[{}]".format
+DISCOUNT, DISCOUNTS = "discount".format, "discounts[{}]".format
 
 
 class Table(NamedTuple):
@@ -280,7 +256,8 @@ class RowValidator:
         """
         path = table.discount_path
         if not self.config.algorithm.row_discounts:
-            raise Invalid.of(path.field, f"{self.config.algorithm_id} takes no discount per row; gdfop does")
+            field = "discounts" if path is DISCOUNTS else "discount"
+            raise Invalid.of(field, f"{self.config.algorithm_id} takes no discount per row; gdfop does")
         found = _numbers(table.discounts or (), path, table.texts)
         wrong = np.flatnonzero(~((found >= DISCOUNT_MIN) & (found <= 1)))[:PROBLEMS_MAX]
         if len(wrong):

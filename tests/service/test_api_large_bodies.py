@@ -120,13 +120,13 @@ async def test_colons_in_strings_are_not_counted(monkeypatch, body, names):
 async def test_every_repeated_name_is_named(body, fields):
     """By its path, in the order of the body; the first 20 of them."""
     with pytest.raises(bodies.Invalid) as refused:
-        bodies.refuse_repeated(body)
+        bodies.refuse_repeated(body, bodies.UNKNOWN)
     assert fields == [problem.field for problem in refused.value.problems]
 
 
 async def test_a_body_without_repeated_names_is_taken_however_it_nests():
     """The second reading decides, not the count."""
-    bodies.refuse_repeated(b'{"a":{"a":{"a":[{"a":1},{"a":1}]}}}')
+    bodies.refuse_repeated(b'{"a":{"a":{"a":[{"a":1},{"a":1}]}}}', 4)
 
 
 async def test_a_colon_in_a_value_costs_no_second_reading(api, monkeypatch):
