@@ -1,4 +1,4 @@
-"""What a model is: the body of PUT /models/{name}, checked, with every default filled in.
+"""A model's configuration: the body of PUT /models/{name}, checked, with every default filled in.
 
 A configuration never changes once the model exists. Two bodies that mean the same (an integer where a number
 is asked for, defaults written out or left out) give equal configurations and equal JSON.
@@ -126,7 +126,7 @@ class Config:
         return Spec(self.task, dimension, self.params, self.seed, declared if any(declared) else ())
 
     def state_bytes(self, dimension: int) -> int:
-        """Bytes the state of learner, scaler and watch will take, for a number of encoded columns."""
+        """Bytes the state of learner, scaler and drift tests takes, for a number of encoded columns."""
         classes, regression = len(self.labels or (0, 1)), self.task == "regression"
         own = self.algorithm.state_bytes(self.spec(dimension), classes)
         watch = detector_bytes(self.watch, dimension, 1 if regression else classes, regression)

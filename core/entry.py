@@ -1,8 +1,8 @@
-"""What a log entry says, and what applying it answers.
+"""The contents of a log entry, and the outcomes of applying it.
 
 The entry that makes version v is everything that was committed together. Each *segment* is one request:
-learned whole or refused whole. ``service.store.codec`` turns segments into bytes and back; this file knows
-only their meaning.
+learned whole or refused whole. ``service.store.codec`` turns segments into bytes and back; this file
+defines their meaning only.
 
     Entry(version, time_ms, segments)
       segment = Rows      feedback rows, raw, in the feature space they were validated against
@@ -102,7 +102,7 @@ class Switch:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Unlabelled rows of an overlap period: they teach the mapping only.
+    """Unlabelled rows of an overlap period: they train the mapping only.
 
     Attributes:
         space: id of the union space they were validated against.
@@ -173,7 +173,7 @@ class Switched:
 
     Attributes:
         phase: the phase it led to.
-        overlap_rows: rows that have taught the mapping by now.
+        overlap_rows: rows that have trained the mapping by now.
         rows: rows learned by the model.
         warning: what the client should know, or None.
     """
@@ -186,7 +186,7 @@ class Switched:
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """Unlabelled overlap rows taught the mapping.
+    """Unlabelled overlap rows have trained the mapping.
 
     Attributes:
         taught: how many of the segment's rows.

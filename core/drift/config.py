@@ -1,10 +1,10 @@
-"""What a model's drift watch does, as configured: which tests run, and what happens when one of them fires.
+"""The configuration of drift detection: which tests run, and what happens when one of them fires.
 
     "watch": {"class_mean": {"delta": 0.05, "batch_size": 200}, "error_rate": {...}} | null
     "on_drift": "report" | "reset" | "forget"
 
-A watch that is left out runs all tests; one that is given runs the tests it lists (null for one of them is leaving it
-out); null runs none.
+Without "watch" all tests run; with it, the tests it lists (null for one of them is the same as leaving it out); with
+null, none.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ _BATCH_SIZE = Param(
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """One test of the watch.
+    """The settings of one test.
 
     Attributes:
         delta: bound on the chance of a false alarm, per class and test.
@@ -51,7 +51,7 @@ Tests = Mapping[str, Test]
 
 
 def kinds(algorithm: Algorithm) -> tuple[str, ...]:
-    """The tests there are for an algorithm. Columns of sparse rows mix all names: their means say nothing of any."""
+    """The tests of an algorithm. Columns of sparse rows mix all names, so their means are not tested."""
     return KINDS[1:] if algorithm.sparse else KINDS
 
 

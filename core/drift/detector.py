@@ -1,4 +1,4 @@
-r"""The drift watch: two tests that run beside every model, per class, in constant space.
+r"""Drift detection: two tests per class, in constant space, on every row of a model.
 
 **class_mean** (VIGOd's test). A class keeps a past window, all its rows up to its last batch (beta of them, mean m),
 and a recent one, the |B| rows since. Each time the recent one is full, with n_h = 1 / (1/beta + 1/|B|), it is a drift
@@ -19,14 +19,14 @@ the recent window and p of both together, it is a drift if errors have *risen*,
 Recent windows are the last |B|/4, |B|/2, |B| and 2 |B| rows of the class, each with a quarter of delta; the past one is
 all rows before them, at least |B|. They are tested every |B|/8 rows (in whole eighths, rounded down; below 8 in single
 rows). The shortest window that shows a drift is the past one from then on. Where errors, averaged over the K classes,
-were at least .9 (1 - 1/K), the model knows no more than a guess and cannot lose it: nothing is told.
+were at least .9 (1 - 1/K), the test is off: the model is no better than guessing, so it has no accuracy to lose.
 
 **Regression** has a single class. For the error test a row is wrong if its squared innovation is above a limit: the .9
-quantile of a reference batch of |B| rows, the second batch after every start, since in the first one the model is still
-finding its weights. After an alarm a new limit is found the same way.
+quantile of a reference batch of |B| rows. That is the second batch after every start: in the first one the weights have
+not settled. After an alarm a new limit is set the same way.
 
-Which rows can raise an alarm depends on the labels alone (``rows_to_test``), so that a model that acts on its alarms
-learns up to exactly that row.
+Which rows can raise an alarm depends on the labels alone (``rows_to_test``), so a model that acts on its alarms learns
+up to exactly that row.
 
 Source: Nguyen, Nguyen, Liew, Wang: Variational inference based Bayes online classifiers with concept drift adaptation,
 Pattern Recognition 81, 2018, for the first test; Audibert, Munos, Szepesvari: Exploration-exploitation tradeoff using
@@ -34,15 +34,13 @@ variance estimates, Theoretical Computer Science 410, 2009, for the form of the 
 
 Deviations from the paper
 - Differences are divided by ranges; the paper's test needs attributes within [0, 1].
-- The Bernstein cut beside Hoeffding's. Where a column's deviation is a small part of its range, Hoeffding's test is
-  blind to shifts of half a deviation (0 of 20); with both, 20 of 20 are seen, with no more false alarms on independent
-  rows.
-- The error test. The paper's own test cannot see a boundary that moves while class means stay.
-- Windows of four lengths. A model that forgets recovers within some tens of rows, which a batch of 200 does not show; a
-  small rise that lasts needs more rows than one.
-- The limit of a regression. Squared innovations scaled to their running range say nothing after the first row of a
-  model that starts from zero weights, often a thousand times larger than any after it: new weights were seen 0 of 10
-  times.
+- The Bernstein cut in addition to Hoeffding's: where a column's deviation is a small part of its range, Hoeffding's
+  test misses shifts of half a deviation.
+- The error test: the paper's own test misses a boundary that moves while class means stay.
+- Windows of four lengths: a model that forgets recovers within some tens of rows, which a batch of 200 does not show; a
+  small rise that lasts takes more rows than that.
+- The limit of a regression: the first squared innovation of a model that starts from zero weights is often a thousand
+  times larger than any later one, so innovations scaled to their running range would show nothing.
 """
 
 import math
@@ -59,6 +57,7 @@ from core.drift.kernels import (
     CELLS,
     COLLECTED,
     COUNT,
+    COUNTERS,
     FIRST,
     HIGH,
     KEPT,
@@ -70,7 +69,6 @@ from core.drift.kernels import (
     RECENT,
     REFERENCE,
     SUMS,
-    TALLIES,
     VALUE_MAX,
     WRONG,
     absorb_rows,
@@ -89,11 +87,11 @@ _LAYOUT = Layout(
         "means": Array("windows", "D", axis=0, ordered=[(LOW, HIGH)], at="_means"),
         "tallies": Array(
             "classes",
-            TALLIES,
+            COUNTERS,
             within=NOT_NEGATIVE,
             places=dict.fromkeys((PAST, RECENT, COUNT, PARTIAL), WHOLE),
-            ordered=[(place, WRONG) for place in range(SUMS, TALLIES)],
-            at="_tallies",
+            ordered=[(place, WRONG) for place in range(SUMS, COUNTERS)],
+            at="_counters",
         ),
         "reference": Array("reference", within=NOT_NEGATIVE, at="_reference"),
     }
@@ -110,7 +108,7 @@ class DriftDetector:
         ranges: (2, D) least and largest expected value of each encoded column, NaN where nothing is declared.
         regression: whether the rows have numbers for labels: one class from the start.
 
-    State (core.drift.kernels): ``means`` and ``tallies`` per class, ``reference`` of a regression.
+    State (core.drift.kernels): ``means`` and ``counters`` per class, ``reference`` of a regression.
     """
 
     def __init__(self, tests: Tests, ranges: Floats, regression: bool) -> None:
@@ -131,31 +129,31 @@ class DriftDetector:
         """Back to the first state: no classes, no ranges but the declared ones."""
         self._started = False
         self._means = np.zeros((FIRST, self._ranges.shape[1]))
-        self._tallies = np.zeros((0, TALLIES))
+        self._counters = np.zeros((0, COUNTERS))
         self._reference = np.zeros(REFERENCE + self._error_batch if self.regression and self._error_batch else 0)
         if self.regression:
             self.add_class()
 
     def restart(self) -> None:
-        """All windows begin anew, classes and ranges are kept: what comes next is not compared with what was."""
+        """Empty all windows; classes and ranges are kept. Later rows are not compared with earlier ones."""
         classes = self.classes
         self._means = np.concatenate([self._means[:FIRST], np.zeros((PER_CLASS * classes, self._means.shape[1]))])
-        self._tallies = np.zeros((classes, TALLIES))
+        self._counters = np.zeros((classes, COUNTERS))
         self._reference[:] = 0.0
 
     @property
     def classes(self) -> int:
         """Classes there are windows for."""
-        return self._tallies.shape[0]
+        return self._counters.shape[0]
 
     def add_class(self) -> None:
         """One more class, called before its first row comes."""
         self._means = np.concatenate([self._means, np.zeros((PER_CLASS, self._means.shape[1]))])
-        self._tallies = np.concatenate([self._tallies, np.zeros((1, TALLIES))])
+        self._counters = np.concatenate([self._counters, np.zeros((1, COUNTERS))])
 
     def rows_to_test(self, classes: Ints) -> int:
         """How many of the next rows, of these classes (n,), come up to and including one whose alarm is possible."""
-        return int(rows_to_test(classes, self._tallies, self._reference, self._limits))
+        return int(rows_to_test(classes, self._counters, self._reference, self._limits))
 
     def absorb(self, X: Floats, classes: Ints, loss: Floats) -> list[Alarm]:
         """Take in rows after they were tested and learned.
@@ -174,14 +172,14 @@ class DriftDetector:
         row = 0
         while True:
             row, differ, window = absorb_rows(
-                X, classes, loss, row, self._means, self._tallies, self._reference, self._limits
+                X, classes, loss, row, self._means, self._counters, self._reference, self._limits
             )
             if row >= X.shape[0]:
                 return alarms
             k = int(classes[row])
             if differ:
                 alarms.append(self._means_alarm(row, k))
-                close_batch(self._means, self._tallies, k, True)
+                close_batch(self._means, self._counters, k, True)
             if window:
                 alarms.append(self._errors_alarm(row, k, window))
                 self._close_errors(k, window)
@@ -199,7 +197,7 @@ class DriftDetector:
 
     def _means_alarm(self, row: int, k: int) -> Alarm:
         M, first = self._means, FIRST + PER_CLASS * k
-        past, recent = self._tallies[k, PAST], self._tallies[k, RECENT]
+        past, recent = self._counters[k, PAST], self._counters[k, RECENT]
         after = M[first + 2] / recent
         apart = np.abs(after - M[first])
         cuts = np.array([mean_cut(M, first, j, past, recent, self._limits[1]) for j in range(M.shape[1])])
@@ -220,17 +218,17 @@ class DriftDetector:
         )
 
     def _errors_alarm(self, row: int, k: int, window: int) -> Alarm:
-        count, wrong = self._tallies[k, COUNT], self._tallies[k, WRONG]
-        before = self._tallies[k, SUMS + int(count - window) // self._cell % KEPT]
+        count, wrong = self._counters[k, COUNT], self._counters[k, WRONG]
+        before = self._counters[k, SUMS + int(count - window) // self._cell % KEPT]
         a, b, cut = error_cut(count - window, before, float(window), wrong - before, self._limits[3])
         return Alarm("error_rate", row, k, (), (a,), (b,), cut, int(count) - window, window)
 
     def _close_errors(self, k: int, window: int) -> None:
         if self.regression:
-            self._tallies[k, COUNT:] = 0.0
+            self._counters[k, COUNT:] = 0.0
             self._reference[:] = 0.0
         else:
-            close_window(self._tallies, k, window // self._cell, self._cell)
+            close_window(self._counters, k, window // self._cell, self._cell)
 
     @property
     def nbytes(self) -> int:
@@ -253,16 +251,16 @@ class DriftDetector:
         self._check(*found.values())
         self.__dict__.update(found, _started=header["started"])
 
-    def _check(self, means: Floats, tallies: Floats, reference: Floats) -> None:
+    def _check(self, means: Floats, counters: Floats, reference: Floats) -> None:
         """What the kernel takes on trust: as many windows as classes, none of them full, no more errors than rows."""
-        classes = len(tallies)
+        classes = len(counters)
         if len(means) != FIRST + PER_CLASS * classes or (self.regression and classes != 1):
             raise ValueError("means: windows of other classes")
-        unfinished = (tallies[:, [RECENT, PARTIAL]] >= np.maximum([self._limits[0], self._cell], 1)).any()
-        if unfinished or (tallies[:, COUNT] % max(self._cell, 1)).any():
-            raise ValueError("tallies: counts that cannot be")
-        if (tallies[:, WRONG] > tallies[:, COUNT] + tallies[:, PARTIAL]).any():
-            raise ValueError("tallies: more wrong rows than rows")
+        unfinished = (counters[:, [RECENT, PARTIAL]] >= np.maximum([self._limits[0], self._cell], 1)).any()
+        if unfinished or (counters[:, COUNT] % max(self._cell, 1)).any():
+            raise ValueError("counters: counts that cannot be")
+        if (counters[:, WRONG] > counters[:, COUNT] + counters[:, PARTIAL]).any():
+            raise ValueError("counters: more wrong rows than rows")
         if (np.abs(means) > 2 * VALUE_MAX * max(self._limits[0], 1)).any():
             raise ValueError("means beyond what rows can have")
         batches = (reference[BATCHES], reference[COLLECTED]) if len(reference) else (0.0, 0.0)
@@ -274,4 +272,4 @@ def detector_bytes(tests: Tests, dimension: int, classes: int, regression: bool)
     """Bytes the state of these tests takes, for so many encoded columns and classes (one for regression)."""
     columns = dimension if "class_mean" in tests else 0
     reference = REFERENCE + tests["error_rate"].batch_size if regression and "error_rate" in tests else 0
-    return 8 * (columns * (FIRST + 2 + PER_CLASS * classes) + TALLIES * classes + reference) + OBJECT_BYTES
+    return 8 * (columns * (FIRST + 2 + PER_CLASS * classes) + COUNTERS * classes + reference) + OBJECT_BYTES

@@ -1,6 +1,6 @@
-"""What the drift watch does with every row, compiled (the tests and their equations are in core.drift.detector).
+"""The drift tests of every row, compiled; their equations are in core.drift.detector.
 
-All compiled code stands in this one file, because Numba's cache watches only the file of the function it compiled.
+All compiled code is in this one file, because Numba's cache watches only the file of the function it compiled.
 
     M (3 + 4 K, D)    per column: ORIGIN, the first value ever seen; LOW and HIGH, the range; then for each class the
                       past mean, the past mean square, and of the recent batch the sum and the sum of squares; all
@@ -29,13 +29,13 @@ CELLS = 8
 """Cells in a batch of the error test, if it has so many rows: it is tested at the end of each."""
 KEPT = 2 * CELLS + 1
 """Ends of cells that are kept: the longest recent window is two batches."""
-TALLIES = SUMS + KEPT
+COUNTERS = SUMS + KEPT
 COLLECTED, BATCHES, LIMIT, REFERENCE = range(4)
 MEAN_BATCH, MEAN_LOG, ERROR_BATCH, ERROR_LOG = range(4)
 EXCEEDED = 0.1
 """Share of the reference batch that lies above the limit, in regression."""
 GUESSING = 0.9
-"""Share of the errors of guessing from which on a model knows nothing that it could lose."""
+"""Share of the errors of guessing from which on the error test is off."""
 VALUE_MAX = 1e300
 
 _ROOT_MAX = 1e150
@@ -206,7 +206,7 @@ def absorb_rows(
         loss: (n,) 1 where the a-priori label was wrong, else 0; for regression the squared innovation.
         row: where to begin.
         M: of the columns and the means, see above.
-        T: tallies.
+        T: counters.
         reference: of a regression.
         limits: what is tested; the only part of the state that is not moved on.
 

@@ -1,9 +1,9 @@
-"""Alarms of the drift watch on their way out: a bounded part of the state.
+"""The outbox of drift alarms: the newest ones, as a bounded part of the state.
 
-An alarm is a function of the log, so every replica finds the same ones, and finds them again after a crash. Nobody
-takes them out: they stay until newer ones push them out, and a reader remembers how far it has read.
+An alarm is a function of the log, so every replica finds the same ones, and finds them again after a crash. Readers do
+not remove them: each remembers how far it has read, and new alarms replace the oldest.
 
-    place of an alarm = (version, index)      the entry that raised it, and the how-manieth of that entry
+    place of an alarm = (version, index)      the entry that raised it, and its number within that entry, from 0
 """
 
 from collections import deque
@@ -18,7 +18,7 @@ from core.contract import Alarm, Header
 from core.features.labels import Label
 
 KEPT = 256
-"""Alarms kept; a reader that is further behind has missed some, which ``total`` tells it."""
+"""Alarms kept. A reader that is further behind has missed some, as ``total`` shows."""
 
 Action = Literal["report", "reset", "forget"]
 
@@ -96,7 +96,7 @@ def of_alarm(
     """An alarm in the client's terms.
 
     Args:
-        alarm: what the test said.
+        alarm: as the test raised it.
         place: version and index.
         row: absolute number of its row.
         time_ms: the entry's time.

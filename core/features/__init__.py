@@ -1,7 +1,7 @@
 """Features: declared by clients (``declaration``), read (``schema``, ``cells``), encoded (``encoder``).
 
 Or not declared at all: named sparse rows (``sparse_schema``), as lists or SVMlight text (``svmlight``), projected while
-they are read (``projection``). This is the one door to those: other parts import from here.
+they are read (``projection``). Other packages import from here.
 """
 
 from core.features.encoder import Encoder, Missing

@@ -1,4 +1,4 @@
-"""What a client declares about its features: names, types, categories, ranges.
+"""Features as clients declare them: names, types, categories, ranges.
 
 A feature is numeric or categorical. ``minimum`` and ``maximum`` state the range a client expects; a drift test
 measures in units of that range. They do not clip and do not refuse: a value outside is a value.

@@ -62,7 +62,7 @@ def union(old: Schema, features: Sequence[Feature]) -> Schema:
 
 
 def places(space: Schema, whole: Schema) -> Ints:
-    """Where each raw column of a space stands in a row of a larger one."""
+    """The position of each raw column of a space in a row of a larger one."""
     return np.array([whole.index[name] for name in space.names], dtype=np.int64)
 
 

@@ -1,4 +1,4 @@
-"""Class labels as values: what is a label, when are two the same, and in which order they appeared.
+"""Class labels as values: which values are labels, when two are the same, and in which order they appeared.
 
 A label is a string, an integer or a boolean. Python says ``0 == False`` and ``1 == True == 1.0``; labels do
 not, so every table here is keyed by (type, value). In JSON answers a label stands as an object's *key*, and
@@ -97,7 +97,7 @@ class LabelSet:
         return all(map(self._indices.__contains__, zip(map(type, labels), labels, strict=True)))
 
     def indices(self, labels: Sequence[Label]) -> Ints:
-        """The indices of n labels, int64 (n,), -1 where one is unknown; about 0.1 us each."""
+        """The indices of n labels, int64 (n,), -1 where one is unknown."""
         pairs = zip(map(type, labels), labels, strict=True)
         return np.fromiter(map(self._indices.get, pairs, repeat(-1)), np.int64, len(labels))
 

@@ -1,4 +1,4 @@
-"""One feature's cells: what a JSON value or a CSV text means as a number.
+"""The cells of one feature: JSON values and CSV texts as numbers.
 
 A numeric cell is its number, a categorical one the index of its category, a missing one NaN. A table is first read
 *vectorised*, by whole columns; that gives None where any cell is unusual, right or wrong. Then it is read *cell by

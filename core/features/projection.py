@@ -19,7 +19,7 @@ the order of the row; one factor 1/sqrt(d) at the end. So psi has the same bits 
     u = ((w_{2k-1} >> 11) + 1) 2^-53    t = (w_2k >> 11) 2^-53
     sqrt(-2 ln u) (cos 2 pi t, sin 2 pi t)
 
-A column costs d/2 logarithms, sines and cosines, 1.4 us at d = 100 against 25 ns for signs, each time the name occurs:
+A column costs d/2 logarithms, sines and cosines each time the name occurs, some fifty times a column of signs:
 an option for up to 1e5 names or so. Its last bit depends on the platform's ln, cos and sin; what replicas learn does
 not, because rows are projected once, when they are read, and travel as psi.
 

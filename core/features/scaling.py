@@ -266,7 +266,7 @@ class Scaler:
     def affine(self) -> tuple[Floats, Floats]:
         """Centres (D,) and spreads (D,) with z = (x - centre) / spread, for a linear model's weights on raw columns.
 
-        Where a column has shown one value only, z is always 0 and nothing can have been learned: the spread is told as
+        Where a column has shown one value only, z is always 0 and nothing can have been learned: the spread is given as
         1. Limits are not linear, and the row's own part in the moments is left out.
         """
         if self.kind == "none":

@@ -1,4 +1,4 @@
-"""SVMlight text: one row per line, a label and then only what is not zero.
+"""SVMlight text: one row per line, a label and then the nonzero values.
 
     <label> <name>:<value> <name>:<value> ... # comment
 

@@ -164,7 +164,7 @@ class Machine(ModelState):
         return outcomes
 
     def _report_alarms(self, entry: Entry) -> None:
-        """Put the alarms into the outbox, and mark them beside the metrics."""
+        """Put the alarms into the outbox, and mark them in the metrics."""
         assert self.drift_response is not None
         columns = () if self.prediction_schema is None else self.prediction_schema.columns
         for row, alarm, action in self.drift_response.take_alarms():
@@ -311,7 +311,7 @@ class Machine(ModelState):
     def explain(self, raw: Floats) -> Header | None:
         """What a learner without weights knows about one raw row (1, F), classes as their labels.
 
-        None where it has nothing to say; weights explain a linear one.
+        None where it has no explanation; a linear learner is explained by its weights.
         """
         model = self.switching.in_force
         found = None if model is None else model.explain(raw)
@@ -328,7 +328,7 @@ class Machine(ModelState):
         return {} if model is None else model.info()
 
     def info(self) -> Header:
-        """What a person wants to see of the state."""
+        """A summary of the state for people."""
         schema = self.prediction_schema
         features = [] if schema is None else [feature.to_json() for feature in schema.features]
         labels = list(self.labels.labels)

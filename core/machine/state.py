@@ -55,7 +55,7 @@ class ModelState:
         self.enter(Switching(self.config, self.config.space))
 
     def enter(self, switching: Switching) -> None:
-        """Take over feature spaces; drift tests begin anew."""
+        """Take over feature spaces; drift tests start empty."""
         self.switching = switching
         now = switching.now
         self.drift_response = None if now is None else DriftResponse(self.config, now.schema)
@@ -94,7 +94,7 @@ class ModelState:
 
         Args:
             data: a saved state.
-            admit: asked before anything is allocated for a feature space; raises what it wants where it is too large.
+            admit: asked before anything is allocated for a feature space; raises to refuse it.
 
         Raises:
             ValueError: corrupt, of another format version, or not a state that this configuration can have.

@@ -1,4 +1,4 @@
-"""Prequential metrics: test, then train, and score what was said before each label came.
+"""Prequential metrics: test, then train, and score the prediction made before each label came.
 
 ``ClassificationMetrics`` and ``RegressionMetrics`` are state machines with the same verbs (absorb, mark, report,
 headline, to_arrays, load_arrays); here too are the metrics of just one batch. Other parts import from this file.

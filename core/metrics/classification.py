@@ -6,7 +6,7 @@
     log_loss          mean of -ln max(p, 1e-15), p the probability given to the true label
 
 Two baselines run along: ``no_change`` predicts the label of the row before, ``majority`` the label seen most often
-so far (of equals the one of lowest index). Both have nothing to say on the first row, which counts as wrong.
+so far (of equals the one of lowest index). Neither predicts the first row, which counts as wrong.
 
 A kappa whose denominator is 0 (the chance or the baseline is never wrong) is 1 where every prediction was right, else
 undefined (None). A row without a probability (NaN) counts for everything but the log loss. In ``fading`` a mean is

@@ -1,17 +1,17 @@
-r"""After a switch: several experts over rows of the new space, until the next one, completed, makes one of them.
+r"""The phase after a switch: several experts over the rows of the new space, until the next switch merges them.
 
-    recovered   the old model, behind the recovery of its columns; goes on learning
+    recovered   the old model on recovered columns; it goes on learning
     new         a model of the new space, trained in the overlap
-    carried     a learner of the new space that starts where the old one stands: weights M w1 (linear models alone)
+    carried     a learner of the new space that starts at the old model's weights M w1 (linear models only)
 
-Least squares are not carried: started at M w1 with a prior worth 30 rows, DFOP gained .002 on average over four sets
-(tests/benchmarks/fesl.py), and lost where the mapping was good; it finds weights of its own within some tens of rows.
+Least-squares learners are not carried: they find weights of their own within some tens of rows
+(``python -m tests.benchmarks.fesl``).
 
-What they say together, and how their weights move, is mixture.py; what the weights begin with,
-core.switching.initial_weights. Rows of the old space, tracked before the switch was complete, still teach the old
-model: the recovered expert's own scaler and learner, with its old input mapping.
+core.switching.mixture combines the predictions and moves the experts' weights; core.switching.initial_weights sets
+the first ones. Rows of the old space that were tracked before the switch still train the old model, whose scaler and
+learner are the recovered expert's own.
 
-**Merge.** In the overlap of the next change the experts go on answering and learning, as its old side; when that is
+**Merge.** In the overlap of the next change the experts go on predicting and learning as its old side. When it is
 complete, linear models (core.contract.Transferable) become one: v = sum_k a_k v_k with v_recovered = M w1, a the
 weights of the last prediction. Of other models the one with the largest weight is kept. If that is the recovered one,
 its input mapping is kept too, and the next recovery goes straight from the newest space to what its learner reads.
@@ -83,14 +83,14 @@ class Ensemble(Nested):
         self.mixture = Mixture(weights, first_row, config.algorithm.selects, horizon, config.seed)
 
     def begin(self, classes: int) -> None:
-        """The switch is complete: the carried expert starts where the recovered one stands; steps are long again."""
+        """Start after a switch: the carried expert at the recovered one's weights, step sizes at their first values."""
         if "carried" in self.experts:
             self._carry(classes)
         for expert in self.experts.values():
             expert.restart()
 
     def _carry(self, classes: int) -> None:
-        """Start the carried expert where the old one stands, at the new one's scale."""
+        """Start the carried expert at the old one's weights and the new one's scale."""
         expert, weights = self.experts["carried"], self.experts["recovered"].weights()
         for _ in range(classes):
             expert.add_class()
@@ -129,7 +129,7 @@ class Ensemble(Nested):
         return self.mixture.predict([expert.predict_encoded(X) for expert in self.experts.values()])
 
     def merge(self) -> Pipeline:
-        """The one model that goes on; see above."""
+        """The one model that remains; see above."""
         own = [name for name in self.experts if name != "recovered"]
         weights = self.weights() if self._averages else None
         if len(self.experts) > 1 and self._averages:
@@ -167,7 +167,7 @@ class Ensemble(Nested):
         return self.mixture.learn([expert.learn(X, truth, discounts) for expert in self.experts.values()], truth)
 
     def learn_new_class(self, X: Floats, truth: NDArray[Any], discounts: Floats | None) -> Prediction:
-        """The same for one row of a class that nobody has seen, which says nothing about the experts."""
+        """The same for one row of a class that is new; the weights of the experts do not move."""
         predictions = [expert.learn_new_class(X, truth, discounts) for expert in self.experts.values()]
         if "recovered" not in self.experts:
             self.old.add_class()
@@ -194,17 +194,17 @@ class Ensemble(Nested):
             self.old.reset_learner(classes)
 
     def forget(self) -> None:
-        """Every learner trusts its past less."""
+        """Discount what every learner has learned."""
         for expert in self.experts.values():
             expert.forget()
 
     def take_alarms(self) -> list[Alarm]:
-        """The likeliest expert's."""
+        """That of the expert with the largest weight."""
         found = [expert.take_alarms() for expert in self.experts.values()]
         return found[int(self.mixture.weights.argmax())]
 
     def weights(self) -> Weights | None:
-        """The experts' linear models, averaged by their weights, where all are linear; what is told mixes further."""
+        """The experts' linear models averaged by their weights, where all are linear; predictions may differ."""
         found = [expert.weights() for expert in self.experts.values()]
         models = [weights for weights in found if weights is not None]
         if len(models) < len(found):
@@ -216,11 +216,11 @@ class Ensemble(Nested):
         )
 
     def explain(self, raw: Floats) -> Header | None:
-        """What the likeliest expert knows about one raw row (1, F)."""
+        """What the expert with the largest weight knows about one raw row (1, F)."""
         return self._likeliest.explain_encoded(self.encoder.encode(raw))
 
     def info(self) -> Header:
-        """The likeliest expert's."""
+        """That of the expert with the largest weight."""
         return self._likeliest.info()
 
     @property
@@ -228,7 +228,7 @@ class Ensemble(Nested):
         return list(self.experts.values())[int(self.mixture.weights.argmax())]
 
     def classes_differ(self, classes: int) -> bool:
-        """Whether one of the experts knows another number of classes."""
+        """Whether one of the experts has another number of classes."""
         return self.old.classes_differ(classes) or any(e.classes_differ(classes) for e in self.experts.values())
 
     def parts(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Columns of another feature space, from rows of this one: the kept ones are copied, the vanished ones recovered.
+"""Columns of another feature space from rows of this one: kept columns are copied, vanished ones recovered.
 
     sources (n, D)  ->  targets (n, d)      kept: by name; vanished: linear_mapping.py or kernel_mapping.py, of all
     sources
@@ -25,7 +25,7 @@ class FeatureRecovery:
 
     Args:
         sources: names of the D columns of rows.
-        targets: names of the d columns to be had from them.
+        targets: names of the d columns to recover.
         kind: of the mapping for columns that are not among the sources.
         paper: the paper's form of the mapping.
     """
@@ -91,7 +91,7 @@ class FeatureRecovery:
         return found
 
     def describe(self) -> Header:
-        """What it is built from, beside the sources."""
+        """Its arguments without the sources, JSON-able."""
         return {"kind": self.kind, "paper": self.paper, "targets": list(self.targets)}
 
     @property

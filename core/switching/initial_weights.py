@@ -1,17 +1,17 @@
-r"""Who deserves trust when a change of features is completed: the experts-to-be, tried on the labelled overlap rows.
+r"""The weights that experts begin with after a switch, from their predictions of the labelled overlap rows.
 
-Each labelled row of the overlap is predicted, before anybody learns it, by the old model on recovered columns and by
-the new model on its own. Both are weighed by mixture.py, b_r and b_n, from 1/2 each and with its share of 1/t, so
+Each labelled row of the overlap is predicted, before any model learns it, by the old model on recovered columns and by
+the new model on its own. core.switching.mixture weighs both, b_r and b_n, from 1/2 each and with its share of 1/t, so
 that either can rise late. Rows before there is a mapping count for neither. At the end, with r the share of the
-recovered model (and of the carried one, which starts where it stands):
+recovered model and of the carried one, which starts at its weights:
 
-    r = 1                    the new model has learned no labelled row and there is a mapping: it has no vote yet
+    r = 1                    there is a mapping, and the new model has learned no labelled row: it cannot be judged
     r = min(b_r, .1)         the mapping is poor: fewer than five rows, or a held-out error of .8 and more
     r = b_r                  else
 
-Where nothing has vanished there is nothing to recover, and nothing to be poor. The share of 1/t after the switch gives
-whoever has no vote one with the first label. With ``variant: "paper"`` nobody is tried, and weights are equal unless
-there are fewer than five rows.
+Where nothing has vanished there is nothing to recover, so the mapping is not poor. After the switch the 1/t share gives
+every expert, including those that start at zero, some weight at the first label. With ``variant: "paper"`` weights are
+equal unless there are fewer than five rows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,12 +28,12 @@ ROWS_ENOUGH = 5
 """Overlap rows, the paper's fewest, below which a switch warns and relies on the new model."""
 ERROR_POOR = 0.8
 """Held-out error of a mapping from which on a switch warns as well."""
-UNTRIED = 0.1
-"""Weight that experts begin with at most whose columns are recovered poorly."""
+POOR_SHARE_MAX = 0.1
+"""Largest first weight of experts whose columns are recovered poorly."""
 
 
 class InitialWeights:
-    """The old model on recovered columns against the new one.
+    """The old model on recovered columns beside the new one.
 
     State:
         labelled_rows  labelled rows that the new model has learned
@@ -45,22 +45,22 @@ class InitialWeights:
         self.mixture = Mixture(np.full(2, 0.5), 0, selects=False, horizon=None, seed=0)
 
     def compare(self, recovered: Prediction, new: Prediction, truth: NDArray[Any]) -> None:
-        """Weigh both by what they said of rows."""
+        """Weigh both by their predictions of rows."""
         self.mixture.learn([recovered, new], truth)
 
     def weights(self, names: Sequence[str], input_mapping: FeatureRecovery) -> Floats:
-        """What the experts of these names begin with, (E,)."""
+        """The first weights of the experts of these names, (E,)."""
         E = len(names)
         if E == 1:
             return np.ones(1)
         if input_mapping.paper:
-            share = UNTRIED if input_mapping.rows < ROWS_ENOUGH else 1.0 - 1.0 / E
+            share = POOR_SHARE_MAX if input_mapping.rows < ROWS_ENOUGH else 1.0 - 1.0 / E
         elif not self.labelled_rows and input_mapping.ready:
             share = 1.0
         else:
             b_r, b_n = self.mixture.weights
             share = (E - 1) * b_r / ((E - 1) * b_r + b_n)
-            share = min(share, UNTRIED) if mapping_problem(input_mapping) is not None else share
+            share = min(share, POOR_SHARE_MAX) if mapping_problem(input_mapping) is not None else share
         return np.array([1.0 - share if name == "new" else share / (E - 1) for name in names])
 
     @property
@@ -87,7 +87,7 @@ class InitialWeights:
 
 
 def mapping_problem(input_mapping: FeatureRecovery) -> str | None:
-    """What speaks against relying on recovered columns, or None."""
+    """Why recovered columns are not to be relied on, or None."""
     if not len(input_mapping.vanished):
         return None
     if input_mapping.rows < ROWS_ENOUGH:

@@ -1,4 +1,4 @@
-r"""From new features to old ones by a radial kernel, for relations that are not linear; rows are learned one at a time.
+r"""The mapping from new features to old ones by a radial kernel, for relations that are not linear, row by row.
 
 From rows that carry both, x2 (d2,) and x1 (d1,), of which the newest 500 are kept: with z = (x2 - m2) / s standardised
 over the kept rows,
@@ -7,21 +7,21 @@ over the kept rows,
     A = (K + .03 I)^{-1} (X1 - m1)             kernel ridge; K (B, B) of the kept rows, whose trace / B is 1
     recovered  x1 = m1 + sum_i A_i k(z_i, z)
 
-It is solved and its held-out error told as that of core.switching.linear_mapping. Far from all kept rows it recovers
+It is solved, and its held-out error measured, as in core.switching.linear_mapping. Far from all kept rows it recovers
 the mean.
 
 ``variant: "paper"`` is the stochastic gradient (3): e_t = x1_t - sum_{i<t} e_i k(x_i, x_t), recovered
 x1 = sum_i e_i k(x_i, x), with k = exp(-|x - x'|^2 / 20) and step 1 (Section 6.4), on the columns as they are; of the
 newest 500 rows as well.
 
-On maps that are linear it does not beat linear_mapping.py; on others it does from some 50 rows on. A recovered row
-costs B (d2 + d1) operations and B exponentials.
+Use it for maps that are not linear and overlaps of some 50 rows or more (``python -m tests.benchmarks.fesl``). A
+recovered row costs B (d2 + d1) operations and B exponentials.
 
 Source: Hou, Zhang, Zhou: Learning With Feature Evolvable Streams, IEEE TKDE 33(6), 2021: Section 4.1, (3).
 
 Deviations from the paper
-- Kernel ridge regression instead of one pass of gradient descent, which never beat even the linear mapping up to 50
-  rows; the bandwidth is measured; the number of rows kept is bounded.
+- Kernel ridge regression instead of one pass of gradient descent; the bandwidth is measured; the number of rows kept
+  is bounded.
 """
 
 import math
@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from core.contract import Floats, Header, Ints
 from core.numerics.linalg import spd_inverse
 from core.state.layout import NOT_NEGATIVE, Array, Layout
-from core.switching.linear_mapping import ROWS_MIN, check_counts, relative_error, tally_errors, within
+from core.switching.linear_mapping import ROWS_MIN, check_counts, relative_error, update_errors, within
 
 STORED_MAX = 500
 """Rows kept at most."""
@@ -114,7 +114,7 @@ class KernelMapping:
         for row in within(np.hstack([X2, X1])):
             recovered = self.recover(row[None, : self.sources])[0]
             if self.solved:
-                tally_errors(row[self.sources :], recovered, self.mean, self.count, self.errors)
+                update_errors(row[self.sources :], recovered, self.mean, self.count, self.errors)
             self.count += 1
             self.mean += (row[self.sources :] - self.mean) / self.count
             if self.paper:

@@ -1,4 +1,4 @@
-r"""From new features to old ones: the linear mapping of the overlap period, learned one row at a time.
+r"""The linear mapping from new features to old ones, learned in the overlap period one row at a time.
 
 From rows that carry both, x2 (d2,) of the new space and x1 (d1,) of the old one, with m1, m2 their means and s the
 deviations of x2 over the B rows so far, ridge regression on z = (x2 - m2) / s:
@@ -12,16 +12,16 @@ deviations of x2 over the B rows so far, ridge regression on z = (x2 - m2) / s:
 As a model of the new space old weights w1 become M w1, and w1'(m1 - M'm2) joins the bias.
 
 **When it is solved.** After rows 2 to 8, then each time the rows have grown by an eighth, and when asked. In
-between recovers the mapping of a moment ago; so a row costs some d2 (d2 + d1) operations, and its share of the
+between the last solution is used; so a row costs some d2 (d2 + d1) operations, and its share of the
 solutions, each O(d2^2 (d2 + d1)), is as much again.
 
-**Held-out error.** From row 3 on each row is first recovered by the mapping of a moment ago. Per old column, with B the
+**Held-out error.** From row 3 on each row is first recovered by the last solution. Per old column, with B the
 rows before, e the mean squared error of late and v the mean squared distance from the mean of the rows before,
 
     e += max(.02, 4 / (B + 2)) (error^2 - e),    v += max(.02, 1 / (B - 1)) (distance^2 - v)
 
-so that e is of the last quarter of few rows and of the last 50 of many, and says how good the mapping is now. What is
-told is the mean of e / v over the columns, each at most 10: 0 is perfect, 1 is no better than the mean.
+so that e covers the last quarter of few rows and the last 50 of many: it measures the mapping of now. Reported is
+the mean of e / v over the columns, each at most 10: 0 is perfect, 1 is no better than the mean.
 
 ``variant: "paper"`` is least squares (2): no means, no deviations, l = 1e-10 trace(X2 X2') / B, which for B < d2 is the
 least-norm solution (the printed inverse does not exist there, and inverting literally recovers noise).
@@ -93,7 +93,7 @@ def _accumulate(x: Floats, d2: int, rows: float, mean: Floats, S: Floats) -> Non
 
 
 @njit("void(f8[::1], f8[::1], f8[::1], i8, f8[:,::1])", cache=True, nogil=True)
-def tally_errors(x1: Floats, recovered: Floats, mean: Floats, rows: int, errors: Floats) -> None:
+def update_errors(x1: Floats, recovered: Floats, mean: Floats, rows: int, errors: Floats) -> None:
     """E and v (2, d1) of a row that ``rows`` >= 1 came before."""
     late, all_rows = max(_RATE, _LATE / max(rows + 2.0, _LATE)), max(_RATE, 1.0 / max(rows - 1.0, 1.0))
     for j in range(x1.shape[0]):
@@ -129,7 +129,7 @@ class LinearMapping:
         stored (B, d2 + d1)     the rows, while B <= d2; None after that
         mean (d2 + d1,)         m2 and m1
         S (d2, d2 + d1)         S22 (upper triangle) and S21; None while rows are stored
-        errors (2, d1)          see ``tally_errors``
+        errors (2, d1)          see ``update_errors``
         M (d2, d1), centre (d2 + d1,)   the mapping in use, of row ``solved``
     """
 
@@ -153,7 +153,7 @@ class LinearMapping:
         for row in within(np.hstack([X2, X1])):
             if self.solved:
                 recovered = self.recover(row[None, : self.sources])[0]
-                tally_errors(row[self.sources :], recovered, self.mean[self.sources :], self.count, self.errors)
+                update_errors(row[self.sources :], recovered, self.mean[self.sources :], self.count, self.errors)
             self._absorb(row)
             if self.count >= ROWS_MIN and self.count >= self.solved + max(1, self.solved // _ALWAYS_ROWS):
                 self.solve()

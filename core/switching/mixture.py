@@ -1,4 +1,4 @@
-r"""Experts after a switch: how much each is trusted, and what they say together.
+r"""The mixture of experts after a switch: their weights, and the prediction they make together.
 
 With f_k the predictions of experts k = 1 ... E for the t-th row since the switch was completed, before it is learned:
 
@@ -7,7 +7,7 @@ With f_k the predictions of experts k = 1 ... E for the t-th row since the switc
                                                         D += r (error - D), r = max(1/t, .01), before its use
     v_k = a_k exp(-l_k)
     a_k <- d sum_j v_j / E + (1 - d) v_k, normalised    d = min(1/2, 1/t): fixed share that needs no horizon
-    combined:  p = sum_k a_k p_k                        PROBABILITIES are mixed, or numbers; a from before the row
+    combined:  p = sum_k a_k p_k                        probabilities, or numbers; a from before the row
     selected:  p = p_k with probability a_k             drawn by (seed, row); ``predict`` shows the likeliest expert
 
 Numbers count within [a - (b - a), b + (b - a)], a and b the least and largest label since the switch, from row 20 on.
@@ -24,7 +24,7 @@ Deviations from the paper
   with eta = 1, where the regret grows linearly, and true for mixed probabilities.
 - The share 1/t in both forms instead of none and 1/(T - 1).
 - Squared losses are measured in the mixture's own mean squared error. The theory's eta = 1/(2 (b - a)^2), for labels
-  within [a, b], is slower to tell experts apart: up to 40 % more squared error on a linear stream, 2 % less on SRU.
+  within [a, b], is slower to distinguish experts.
 """
 
 import math
@@ -47,7 +47,7 @@ LAYOUT = Layout(
     {
         "weights": Shares("experts"),
         "losses": Array("experts", within=NOT_NEGATIVE),
-        "tally": Array(4, places={0: WHOLE, 1: NOT_NEGATIVE}, ordered=[(2, 3)]),
+        "tally": Array(4, places={0: WHOLE, 1: NOT_NEGATIVE}, ordered=[(2, 3)], at="counters"),
     }
 )
 
@@ -58,29 +58,29 @@ class Mixture:
     Args:
         weights: (E,) a to start with.
         first_row: absolute number of the row that comes first; draws depend on it.
-        selects: one expert speaks for each row, instead of all.
+        selects: the prediction of one drawn expert is used for each row, instead of a combination.
         horizon: T with the paper's rates, or None.
         seed: of the draws.
 
     State:
         weights (E,)   a, sum to one
         losses (E,)    sums of -ln p_k(y), or of squared errors
-        tally (4,)     rows t, D, least and largest label
+        counters (4,)  rows t, D, least and largest label
     """
 
     def __init__(self, weights: Floats, first_row: int, selects: bool, horizon: int | None, seed: int) -> None:
         self.weights = np.array(weights)
         self.losses = np.zeros(len(weights))
-        self.tally = np.zeros(4)
+        self.counters = np.zeros(4)
         self.first_row = first_row
         self.selects, self.horizon, self.seed = selects, horizon, seed
 
     def predict(self, predictions: Sequence[Prediction]) -> Prediction:
-        """What is said of n rows, from what each expert says of them. Changes nothing."""
+        """The combined prediction of n rows from each expert's. Changes nothing."""
         chosen = int(self.weights.argmax()) if self.selects else -1
         if predictions[0].value.dtype == np.float64:
             F, S, out, std = _numbers(predictions)
-            say_numbers(F, S, self.weights, self.tally, chosen, out, std)
+            say_numbers(F, S, self.weights, self.counters, chosen, out, std)
             return Prediction(out, None, std if S.shape[1] else None)
         P = _shares(predictions)
         out = np.empty(P.shape[1:])
@@ -88,7 +88,7 @@ class Mixture:
         return _of_shares(predictions, out, np.full(len(out), chosen))
 
     def learn(self, predictions: Sequence[Prediction], truth: NDArray[Any]) -> Prediction:
-        """What is said of n rows before each one's label moves the weights.
+        """The combined prediction of n rows, each before its label moves the weights.
 
         Args:
             predictions: each expert's, of those rows.
@@ -100,18 +100,20 @@ class Mixture:
         if truth.dtype == np.float64:
             F, S, out, std = _numbers(predictions)
             rate = eta if self.horizon else 0.0
-            learn_numbers(F, S, truth, self.weights, self.losses, self.tally, rate, share, draws, out, std)
+            learn_numbers(F, S, truth, self.weights, self.losses, self.counters, rate, share, draws, out, std)
             return Prediction(out, None, std if S.shape[1] else None)
         P = _shares(predictions, 1 + int(truth.max(initial=-1)))
         out = np.empty(P.shape[1:])
         chosen = np.full(len(truth), -1, dtype=np.int64)
-        learn_classes(P, truth, self.weights, self.losses, self.tally, eta, share, self._geometric, draws, chosen, out)
+        learn_classes(
+            P, truth, self.weights, self.losses, self.counters, eta, share, self._geometric, draws, chosen, out
+        )
         return _of_shares(predictions, out, chosen)
 
     def _draws(self, rows: int) -> Floats:
         if not self.selects or len(self.weights) == 1:
             return _NO_DRAWS
-        return uniform(self.seed, self.first_row + int(self.tally[ROWS]), rows, _PURPOSE)
+        return uniform(self.seed, self.first_row + int(self.counters[ROWS]), rows, _PURPOSE)
 
     @property
     def _geometric(self) -> bool:

@@ -9,7 +9,7 @@ from core.contract import Floats, Ints
 
 PROBABILITY_MIN = 1e-6
 ROWS, ERROR, LOW, HIGH = range(4)
-"""Places in the tally."""
+"""Places in the counters."""
 ANYTIME = -1.0
 """A share of this value is min(1/2, 1/t)."""
 SPAN_ROWS = 20.0
@@ -63,7 +63,7 @@ def _weigh(losses: Floats, eta: float, share: float, t: float, weights: Floats) 
 
 @njit(f"void({_CUBE}, {_ROW}, b1, i8, {_TABLE})", cache=True, nogil=True)
 def say_classes(P: Floats, weights: Floats, geometric: bool, chosen: int, out: Floats) -> None:
-    """Probabilities (n, K) of n rows into ``out``; ``chosen`` >= 0 speaks alone. Changes nothing else."""
+    """Probabilities (n, K) of n rows into ``out``; of expert ``chosen`` alone where it is >= 0."""
     for i in range(P.shape[1]):
         if chosen >= 0:
             out[i] = P[chosen, i]
@@ -81,7 +81,7 @@ def learn_classes(
     y: Ints,
     weights: Floats,
     losses: Floats,
-    tally: Floats,
+    counters: Floats,
     eta: float,
     share: float,
     geometric: bool,
@@ -96,12 +96,12 @@ def learn_classes(
         y: (n,) class indices.
         weights: (E,), moved.
         losses: (E,), moved.
-        tally: (4,), moved.
+        counters: (4,), moved.
         eta: rate of the losses.
         share: d, or ANYTIME.
         geometric: whether logarithms are mixed.
-        draws: (n,) where one expert speaks per row; else (0,).
-        chosen: (n,) where one expert speaks per row, written: which.
+        draws: (n,) where one expert is selected per row; else (0,).
+        chosen: (n,) the expert selected for each row, written.
         out: (n, K), written.
     """
     E = P.shape[0]
@@ -115,8 +115,8 @@ def learn_classes(
         for k in range(E):
             row[k] = -math.log(max(P[k, i, y[i]], PROBABILITY_MIN))
             losses[k] = max(losses[k] + row[k], 0.0)  # a probability may be rounded above 1
-        tally[ROWS] += 1.0
-        _weigh(row, eta, share, tally[ROWS], weights)
+        counters[ROWS] += 1.0
+        _weigh(row, eta, share, counters[ROWS], weights)
 
 
 @njit(cache=True, nogil=True)
@@ -128,13 +128,13 @@ def _squared(difference: float) -> float:
 
 @njit(cache=True, nogil=True)
 def _mix_numbers(
-    F: Floats, S: Floats, i: int, weights: Floats, tally: Floats, chosen: int, out: Floats, std: Floats
+    F: Floats, S: Floats, i: int, weights: Floats, counters: Floats, chosen: int, out: Floats, std: Floats
 ) -> float:
-    """Row i: F clipped in place; what is said, and its deviation, written; the mixture's own number."""
-    if tally[ROWS] >= SPAN_ROWS:
-        width = tally[HIGH] - tally[LOW]
+    """Row i: F clipped in place; the prediction and its deviation written; returns the mixture's own number."""
+    if counters[ROWS] >= SPAN_ROWS:
+        width = counters[HIGH] - counters[LOW]
         for k in range(F.shape[0]):
-            F[k, i] = min(max(F[k, i], tally[LOW] - width), tally[HIGH] + width)
+            F[k, i] = min(max(F[k, i], counters[LOW] - width), counters[HIGH] + width)
     mixed = 0.0
     for k in range(F.shape[0]):
         mixed += weights[k] * F[k, i]
@@ -148,10 +148,10 @@ def _mix_numbers(
 
 
 @njit(f"void({_TABLE}, {_TABLE}, {_ROW}, {_ROW}, i8, {_ROW}, {_ROW})", cache=True, nogil=True)
-def say_numbers(F: Floats, S: Floats, weights: Floats, tally: Floats, chosen: int, out: Floats, std: Floats) -> None:
+def say_numbers(F: Floats, S: Floats, weights: Floats, counters: Floats, chosen: int, out: Floats, std: Floats) -> None:
     """Numbers (n,) and deviations (n,) or (0,) of n rows from F, S (E, n), clipped in place."""
     for i in range(F.shape[1]):
-        _mix_numbers(F, S, i, weights, tally, chosen, out, std)
+        _mix_numbers(F, S, i, weights, counters, chosen, out, std)
 
 
 @njit(
@@ -166,7 +166,7 @@ def learn_numbers(
     y: Floats,
     weights: Floats,
     losses: Floats,
-    tally: Floats,
+    counters: Floats,
     eta: float,
     share: float,
     draws: Floats,
@@ -178,14 +178,14 @@ def learn_numbers(
     row = np.empty(E)
     for i in range(F.shape[1]):
         chosen = _choose(weights, draws[i]) if draws.shape[0] > 0 else -1
-        mixed = _mix_numbers(F, S, i, weights, tally, chosen, out, std)
+        mixed = _mix_numbers(F, S, i, weights, counters, chosen, out, std)
         for k in range(E):
             row[k] = _squared(F[k, i] - y[i])
             losses[k] = min(losses[k] + row[k], _ERROR_MAX * _ERROR_MAX)
-        tally[ROWS] += 1.0
-        tally[ERROR] += max(1.0 / tally[ROWS], _ERROR_RATE) * (_squared(mixed - y[i]) - tally[ERROR])
+        counters[ROWS] += 1.0
+        counters[ERROR] += max(1.0 / counters[ROWS], _ERROR_RATE) * (_squared(mixed - y[i]) - counters[ERROR])
         label = min(max(y[i], -_LABEL_MAX), _LABEL_MAX)
-        tally[LOW] = label if tally[ROWS] == 1.0 else min(tally[LOW], label)
-        tally[HIGH] = label if tally[ROWS] == 1.0 else max(tally[HIGH], label)
-        rate = eta if eta > 0.0 else 0.5 / max(tally[ERROR], _ERROR_MIN)
-        _weigh(row, rate, share, tally[ROWS], weights)
+        counters[LOW] = label if counters[ROWS] == 1.0 else min(counters[LOW], label)
+        counters[HIGH] = label if counters[ROWS] == 1.0 else max(counters[HIGH], label)
+        rate = eta if eta > 0.0 else 0.5 / max(counters[ERROR], _ERROR_MIN)
+        _weigh(row, rate, share, counters[ROWS], weights)

@@ -1,13 +1,13 @@
-"""The overlap period of a change of features: rows carry both spaces, the old model still answers.
+"""The overlap period of a change of features: rows carry both spaces, and the old model still predicts.
 
     union row  ->  old columns X1, new columns X2        X = [X1 X2], encoded
-    old model: tested and trained on X1                  what it says is the model's prediction
-    recovery:  learns X2 -> what the old expert(s) read    (core.switching.feature_recovery), labels or not
-    new model: trained on X2 as well, so that it does not start from nothing (not in the paper's variant)
-    initial weights: which of the two is better on the new space's columns, by their predictions of labelled rows
+    old model        tested and trained on X1; the model's predictions are its predictions
+    recovery         learns X2 -> the columns of the old model (core.switching.feature_recovery), with or without labels
+    new model        trained on X2, so that it does not start from nothing (not in the paper's variant)
+    initial weights  how well both predict labelled rows from the new space's columns alone
 
-A row of the old space teaches the old model alone, which may be the ensemble that another switch has left: it is one
-model to everything here, and none of what the overlap does is to be found in it when the change is aborted.
+A row of the old space trains the old model only. The old model may be the ensemble that another switch has left: the
+overlap treats it as a single model and never modifies more of it than its learning, so aborting simply drops the rest.
 """
 
 from collections.abc import Sequence
@@ -102,7 +102,7 @@ class OverlapPeriod(Nested):
         return predictions
 
     def learn_new_class(self, X: Floats, truth: NDArray[Any], discounts: Floats | None) -> Prediction:
-        """The same for one row of a class that nobody has seen."""
+        """The same for one row of a class that is new."""
         X1, X2 = self._columns(X)
         self.recovery.learn(X2, self.old.to_own_columns(X1))
         if self.paper:
@@ -117,7 +117,7 @@ class OverlapPeriod(Nested):
         return np.ascontiguousarray(X[:, :width]), np.ascontiguousarray(X[:, width:])
 
     def map(self, raw: Floats) -> None:
-        """Teach the recovery, and what the new space's columns look like, with raw rows of the union."""
+        """Train the recovery, and the scale of the new space's columns, with raw rows of the union."""
         old, new = self._parted(raw)
         X2 = self.new.absorb(new)
         self.recovery.learn(X2, self.old.to_own_columns(self.old.encoder.encode(old)))
@@ -125,7 +125,7 @@ class OverlapPeriod(Nested):
             self.new.scaler.absorb(X2)
 
     def complete(self, first_row: int, classes: int) -> Ensemble:
-        """What the end of the period leaves; several old experts become one.
+        """The ensemble after the period; several old experts become one.
 
         Args:
             first_row: absolute number of the row that comes next.
@@ -150,17 +150,17 @@ class OverlapPeriod(Nested):
         self.old.reset_learner(classes)
 
     def forget(self) -> None:
-        """The old learner trusts its past less."""
+        """Discount what the old learner has learned."""
         self.old.forget()
 
     def take_alarms(self) -> list[Alarm]:
-        """The old learner's; what the new one finds in its first rows is no drift."""
+        """The old learner's; alarms of the new one, in its first rows, are no drift."""
         self.new.take_alarms()
         found, self._alarms = [*self._alarms, *self.old.take_alarms()], []
         return found
 
     def classes_differ(self, classes: int) -> bool:
-        """Whether one of the models knows another number of classes."""
+        """Whether one of the models has another number of classes."""
         return self.old.classes_differ(classes) or self.new.classes_differ(classes)
 
     def parts(self) -> dict[str, Any]:
@@ -169,7 +169,7 @@ class OverlapPeriod(Nested):
 
 
 def _names(old: Pipeline, new: Pipeline, input_mapping: FeatureRecovery) -> tuple[str, ...]:
-    """The experts that a period leaves: without a mapping and with nothing kept, the new model alone."""
+    """The experts after a period: without a mapping and without kept columns, the new model alone."""
     if input_mapping.rows < ROWS_MIN and not len(input_mapping.kept):
         return ("new",)
     carries = isinstance(new.learner, Transferable) and old.with_input_mapping(input_mapping).weights() is not None

@@ -1,19 +1,19 @@
-"""A change of features as a state machine: which phase a model is in, which rows it still takes, and whom they teach.
+"""A change of features as a state machine: the phase of a model, and which models the rows of each space train.
 
     steady    --begin-->     overlap      one model (steady.py); an old one, a new one, a mapping (overlap.py)
     overlap   --complete-->  ensemble     the experts of both (core.switching.ensemble)
     overlap   --abort-->     before it    the mapping and the new model are dropped
     ensemble  --begin-->     overlap      the experts are the old side, and become one model when it is complete
 
-Rows name the space they were validated against. Each phase takes several (``Switching.route``):
+Rows name the space they were validated against. Each phase accepts several (``Switching.routes``):
 
-    overlap     union: teaches everything       old: tracked or in flight, teaches the old model(s)
-    ensemble    new: teaches all experts        union: in flight, projected       old: tracked, teaches the old model
+    overlap     union: trains everything        old: tracked or in flight, trains the old model(s)
+    ensemble    new: trains all experts         union: in flight, projected       old: tracked, trains the old model
     steady      its own                         union of an overlap that was aborted: in flight, projected
 
-An overlap that began in an ensemble takes the ensemble's rows too, an ensemble after an abort that union's. Rows of a
-space that a later switch has left behind are not learned; those that were tracked are scored by the prediction that was
-served. The last 64 such spaces are remembered.
+An overlap that began in an ensemble also accepts the ensemble's rows; an ensemble after an abort, those of that union.
+Rows of a space that a later switch has left behind are not learned; those that were tracked are scored by the
+prediction that was served. The last 64 such spaces are remembered.
 """
 
 from collections.abc import Iterator
@@ -136,7 +136,7 @@ class Switching:
 
     @property
     def overlap_rows(self) -> int:
-        """Rows that have taught the mapping of the change under way, or of the last one."""
+        """Rows that have trained the mapping of the change under way, or of the last one."""
         return 0 if self._recovery is None else self._recovery.rows
 
     @property
@@ -273,7 +273,7 @@ class Switching:
         return bytes_to_switch(self.config, self._current, following, mapping) + self._bytes_beside(following, mapping)
 
     def _bytes_beside(self, following: Schema, mapping: Kind) -> int:
-        """Of those what the experts of an earlier change take beside one model, and the recovery of their columns."""
+        """What the experts of an earlier change need in addition to one model: themselves, and their columns."""
         now = self.in_force
         if not isinstance(now, Ensemble):
             return 0
@@ -296,7 +296,7 @@ class Switching:
     # ---------------------------------------------------------------- spaces left behind
 
     def _leave(self, model: Pipeline | Ensemble, current: Space) -> None:
-        """A model is done with: if it was an ensemble, rows of the spaces before it are no longer learned."""
+        """Drop a model: if it was an ensemble, rows of the spaces before it are no longer learned."""
         if isinstance(model, Ensemble):
             self._retire(model.union, current)
             self._retire(model.old.schema, current)

@@ -168,7 +168,7 @@ class Expert(Nested):
         ]
 
     def explain_encoded(self, X: Floats) -> Header | None:
-        """What a learner without weights knows about one encoded row (1, D); None where it has nothing to say."""
+        """What a learner without weights knows about one encoded row (1, D); None where it has no explanation."""
         if not isinstance(self.learner, Explaining):
             return None
         own = self.to_own_columns(X)
@@ -180,11 +180,11 @@ class Expert(Nested):
             self.learner.restart()
 
     def info(self) -> Header:
-        """What a person wants to see of the learner."""
+        """A summary of the learner for people."""
         return self.learner.info()
 
     def classes_differ(self, classes: int) -> bool:
-        """Whether the learner knows another number of classes."""
+        """Whether the learner has another number of classes."""
         shares = self.learner.predict(np.zeros((1, self.width))).probabilities
         return shares is not None and shares.shape[1] != classes
 
@@ -231,7 +231,7 @@ class Pipeline(Expert):
         return self.encoder.absorb(raw)
 
     def explain(self, raw: Floats) -> Header | None:
-        """What a learner without weights knows about one raw row (1, F); None where it has nothing to say."""
+        """What a learner without weights knows about one raw row (1, F); None where it has no explanation."""
         return self.explain_encoded(self.encoder.encode(raw))
 
     def merge(self) -> "Pipeline":

@@ -1,7 +1,7 @@
 """The structure of a change of features in a saved state: described, checked, and built again, empty.
 
-Arrays say what models have learned (core.state.nesting); what they are built of stands here, since a model that has
-lived through switches is no longer what its configuration alone says.
+A saved state is arrays (core.state.nesting) and this description of the models that hold them: after a switch they are
+no longer those that the configuration alone would give.
 
     {"phase": "none" | "steady" | "ensemble", ... | "overlap", "old": a steady one or an ensemble, "next", "mapping",
      "aborted": features of a union, "retired": ids, "switches"}
