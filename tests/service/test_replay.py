@@ -196,6 +196,24 @@ def test_what_is_not_there(tmp_path: Path, run: Callable) -> None:
     assert "cannot reach the service at http://127.0.0.1:9" in complained
 
 
+@pytest.mark.parametrize("option", ["--categorical", "--id"])
+def test_a_dropped_column_is_of_no_further_use(option: str, tmp_path: Path, run: Callable, url: str) -> None:
+    """A column that is dropped and named by another option is refused in one line, before a model is made."""
+    options = ["--algorithm", "dfop", "--drop", "day", option, "day", "--url", url, "--name", "dropped"]
+    status, said, complained = run(stream(tmp_path / "some.csv"), *options)
+    assert (1, "") == (status, said)
+    assert "onepass replay: some.csv has no column 'day'; its columns are a, b, y\n" == complained
+    assert 404 == httpx.get(f"{url}/models/dropped").status_code
+
+
+def test_a_private_service_refuses_workers(tmp_path: Path, run: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ONEPASS_WORKERS in the environment gives the sentence that onepass serve gives, in one line."""
+    monkeypatch.setenv("ONEPASS_WORKERS", "2")
+    status, _, complained = run(stream(tmp_path / "some.csv"), "--algorithm", "dfop", "--drop", "day")
+    assert 1 == status
+    assert f"onepass replay: the private service did not start: {cli._WORKERS}\n" == complained
+
+
 def test_refusals_of_the_model_are_readable(tmp_path: Path, run: Callable, url: str) -> None:
     """What the service says of an algorithm or a parameter, in one line, with what would be allowed."""
     file = stream(tmp_path / "some.csv")
