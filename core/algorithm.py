@@ -27,7 +27,7 @@ class Param:
         meaning: one sentence; units; the paper's symbol and equation where there is one.
         minimum, maximum: the allowed range (numbers and integers).
         exclusive_minimum, exclusive_maximum: whether the minimum, the maximum itself is refused.
-        choices: allowed words of a "choice"; for a number, words allowed beside it (e.g. "auto").
+        choices: allowed words of a "choice"; for a number, words allowed, too (e.g. "auto").
         refusal: words added to the message when the range is broken.
     """
 
@@ -61,7 +61,7 @@ class Param:
 
     @property
     def _expected(self) -> str:
-        """What a value of another type is told."""
+        """The error for a value of another type."""
         if self.kind == "choice":
             return "is not one of the choices"
         words = " or one of the words" if self.choices else ""

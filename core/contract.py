@@ -162,23 +162,23 @@ class Transferable(Protocol):
 
 @runtime_checkable
 class Explaining(Protocol):
-    """A learner that can say what stands behind a prediction, beside or instead of weights."""
+    """A learner that can explain a prediction by more than weights."""
 
     def explain(self, x: Floats) -> Header:
-        """What the learner knows about one row x (1, d), JSON-able and finite; classes by index. Changes nothing."""
+        """Why one row x (1, d), JSON-able and finite; classes by index. Changes nothing."""
 
 
 @runtime_checkable
 class Forgetful(Protocol):
-    """A learner that can be told of a drift."""
+    """A learner that can discount its past after a drift."""
 
     def forget(self) -> None:
-        """The past has become doubtful: keep what is known, but let the next rows outweigh it."""
+        """Keep the model, but let the next rows outweigh the past."""
 
 
 @runtime_checkable
 class Watchful(Protocol):
-    """A learner that makes drift tests itself and answers their alarms: it starts the class anew. Its ``own_tests``, a
+    """A learner that makes drift tests itself and answers their alarms: it restarts the class. Its ``own_tests``, a
     tuple, are the kinds of tests that it makes with its parameters.
     """
 

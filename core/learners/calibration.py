@@ -4,7 +4,7 @@ Scores s_k estimate targets of +-1, one per class (two classes have one column s
 
     p_k ~ exp(a s_k)                     plus 1e-6, so that no class is ever ruled out
 
-with one slope a >= 0 for all classes, which therefore never changes what is predicted: the most probable class is the
+with one slope a >= 0 for all classes, which therefore never changes the prediction: the most probable class is the
 one of the largest score, of equals the first. For two Gaussian classes a = 1 / (mean squared error) would be exact; the
 slope is learned from the stream instead, by one Newton step per row on the log loss of its a-priori probabilities:
 

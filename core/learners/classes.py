@@ -1,6 +1,6 @@
 """The weight columns of linear classifiers, one class against the rest.
 
-Up to two classes share one column w, whose score speaks for class 1 and against class 0. The third class makes it two,
+Up to two classes share one column w, whose score is high for class 1 and low for class 0. The third class makes it two,
 (a w, b w) with (a, b) = (-1, 1) or what a learner's loss asks for, and appends a column of its own, as every class
 after it does. So a column per class exists from the third class on, and no score of the first two changes its order.
 """

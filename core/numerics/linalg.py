@@ -1,7 +1,7 @@
 r"""The one numerical policy: how a precision matrix is inverted, and how many threads may do it.
 
-A learner that carries a precision matrix R (positive definite in exact arithmetic) and its inverse beside it asks
-here for the inverse and nowhere else. Three things go wrong in floating point, and each has one answer:
+Every inverse of a precision matrix R (positive definite in exact arithmetic) is computed here. Three things go wrong in
+floating point, and each has one answer:
 
 - *Scales differ wildly* (one feature in volts, one in petabytes). Jacobi scaling takes that away before anything is
   factored: with s_j = R_jj^(-1/2) the matrix S = diag(s) R diag(s) has a unit diagonal, and

@@ -40,7 +40,7 @@ _SUM_ERROR = 1e-6
 
 
 class Range(NamedTuple):
-    """The numbers that may stand in an array or in one place of it; by default all finite ones.
+    """The numbers that an array, or one place of it, may hold; by default all finite ones.
 
     Attributes:
         low, high: least and largest, both included.

@@ -83,7 +83,7 @@ class Predicted(NamedTuple):
 
 
 def block_rows(columns: int) -> int:
-    """Rows of a full block: enough for matrix products to run at full speed, few beside the columns."""
+    """Rows of a full block: enough for matrix products to run at full speed, few compared with the columns."""
     return 64 if columns < 512 else 96
 
 
@@ -125,7 +125,7 @@ def learn_block(rows: Block, state: State, predicted: Predicted, lam0: float, *,
         rows: the block.
         state: updated in place.
         predicted: written.
-        lam0: the default discount, with which deviations are told.
+        lam0: the default discount, with which deviations are computed.
         inverse_follows: Q is about to be replaced by the inverse of R, and need not be updated.
 
     Returns:

@@ -1,6 +1,6 @@
 """The row recursion of DFOP, compiled: everything that happens once per row (the equations are in learner.py).
 
-All compiled code of the row update stands in this one file, because Numba's cache watches only the file of the function
+All compiled code of the row update is in this one file, because Numba's cache watches only the file of the function
 it compiled: a helper changed elsewhere leaves an old kernel running. The one exception is ``small_inverse`` of
 core.numerics.linalg (a test compares the bits: after changing it, delete core/__pycache__). Sums are taken in one fixed
 order, without fast-math, so predict and learn, several rows and one, and two replicas give the same bits. Nothing is
@@ -301,7 +301,7 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
         discounts: (n,), or (0,) for the default.
         W: (columns, D) weights, updated in place like the four that follow.
         Q: (D, D) covariance.
-        R: (D, D) precision, upper triangle; what stands below it is not read.
+        R: (D, D) precision, of which only the upper triangle is read.
         mean_square: (D,) mean squares.
         counters: (4,) counters.
         scores: (n, m) a-priori predictions, written.

@@ -70,6 +70,7 @@ from numpy.typing import NDArray
 from core.contract import Floats, Header, Prediction, Spec
 from core.learners.calibration import CALIBRATION, classify, classify_and_fit, fresh_calibration
 from core.learners.classes import column_count, with_class
+from core.learners.dfop import kernels
 from core.learners.dfop.blocks import (
     COLUMNS_MIN,
     ROWS_MIN,
@@ -82,19 +83,6 @@ from core.learners.dfop.blocks import (
     next_block,
     targets,
     with_bias,
-)
-from core.learners.dfop.kernels import (
-    DONE,
-    FORGOTTEN,
-    LEAK,
-    LEAK_AFTER,
-    NOISE,
-    ROWS,
-    SPOILED,
-    STATE_MAX,
-    leak,
-    learn_rows,
-    predict_rows,
 )
 from core.learners.linear import LinearLearner
 from core.numerics.linalg import mirror_upper, spd_inverse
@@ -139,11 +127,11 @@ class Dfop(LinearLearner):
 
     layout: ClassVar = Layout(
         {
-            "weights": Array("columns", "D", within=STATE_MAX, at="W"),
-            "covariance": Symmetric("D", within=STATE_MAX, at="Q"),
-            "precision": Symmetric("D", within=STATE_MAX, diagonal=POSITIVE, at="R"),
-            "power": Array("D", within=Range(0.0, STATE_MAX), at="mean_square"),
-            "tally": Array(4, within=Range(0.0, STATE_MAX), places={ROWS: WHOLE}, at="counters"),
+            "weights": Array("columns", "D", within=kernels.STATE_MAX, at="W"),
+            "covariance": Symmetric("D", within=kernels.STATE_MAX, at="Q"),
+            "precision": Symmetric("D", within=kernels.STATE_MAX, diagonal=POSITIVE, at="R"),
+            "power": Array("D", within=Range(0.0, kernels.STATE_MAX), at="mean_square"),
+            "tally": Array(4, within=Range(0.0, kernels.STATE_MAX), places={kernels.ROWS: WHOLE}, at="counters"),
             "calibration": CALIBRATION,
         }
     )
@@ -191,7 +179,7 @@ class Dfop(LinearLearner):
     def scores(self, X: Floats, into: tuple[Floats, Floats] | None = None) -> tuple[Floats, Floats]:
         """w_k'x as (n, m) and the predictive deviations (n,), (0,) for classification; changes nothing."""
         scores, std = into or self.empty(X.shape[0])
-        predict_rows(X, self.W, self.Q, self.counters, self.discount, scores, std)
+        kernels.predict_rows(X, self.W, self.Q, self.counters, self.discount, scores, std)
         return scores, std
 
     def absorb(
@@ -210,14 +198,14 @@ class Dfop(LinearLearner):
         """Learn rows ``row`` to ``stop`` one by one, refreshing Q where that is due."""
         refreshed = False
         while row < stop:
-            row, reason = learn_rows(
+            row, reason = kernels.learn_rows(
                 rows.X, rows.y, rows.discounts, self.W, self.Q, self.R, self.mean_square, self.counters,
                 rows.scores, rows.std, row, stop, refreshed,
                 self.discount, self._step, self._leak_size, self._fresh, self._refresh_rows,
             )  # fmt: skip
-            refreshed = reason == SPOILED
-            if reason != DONE:
-                self._refresh(leaks=reason == LEAK)
+            refreshed = reason == kernels.SPOILED
+            if reason != kernels.DONE:
+                self._refresh(leaks=reason == kernels.LEAK)
 
     def _learn_blocks(self, rows: "_Rows") -> None:
         """Learn all rows in blocks; between them only the upper triangle of Q is kept up."""
@@ -244,33 +232,33 @@ class Dfop(LinearLearner):
             State(self.W, self.Q, self.R, self.mean_square, self.counters),
             Predicted(rows.scores[part], rows.std[part]),
             self.discount,
-            inverse_follows=reason != DONE,
+            inverse_follows=reason != kernels.DONE,
         ):
-            if reason != DONE:
-                self._refresh(leaks=reason == LEAK)
+            if reason != kernels.DONE:
+                self._refresh(leaks=reason == kernels.LEAK)
         else:
             half = (end - start) // 2
-            self._learn_block(rows, Block(*(array[:half] for array in block)), start, DONE)
+            self._learn_block(rows, Block(*(array[:half] for array in block)), start, kernels.DONE)
             self._learn_block(rows, Block(*(array[half:] for array in block)), start + half, reason)
 
     def forget(self) -> None:
         """One strong discount: the past counts for a tenth of as many rows as there are columns; weights stay."""
         D = self.W.shape[1]
-        window = self.counters[ROWS] if self.rate is None else min(self.counters[ROWS], 1.0 / self.rate)
+        window = self.counters[kernels.ROWS] if self.rate is None else min(self.counters[kernels.ROWS], 1.0 / self.rate)
         discount = min(max(FORGOTTEN_ROWS * D / max(window, 1.0), FORGET_MIN), 1.0)
         if discount < 1.0:
             self.R *= discount
-            self.counters[FORGOTTEN] -= math.log(discount)
-            self._refresh(leaks=self.counters[FORGOTTEN] + self._step > LEAK_AFTER)
+            self.counters[kernels.FORGOTTEN] -= math.log(discount)
+            self._refresh(leaks=self.counters[kernels.FORGOTTEN] + self._step > kernels.LEAK_AFTER)
 
     def info(self) -> Header:
         """Rows learned, the effective window 1/mu (None: all rows) and, for regression, the noise deviation."""
         seen: Header = {
-            "rows": int(self.counters[ROWS]),
+            "rows": int(self.counters[kernels.ROWS]),
             "effective_window": None if self.rate is None else 1.0 / self.rate,
         }
         if self.regression:
-            seen["noise_std"] = math.sqrt(self.counters[NOISE]) if self.counters[ROWS] else None
+            seen["noise_std"] = math.sqrt(self.counters[kernels.NOISE]) if self.counters[kernels.ROWS] else None
         return seen
 
     @property
@@ -285,5 +273,5 @@ class Dfop(LinearLearner):
     def _refresh(self, leaks: bool) -> None:
         """Q <- R^{-1}; before that, where the grid asks for it, the leak into the diagonal of R."""
         if leaks:
-            leak(self.R, self.mean_square, self.counters, self._leak_size, self._fresh)
+            kernels.leak(self.R, self.mean_square, self.counters, self._leak_size, self._fresh)
         self.Q = spd_inverse(self.R)

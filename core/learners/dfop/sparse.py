@@ -87,8 +87,8 @@ def recover(M: Floats, v: Floats, sparsity: int) -> Recovered:
         sparsity: s >= 1.
 
     Raises:
-        Invalid: the s is too large for d (``allowed`` says what is not), no x fits, the program takes too long, or
-            what is left unexplained is too much.
+        Invalid: s is too large for d (``allowed`` says what is not), no x fits, the program takes too long, or the
+            residual is too large.
     """
     d, D = M.shape
     bound = sparsity_bound(d, D)

@@ -1,7 +1,7 @@
 """What the catalogue lists of FESL: ``fesl_c`` and ``fesl_s``; parameters and costs.
 
 Between two switches both are online gradient descent (learner.py); they differ in how an ensemble that a switch
-leaves behind speaks (core.switching.mixture): combined, or one expert drawn per row.
+leaves behind predicts (core.switching.mixture): combined, or one expert drawn per row.
 """
 
 from dataclasses import replace
@@ -69,7 +69,7 @@ _COMBINED = Algorithm(
 _SELECTED = replace(
     _COMBINED,
     id="fesl_s",
-    summary="As fesl_c, but after a switch one expert speaks for each row, drawn by its weight.",
+    summary="As fesl_c, but after a switch one expert, drawn by its weight, predicts each row.",
     equation="p = p_k with probability a_k, over the recovered, the new and the carried model",
     selects=True,
 )

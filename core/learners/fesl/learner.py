@@ -1,6 +1,6 @@
 r"""Online gradient descent on a linear model: the base learner of ``fesl_c`` and ``fesl_s``.
 
-Per row, with scores s_k = w_k'x (a bias column stands last in x), and t_k = 1 for the row's class, else 0:
+Per row, with scores s_k = w_k'x (a bias column is the last of x), and t_k = 1 for the row's class, else 0:
 
     classification   p = softmax(s)             loss -ln p_y               g_k = (p_k - t_k) x
     regression       s                          loss (s - y)^2             g   = 2 (s - y) x
@@ -14,7 +14,7 @@ unit of its labels, which AdaGrad, moving a weight by at most r per row, does no
 scale of the inputs, but on their relative ones: inputs should be standardised (parameter ``scaling``).
 
 When a switch is complete, G of a classifier starts again at zero. That of a regression goes on: steps as long as at
-the start would undo what is known.
+the start would undo what was learned.
 
 Reported probabilities are p (1 - K e) + e with e = 1e-6, so that no class is ever ruled out.
 

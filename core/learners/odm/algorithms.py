@@ -9,7 +9,7 @@ from core.learners.odm.learner import AUTO, CONSTANTS, COUNT_MAX, DynamicOdm, gr
 from core.learners.parameters import BIAS
 
 _TYPICAL_ROWS = 1e6
-"""Rows for which a growing bank's cost is told."""
+"""Rows for which a growing bank's cost is estimated."""
 
 
 def size(spec: Spec, classes: int) -> int:
@@ -41,7 +41,7 @@ _TRADEOFF = Param(
     "deviation_tradeoff",
     "number",
     0.1,
-    "mu in the ODM loss: what a margin above 1 + theta costs, beside one below 1 - theta.",
+    "mu in the ODM loss: what a margin above 1 + theta costs, relative to one below 1 - theta.",
     minimum=0.0,
     maximum=1e3,
 )
@@ -75,7 +75,7 @@ _FEATURES = Param(
     "random_features",
     "integer",
     0,
-    "How many random Fourier features stand beside the columns, for boundaries that are not linear; they want scaling.",
+    "How many random Fourier features are added, for boundaries that are not linear; use scaling with them.",
     minimum=0,
     maximum=10_000,
 )

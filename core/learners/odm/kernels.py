@@ -1,6 +1,6 @@
 r"""The rows of (dynamic) ODM, compiled: everything that happens once per row (the equations are in learner.py).
 
-All compiled code of the row stands in this one file, because Numba's cache watches only the file of the function it
+All compiled code of the row is in this one file, because Numba's cache watches only the file of the function it
 compiled. Sums are taken in one fixed order, without fast-math, so predict and learn, several rows and one, and two
 replicas give the same bits. The GIL is released. The two innermost functions are inlined by Numba, because LLVM leaves
 their calls standing, at twice the time per row.
@@ -28,7 +28,7 @@ eps of the weights; fixed share, or 0: plain exponential weights."""
 PLACES_MAX = 64
 """Candidates that the work space of a row has places for."""
 _MARGIN, _NORM, _TAU, _DECAY, _PULL, _LATEST = (part * PLACES_MAX for part in range(6))
-"""Where in the work space of a row its parts stand, one place per candidate: margins, |w|^2, tau, the step, losses. One
+"""Where in the work space of a row its parts begin, one place per candidate: margins, |w|^2, tau, the step, losses. One
 flat array with fixed places lets LLVM compute several candidates at once."""
 
 MARGIN_MAX = 10.0
@@ -196,7 +196,7 @@ def _learn_column(
         work[_MARGIN + k] = target * f * shrink
         o += _vote(f, shares[c, k], constants)
     square = s * shrink * shrink
-    whole = (K + 7) // 8 * 8  # full vectors: what stands beyond the last candidate is not used
+    whole = (K + 7) // 8 * 8  # full vectors: places beyond the last candidate are not used
     if constants[EXPLICIT]:
         _explicit_steps(work, whole, kappa, constants)
     else:

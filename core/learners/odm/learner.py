@@ -75,21 +75,7 @@ from numpy.typing import NDArray
 from core.contract import Floats, Header, Ints, Prediction, Spec, Weights
 from core.learners.calibration import CALIBRATION, classify, classify_and_fit, fresh_calibration
 from core.learners.classes import CLASS_BOUND, column_count, linear_model, with_class
-from core.learners.odm.kernels import (
-    COUNT,
-    FORGOTTEN,
-    LOW,
-    MARGIN,
-    MARGIN_MAX,
-    MARGIN_VARIANCE,
-    PLACES_MAX,
-    RADIUS,
-    ROWS,
-    SQUARE,
-    STEEPNESS,
-    learn_rows,
-    predict_rows,
-)
+from core.learners.odm import kernels
 from core.learners.odm.random_features import RandomFeatures
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout, Range, Shares, counts
 
@@ -111,7 +97,7 @@ _WEIGHT_MAX = 1e4
 def paper_count(params: Mapping[str, Any]) -> int:
     """N = ceil(log2(2 C T / V) / 2) + 1, within what is allowed."""
     ratio = math.log2(2.0 * params["bound"] * params["horizon"] / params["variation"])
-    return min(max(math.ceil(ratio / 2.0) + 1, 1), PLACES_MAX)
+    return min(max(math.ceil(ratio / 2.0) + 1, 1), kernels.PLACES_MAX)
 
 
 def places(params: Mapping[str, Any]) -> int:
@@ -173,14 +159,14 @@ class DynamicOdm:
             "tally": Array(
                 6,
                 places={
-                    ROWS: WHOLE,
-                    COUNT: WHOLE,
-                    SQUARE: Range(0.0, _SQUARE_MAX),
-                    MARGIN: Range(-MARGIN_MAX, MARGIN_MAX),
-                    MARGIN_VARIANCE: Range(0.0, (2.0 * MARGIN_MAX) ** 2),
-                    FORGOTTEN: WHOLE,
+                    kernels.ROWS: WHOLE,
+                    kernels.COUNT: WHOLE,
+                    kernels.SQUARE: Range(0.0, _SQUARE_MAX),
+                    kernels.MARGIN: Range(-kernels.MARGIN_MAX, kernels.MARGIN_MAX),
+                    kernels.MARGIN_VARIANCE: Range(0.0, (2.0 * kernels.MARGIN_MAX) ** 2),
+                    kernels.FORGOTTEN: WHOLE,
                 },
-                ordered=[(FORGOTTEN, ROWS)],
+                ordered=[(kernels.FORGOTTEN, kernels.ROWS)],
                 at="counters",
             ),
             "calibration": CALIBRATION,
@@ -210,7 +196,7 @@ class DynamicOdm:
         K = len(self.epochs)
         self.W = np.zeros((1, K, spec.dimension + count + self.bias))
         self.counters = np.zeros(6)
-        self.counters[COUNT] = 1.0 if self._grows else K
+        self.counters[kernels.COUNT] = 1.0 if self._grows else K
         self.shares = np.zeros((1, K))
         self.shares[:, : self.count] = 1.0 / self.count
         self.losses = np.zeros((1, K))
@@ -219,7 +205,7 @@ class DynamicOdm:
     @property
     def count(self) -> int:
         """Candidates in use."""
-        return int(self.counters[COUNT])
+        return int(self.counters[kernels.COUNT])
 
     def add_class(self) -> None:
         """Room for one more class; the third makes [w] into [-w, w, new]."""
@@ -232,16 +218,16 @@ class DynamicOdm:
     def _newcomer(self) -> Floats:
         """A column for a class not seen in any row so far: the minimiser of f for y = -1, x = (0 ... 0, 1)."""
         w = np.zeros((1, *self.W.shape[1:]))
-        if self.bias and self.counters[ROWS]:
-            a = self.constants[STEEPNESS]
-            w[:, : self.count, -1] = -self.constants[LOW] * a / (1.0 + a)
+        if self.bias and self.counters[kernels.ROWS]:
+            a = self.constants[kernels.STEEPNESS]
+            w[:, : self.count, -1] = -self.constants[kernels.LOW] * a / (1.0 + a)
         return w
 
     def predict(self, X: Floats) -> Prediction:
         """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
         scores = np.empty((X.shape[0], self.W.shape[0]))
         for part in self._parts(X):
-            predict_rows(self._seen(X[part]), self.W, self.shares, self.constants, self.counters, scores[part])
+            kernels.predict_rows(self._seen(X[part]), self.W, self.shares, self.constants, self.counters, scores[part])
         return Prediction(*classify(scores, self.classes, self.calibration))
 
     def learn(self, X: Floats, y: NDArray[Any], discounts: Floats | None = None) -> Prediction:
@@ -250,7 +236,7 @@ class DynamicOdm:
         numbers = np.ascontiguousarray(y, dtype=np.float64)
         scores = np.empty((X.shape[0], self.W.shape[0]))
         for part in self._parts(X):
-            learn_rows(
+            kernels.learn_rows(
                 self._seen(X[part]), numbers[part], self.W, self.shares, self.losses, self.epochs, self.constants,
                 self.counters, scores[part],
             )  # fmt: skip
@@ -267,7 +253,7 @@ class DynamicOdm:
 
     def forget(self) -> None:
         """All candidates step as at the start of an epoch, tau = 1 in the next row, from where they are."""
-        self.counters[FORGOTTEN] = self.counters[ROWS]
+        self.counters[kernels.FORGOTTEN] = self.counters[kernels.ROWS]
 
     def weights(self) -> Weights | None:
         """One row per class: the candidates' average. None where the score is not linear in the columns."""
@@ -281,11 +267,11 @@ class DynamicOdm:
 
         The last epoch of a growing bank is the one at whose end it splits.
         """
-        learned = self.counters[ROWS] > 0
+        learned = self.counters[kernels.ROWS] > 0
         seen: Header = {
-            "rows": int(self.counters[ROWS]),
-            "margin_mean": float(self.counters[MARGIN]) if learned else None,
-            "margin_std": math.sqrt(self.counters[MARGIN_VARIANCE]) if learned else None,
+            "rows": int(self.counters[kernels.ROWS]),
+            "margin_mean": float(self.counters[kernels.MARGIN]) if learned else None,
+            "margin_std": math.sqrt(self.counters[kernels.MARGIN_VARIANCE]) if learned else None,
         }
         if self._bank:
             seen["epochs"] = self.epochs[: self.count].tolist()
@@ -314,7 +300,7 @@ class DynamicOdm:
         columns, room = column_count(classes), len(self.epochs)
         found = self.layout.read(arrays, columns=columns, D=self.W.shape[2])
         self._check(found)
-        self.classes, K = classes, int(found["counters"][COUNT])
+        self.classes, K = classes, int(found["counters"][kernels.COUNT])
         self.counters, self.calibration = found["counters"], found["calibration"]
         self.W, self.shares, self.losses = (
             np.zeros((columns, room, *found["W"].shape[2:])),
@@ -329,9 +315,9 @@ class DynamicOdm:
     def _check(self, found: Mapping[str, Floats]) -> None:
         """Refuse a number of candidates, weights or losses that its rows cannot have."""
         counters = found["counters"]
-        if not counters[COUNT] == self._count_after(int(counters[ROWS])) == found["shares"].shape[1]:
+        if not counters[kernels.COUNT] == self._count_after(int(counters[kernels.ROWS])) == found["shares"].shape[1]:
             raise ValueError("the number of candidates is not that of its rows")
-        if (np.square(found["W"]).sum(axis=2) > self.constants[RADIUS] * (1.0 + 1e-6)).any():
+        if (np.square(found["W"]).sum(axis=2) > self.constants[kernels.RADIUS] * (1.0 + 1e-6)).any():
             raise ValueError("a candidate is larger than any can be")
-        if (found["losses"] > counters[ROWS] * (1.0 + 1e-6)).any():
+        if (found["losses"] > counters[kernels.ROWS] * (1.0 + 1e-6)).any():
             raise ValueError("a sum of losses is none that its rows can have")

@@ -100,7 +100,7 @@ ALGORITHMS = (
     ),
     _algorithm(
         "vigod",
-        "VIGO that tests every |B| rows of a class against all before them, and starts the class anew on a drift.",
+        "VIGO that tests every |B| rows of a class against all before them, and restarts the class on a drift.",
         "drift in class k: |m_i - xbar_i| / R_i >= sqrt(ln(4 D / delta) / (2 n_h)) for a column i",
         (_BATCH, _DELTA, _RESET, _RESET_ON, _VARIANT, UNSCALED),
     ),

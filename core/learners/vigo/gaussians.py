@@ -1,6 +1,6 @@
 r"""VIG in closed form: one Gaussian per class, kept up to date by sums; the state of VIGO's classes.
 
-Class k has a mean m (D,) that beta rows stand behind, and a precision Lambda ~ Wishart(W, nu). Per row x of the class:
+Class k has a mean m (D,) of beta rows, and a precision Lambda ~ Wishart(W, nu). Per row x of the class:
 
     n <- n + 1,   d = x - xbar,   xbar <- xbar + d / n,   S <- S + (n - 1)/n d d'          (9), (10) as Welford has them
 

@@ -1,7 +1,7 @@
 """The rows of VIGO, compiled: everything that happens once per row (equations: gaussians.py; windows and tests:
 learner.py).
 
-All compiled code stands in this one file, because Numba's cache watches only the file of the function it compiled. Sums
+All compiled code is in this one file, because Numba's cache watches only the file of the function it compiled. Sums
 are taken in one fixed order, without fast-math, and the GIL is released. What happens on every row takes its arrays one
 by one: a tuple of them costs a reference count each per call.
 

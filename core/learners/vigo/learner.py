@@ -54,37 +54,10 @@ from numpy.typing import NDArray
 
 from core.contract import ALARM_COLUMNS_MAX, Alarm, Floats, Header, Ints, Prediction, Spec, Weights
 from core.learners.classes import CLASS_BOUND
+from core.learners.vigo import kernels
 from core.learners.vigo.gaussians import LAYOUT, densities, fresh, with_class
-from core.learners.vigo.kernels import (
-    BATCH,
-    BETA,
-    COUNT,
-    CUT_ERROR,
-    CUT_MEAN,
-    ERROR_ALARM,
-    ERROR_CUT,
-    KIND,
-    MEAN_ALARM,
-    MISTAKES,
-    NU,
-    PAPER,
-    PAST,
-    RATE_AFTER,
-    RATE_BEFORE,
-    RECENT,
-    ROWS,
-    SEEN,
-    SHARE,
-    STAGE,
-    VIGO,
-    VIGOD,
-    VIGOW,
-    learn_rows,
-    predict_rows,
-    refresh_densities,
-)
 
-KINDS = {"vigo": VIGO, "vigod": VIGOD, "vigow": VIGOW}
+KINDS = {"vigo": kernels.VIGO, "vigod": kernels.VIGOD, "vigow": kernels.VIGOW}
 PRIOR_RANGES = 0.1
 FLOOR = 0.01
 ERROR_DELTA = 0.05
@@ -152,7 +125,7 @@ class Vigo:
     def predict(self, X: Floats) -> Prediction:
         """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
         value, p = self._room(X.shape[0])
-        predict_rows(X, self.state, value, p)
+        kernels.predict_rows(X, self.state, value, p)
         return Prediction(value, p)
 
     def learn(self, X: Floats, y: NDArray[Any], discounts: Floats | None = None) -> Prediction:
@@ -164,7 +137,7 @@ class Vigo:
         self._alarms = []
         row = 0
         while row < n:
-            row, fired = learn_rows(X, labels, self.state, value, p, self._report, row)
+            row, fired = kernels.learn_rows(X, labels, self.state, value, p, self._report, row)
             if fired:
                 self._add_alarms(fired, row - 1, int(labels[row - 1]))
         return Prediction(value, p)
@@ -176,25 +149,25 @@ class Vigo:
     def _add_alarms(self, fired: int, row: int, k: int) -> None:
         """The alarms that the last test reported."""
         last = self._report[3]
-        sizes = int(last[PAST]), int(last[RECENT])
-        if fired & MEAN_ALARM:
+        sizes = int(last[kernels.PAST]), int(last[kernels.RECENT])
+        if fired & kernels.MEAN_ALARM:
             before, after, apart = self._report[:3, : self.state.features.shape[1]]
             order = np.argsort(-apart, kind="stable")[:ALARM_COLUMNS_MAX]
-            moved = order[apart[order] >= last[CUT_MEAN]]
+            moved = order[apart[order] >= last[kernels.CUT_MEAN]]
             means = tuple(before[moved].tolist()), tuple(after[moved].tolist())
             self._alarms.append(
-                Alarm("class_mean", row, k, tuple(moved.tolist()), *means, float(last[CUT_MEAN]), *sizes)
+                Alarm("class_mean", row, k, tuple(moved.tolist()), *means, float(last[kernels.CUT_MEAN]), *sizes)
             )
-        if fired & ERROR_ALARM:
-            rates = (float(last[RATE_BEFORE]),), (float(last[RATE_AFTER]),)
-            self._alarms.append(Alarm("error_rate", row, k, (), *rates, float(last[CUT_ERROR]), *sizes))
+        if fired & kernels.ERROR_ALARM:
+            rates = (float(last[kernels.RATE_BEFORE]),), (float(last[kernels.RATE_AFTER]),)
+            self._alarms.append(Alarm("error_rate", row, k, (), *rates, float(last[kernels.CUT_ERROR]), *sizes))
 
     @property
     def own_tests(self) -> tuple[str, ...]:
         """The tests inside VIGOd; see ``core.contract.Watchful``."""
         if self._kind != "vigod":
             return ()
-        return ("class_mean", "error_rate") if self.state.settings[ERROR_CUT] else ("class_mean",)
+        return ("class_mean", "error_rate") if self.state.settings[kernels.ERROR_CUT] else ("class_mean",)
 
     def take_alarms(self) -> list[Alarm]:
         """The alarms of the last learn call, rows within its block; given once, and no part of the state."""
@@ -207,25 +180,25 @@ class Vigo:
         building step again, where mistakes update it. VIGOw, which never counts more than that, forgets down to a
         quarter of it. No density changes its place or shape by this; the rows that follow move it sooner.
         """
-        state, batch = self.state, float(self.state.settings[BATCH])
+        state, batch = self.state, float(self.state.settings[kernels.BATCH])
         stats = state.stats
         if self._kind == "vigow":
             batch = max(1.0, batch / 4.0)
         nu = nu_max(batch, state.A.shape[1])
-        stats[:, MISTAKES] *= np.minimum(1.0, batch / np.maximum(stats[:, BETA], 1.0))
-        stats[:, BETA] = np.minimum(stats[:, BETA], batch)
-        factor = np.minimum(1.0, nu / stats[:, NU])
+        stats[:, kernels.MISTAKES] *= np.minimum(1.0, batch / np.maximum(stats[:, kernels.BETA], 1.0))
+        stats[:, kernels.BETA] = np.minimum(stats[:, kernels.BETA], batch)
+        factor = np.minimum(1.0, nu / stats[:, kernels.NU])
         state.A[:] *= factor[:, None, None]
-        stats[:, SHARE] *= factor
-        stats[:, NU] = np.minimum(stats[:, NU], nu)
-        stats[:, ROWS] = np.minimum(stats[:, ROWS], 1.0)
-        if state.settings[PAPER] == 1.0:
-            state.counters[STAGE] = 0.0
-        stats[:, COUNT] *= min(1.0, batch / max(float(stats[:, COUNT].sum()), 1.0))
-        refresh_densities(state)
+        stats[:, kernels.SHARE] *= factor
+        stats[:, kernels.NU] = np.minimum(stats[:, kernels.NU], nu)
+        stats[:, kernels.ROWS] = np.minimum(stats[:, kernels.ROWS], 1.0)
+        if state.settings[kernels.PAPER] == 1.0:
+            state.counters[kernels.STAGE] = 0.0
+        stats[:, kernels.COUNT] *= min(1.0, batch / max(float(stats[:, kernels.COUNT].sum()), 1.0))
+        kernels.refresh_densities(state)
 
     def explain(self, x: Floats) -> Header:
-        """What stands behind the prediction for one row x (1, d).
+        """Why one row x (1, d) is predicted as it is.
 
         Returns:
             ``classes``: the indices of the classes that have rows, and in their order ``share`` (the class prior),
@@ -236,7 +209,7 @@ class Vigo:
             largest tail, and its ``typicality``, that tail: near 0 for a row like none so far, whatever the entropy.
         """
         found = densities(self.state, x[0])
-        seen = np.flatnonzero(self.state.stats[:, ROWS] > 0.0)
+        seen = np.flatnonzero(self.state.stats[:, kernels.ROWS] > 0.0)
         if not len(seen):
             return {"classes": [], "ambiguity": None}
         share, p = _normalised(found.prior), _normalised(found.prior + found.expected)
@@ -264,8 +237,10 @@ class Vigo:
         """Rows learned, and per class the rows that its mean (beta) and its covariance (nu - D) count for."""
         stats, D = self.state.stats, self.state.features.shape[1]
         return {
-            "rows": int(self.state.counters[SEEN]),
-            "gaussians": [{"mean_rows": float(own[BETA]), "covariance_rows": float(own[NU] - D)} for own in stats],
+            "rows": int(self.state.counters[kernels.SEEN]),
+            "gaussians": [
+                {"mean_rows": float(own[kernels.BETA]), "covariance_rows": float(own[kernels.NU] - D)} for own in stats
+            ],
         }
 
     @property
@@ -279,7 +254,7 @@ class Vigo:
 
     @property
     def _kind(self) -> str:
-        return next(name for name, number in KINDS.items() if number == self.state.settings[KIND])
+        return next(name for name, number in KINDS.items() if number == self.state.settings[kernels.KIND])
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
         """Take over a state of ``to_arrays``.

@@ -21,14 +21,14 @@ class Stream(NamedTuple):
     discounts: np.ndarray | None
 
 
-def stream(entry, task, classes, rows=ROWS, seed=0, drift=True):
+def stream(algorithm, task, classes, rows=ROWS, seed=0, drift=True):
     """A (drifting) stream whose classes appear late, with discounts where the algorithm takes them."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, D))
     before = np.arange(rows)[:, None] < (rows // 2 if drift else rows)
     w = np.where(before, [1.0, -2.0, 0.0, 0.5], [-1.0, 0.0, 2.0, 1.0])
     score = (X * w).sum(axis=1) + rng.normal(size=rows) / 4
-    discounts = rng.uniform(0.9, 1.0, rows) if entry.row_discounts else None
+    discounts = rng.uniform(0.9, 1.0, rows) if algorithm.row_discounts else None
     if task == "regression":
         return Stream(X, score, discounts)
     seen_by_now = np.minimum(1 + np.arange(rows) * classes // (rows // 2), classes)
@@ -37,8 +37,8 @@ def stream(entry, task, classes, rows=ROWS, seed=0, drift=True):
     return Stream(X, np.argsort(np.argsort(first))[index].astype(np.int64), discounts)
 
 
-def build(entry, task, **params):
-    return entry.build(Spec(task, D, entry.complete(params), seed=7))
+def build(algorithm, task, **params):
+    return algorithm.build(Spec(task, D, algorithm.complete(params), seed=7))
 
 
 def feed(learner, rows, cuts=()):

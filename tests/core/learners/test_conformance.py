@@ -16,14 +16,14 @@ LABELS_BY_DENSITY = {"vigo", "vigod", "vigow"}
 """Their class is that of the largest density, not always of the largest probability."""
 LISTED = (*ALGORITHMS.values(), example())
 CASES = [
-    pytest.param(entry, task, classes, id=f"{entry.id}-{task}{classes or ''}")
-    for entry in LISTED
-    for task in entry.tasks
+    pytest.param(algorithm, task, classes, id=f"{algorithm.id}-{task}{classes or ''}")
+    for algorithm in LISTED
+    for task in algorithm.tasks
     for classes in ((1, 2, 5) if task == "classification" else (0,))
-    if classes <= entry.class_bound
+    if classes <= algorithm.class_bound
 ]
-every_case = pytest.mark.parametrize(("entry", "task", "classes"), CASES)
-every_entry = pytest.mark.parametrize("entry", LISTED, ids=lambda entry: entry.id)
+every_case = pytest.mark.parametrize(("algorithm", "task", "classes"), CASES)
+every_algorithm = pytest.mark.parametrize("algorithm", LISTED, ids=lambda algorithm: algorithm.id)
 
 
 @pytest.fixture(autouse=True)
@@ -33,31 +33,31 @@ def _with_the_example(monkeypatch):
 
 
 @every_case
-def test_the_same_rows_give_the_same_bits(entry, task, classes):
+def test_the_same_rows_give_the_same_bits(algorithm, task, classes):
     """Two learners of one spec end in the same state and said the same on the way."""
-    rows = stream(entry, task, classes)
-    first, second = build(entry, task), build(entry, task)
+    rows = stream(algorithm, task, classes)
+    first, second = build(algorithm, task), build(algorithm, task)
     assert_same(feed(first, rows), feed(second, rows))
     assert state(first) == state(second)
 
 
 @every_case
-def test_inputs_are_not_mutated(entry, task, classes):
+def test_inputs_are_not_mutated(algorithm, task, classes):
     """Rows, labels and discounts are read only, and may be read-only arrays."""
-    rows = stream(entry, task, classes)
+    rows = stream(algorithm, task, classes)
     for array in rows:
         if array is not None:
             array.flags.writeable = False
-    learner = build(entry, task)
+    learner = build(algorithm, task)
     feed(learner, rows)
     learner.predict(rows.X)
 
 
 @every_case
-def test_a_block_equals_its_rows(entry, task, classes):
+def test_a_block_equals_its_rows(algorithm, task, classes):
     """However a stream of few columns is cut, predictions and state are the same bits."""
-    rows = stream(entry, task, classes)
-    whole, cut, single = build(entry, task), build(entry, task), build(entry, task)
+    rows = stream(algorithm, task, classes)
+    whole, cut, single = build(algorithm, task), build(algorithm, task), build(algorithm, task)
     expected = feed(whole, rows)
     assert_same(expected, feed(cut, rows, (1, 63, 64, 65, 200)))
     assert_same(expected, feed(single, rows, range(1, ROWS)))
@@ -65,12 +65,12 @@ def test_a_block_equals_its_rows(entry, task, classes):
 
 
 @every_case
-def test_a_wide_block_equals_its_rows_to_round_off(entry, task, classes):
+def test_a_wide_block_equals_its_rows_to_round_off(algorithm, task, classes):
     """With many columns (matrix products) another cut gives the same numbers, and the same cut the same bits."""
     rng = np.random.default_rng(3)
-    rows = stream(entry, task, classes, WIDE_ROWS)
+    rows = stream(algorithm, task, classes, WIDE_ROWS)
     wide = rows._replace(X=np.hstack([rows.X, rng.normal(size=(WIDE_ROWS, WIDE - D)) / 10]))
-    whole, again, cut, single = (entry.build(Spec(task, WIDE, entry.complete({}), seed=7)) for _ in range(4))
+    whole, again, cut, single = (algorithm.build(Spec(task, WIDE, algorithm.complete({}), seed=7)) for _ in range(4))
     expected = feed(whole, wide)
     assert_same(expected, feed(again, wide))
     assert state(whole) == state(again)
@@ -82,20 +82,20 @@ def test_a_wide_block_equals_its_rows_to_round_off(entry, task, classes):
 
 
 @every_case
-def test_targets_may_be_a_view(entry, task, classes):
+def test_targets_may_be_a_view(algorithm, task, classes):
     """A strided column of a table is learned like a copy of it."""
-    rows = stream(entry, task, classes)
+    rows = stream(algorithm, task, classes)
     table = np.stack([rows.y, rows.y], axis=1)
-    whole, view = build(entry, task), build(entry, task)
+    whole, view = build(algorithm, task), build(algorithm, task)
     assert_same(feed(whole, rows), feed(view, rows._replace(y=table[:, 0])))
     assert state(whole) == state(view)
 
 
 @every_case
-def test_learn_tells_what_predict_would_have(entry, task, classes):
+def test_learn_tells_what_predict_would_have(algorithm, task, classes):
     """A row's a-priori prediction is what predict says just before it is learned."""
-    rows = stream(entry, task, classes)
-    learner = build(entry, task)
+    rows = stream(algorithm, task, classes)
+    learner = build(algorithm, task)
     feed(learner, Stream(rows.X[:200], rows.y[:200], None))
     for i in range(200, ROWS):
         expected = learner.predict(rows.X[i : i + 1])
@@ -104,10 +104,10 @@ def test_learn_tells_what_predict_would_have(entry, task, classes):
 
 
 @every_case
-def test_predict_changes_nothing(entry, task, classes):
+def test_predict_changes_nothing(algorithm, task, classes):
     """Predictions, of any number of rows, leave the state as it is, and a row's does not depend on its neighbours."""
-    rows = stream(entry, task, classes)
-    learner = build(entry, task)
+    rows = stream(algorithm, task, classes)
+    learner = build(algorithm, task)
     feed(learner, rows)
     before = state(learner)
     together = learner.predict(rows.X)
@@ -116,14 +116,14 @@ def test_predict_changes_nothing(entry, task, classes):
 
 
 @every_case
-def test_a_saved_state_goes_on_as_if_never_saved(entry, task, classes):
+def test_a_saved_state_goes_on_as_if_never_saved(algorithm, task, classes):
     """At every stage, state to bytes and back gives the same bits, now and after the rest of the stream."""
-    rows = stream(entry, task, classes)
+    rows = stream(algorithm, task, classes)
     for cut in (0, 1, 40, 150):
-        learner = build(entry, task)
+        learner = build(algorithm, task)
         if cut:
             feed(learner, Stream(*(part if part is None else part[:cut] for part in rows)))
-        restored = build(entry, task)
+        restored = build(algorithm, task)
         restored.load_arrays(*unpack(state(learner)))
         assert state(learner) == state(restored)
         rest = Stream(*(part if part is None else part[cut:] for part in rows))
@@ -133,15 +133,15 @@ def test_a_saved_state_goes_on_as_if_never_saved(entry, task, classes):
 
 
 @every_case
-def test_a_saved_state_is_its_own(entry, task, classes):
+def test_a_saved_state_is_its_own(algorithm, task, classes):
     """Arrays given away are not changed by later rows, and changing loaded arrays does not change the learner."""
-    rows = stream(entry, task, classes)
-    learner = build(entry, task)
+    rows = stream(algorithm, task, classes)
+    learner = build(algorithm, task)
     feed(learner, rows)
     arrays, header = unpack(state(learner))
     given, _ = learner.to_arrays()
     before = pack(given, header)
-    other = build(entry, task)
+    other = build(algorithm, task)
     other.load_arrays(arrays, header)
     for array in arrays.values():
         array.fill(0)
@@ -151,10 +151,10 @@ def test_a_saved_state_is_its_own(entry, task, classes):
 
 
 @every_case
-def test_predictions_have_the_contract_s_form(entry, task, classes):
+def test_predictions_have_the_contract_s_form(algorithm, task, classes):
     """Types, shapes, rows that sum to one; the value is the most probable class, of equals the first, or mostly is."""
-    rows = stream(entry, task, classes)
-    learner = build(entry, task)
+    rows = stream(algorithm, task, classes)
+    learner = build(algorithm, task)
     for told in (learner.predict(rows.X), *feed(learner, rows), learner.predict(rows.X)):
         n = len(told.value)
         if task == "regression":
@@ -168,18 +168,18 @@ def test_predictions_have_the_contract_s_form(entry, task, classes):
             if told.probabilities.shape[1]:
                 np.testing.assert_allclose(np.ones(n), told.probabilities.sum(axis=1), rtol=1e-12)
                 likeliest = told.probabilities.argmax(axis=1) == told.value
-                assert likeliest.all() if entry.id not in LABELS_BY_DENSITY else likeliest.mean() > 0.8
+                assert likeliest.all() if algorithm.id not in LABELS_BY_DENSITY else likeliest.mean() > 0.8
                 assert ((told.value >= 0) & (told.value < told.probabilities.shape[1])).all()
             else:
                 assert_array_equal(np.full(n, -1), told.value)
 
 
 @every_case
-def test_it_learns(entry, task, classes):
+def test_it_learns(algorithm, task, classes):
     """On a stationary stream the second half is predicted better than by the best constant."""
-    rows = stream(entry, task, max(classes, 2) if classes else 0, rows=1000, drift=False)
+    rows = stream(algorithm, task, max(classes, 2) if classes else 0, rows=1000, drift=False)
     half = slice(500, 1000)
-    learner = build(entry, task)
+    learner = build(algorithm, task)
     value = joined(feed(learner, rows), "value")[half]
     if task == "regression":
         assert ((value - rows.y[half]) ** 2).mean() < 0.5 * rows.y[half].var()
@@ -193,16 +193,16 @@ WILD = np.array([0.0, -0.0, 1.0, -1.0, 1e308, -1e308, 1.7976931348623157e308, 1e
 @every_case
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.filterwarnings("error")
-def test_no_finite_input_makes_a_state_non_finite(entry, task, classes, seed):
+def test_no_finite_input_makes_a_state_non_finite(algorithm, task, classes, seed):
     """Rows drawn from the extremes of float64, mixed with ordinary ones, leave state and predictions finite."""
     rng = np.random.default_rng(seed)
-    rows = stream(entry, task, classes)
+    rows = stream(algorithm, task, classes)
     wild = rng.random(rows.X.shape) < rng.choice([0.01, 0.3, 1.0])
     X = np.where(wild, rng.choice(WILD, rows.X.shape), rows.X)
     y = rows.y
     if task == "regression":
         y = np.where(rng.random(ROWS) < 0.3, rng.choice(WILD, ROWS), y)
-    learner = build(entry, task)
+    learner = build(algorithm, task)
     told = [*feed(learner, Stream(X, y, rows.discounts), range(1, ROWS, 7)), learner.predict(X)]
     for prediction in told:
         assert all(part is None or np.isfinite(part).all() for part in prediction)
@@ -213,13 +213,13 @@ def test_no_finite_input_makes_a_state_non_finite(entry, task, classes, seed):
 
 
 @every_case
-def test_a_state_that_cannot_be_is_refused(entry, task, classes):
+def test_a_state_that_cannot_be_is_refused(algorithm, task, classes):
     """Whatever breaks the declared layout, or another header, raises ValueError and leaves the state as it was."""
-    learner = build(entry, task)
-    feed(learner, stream(entry, task, classes))
+    learner = build(algorithm, task)
+    feed(learner, stream(algorithm, task, classes))
     arrays, header = learner.to_arrays()
     before = state(learner)
-    for what, *wrong in broken(learner, arrays, header, learner.sizes(Spec(task, D, entry.complete({})), classes)):
+    for what, *wrong in broken(learner, arrays, header, learner.sizes(Spec(task, D, algorithm.complete({})), classes)):
         try:
             learner.load_arrays(*wrong)
         except ValueError:
@@ -229,23 +229,23 @@ def test_a_state_that_cannot_be_is_refused(entry, task, classes):
 
 
 @every_case
-def test_costs_are_told_in_advance(entry, task, classes):
+def test_costs_are_told_in_advance(algorithm, task, classes):
     """state_bytes is what the state takes, within a tenth; a budget can be checked without building anything."""
-    params = entry.complete({})
-    learner = build(entry, task)
-    rows = stream(entry, task, classes)
+    params = algorithm.complete({})
+    learner = build(algorithm, task)
+    rows = stream(algorithm, task, classes)
     feed(learner, rows)
     expected = learner.nbytes
-    assert abs(entry.state_bytes(Spec(task, D, params), classes) - expected) <= expected / 10
-    assert entry.row_cost(Spec(task, D, params), classes) > 0
-    assert entry.state_bytes(Spec(task, 10**6, params), 2) > 10**6
+    assert abs(algorithm.state_bytes(Spec(task, D, params), classes) - expected) <= expected / 10
+    assert algorithm.row_cost(Spec(task, D, params), classes) > 0
+    assert algorithm.state_bytes(Spec(task, 10**6, params), 2) > 10**6
 
 
 @every_case
-def test_weights_have_one_row_per_output(entry, task, classes):
+def test_weights_have_one_row_per_output(algorithm, task, classes):
     """A linear model shows one row per class seen, or one for regression."""
-    learner = build(entry, task)
-    feed(learner, stream(entry, task, classes))
+    learner = build(algorithm, task)
+    feed(learner, stream(algorithm, task, classes))
     weights = learner.weights()
     if weights is not None:
         assert (classes or 1, D) == weights.coefficients.shape
@@ -253,26 +253,29 @@ def test_weights_have_one_row_per_output(entry, task, classes):
 
 
 @every_case
-def test_info_is_json(entry, task, classes):
+def test_info_is_json(algorithm, task, classes):
     """Info fits into a header, before and after rows."""
-    learner = build(entry, task)
+    learner = build(algorithm, task)
     pack({}, learner.info())
-    feed(learner, stream(entry, task, classes))
+    feed(learner, stream(algorithm, task, classes))
     pack({}, learner.info())
 
 
 @every_case
-def test_a_learner_that_forgets_learns_anew(entry, task, classes):
+def test_a_learner_that_forgets_learns_anew(algorithm, task, classes):
     """After ``forget`` the classes are kept, the state is one that loads, and what has changed is learned sooner."""
-    learner = build(entry, task)
-    if not entry.forgets or classes == 1:
+    learner = build(algorithm, task)
+    if not algorithm.forgets or classes == 1:
         return
-    rows, params = stream(entry, task, classes, rows=2000, drift=False), {param.name: param for param in entry.params}
-    kept, mistakes = build(entry, task), []
+    rows, params = (
+        stream(algorithm, task, classes, rows=2000, drift=False),
+        {param.name: param for param in algorithm.params},
+    )
+    kept, mistakes = build(algorithm, task), []
     for fed in (learner, kept):
         feed(fed, rows)
     learner.forget()
-    restored = build(entry, task)
+    restored = build(algorithm, task)
     restored.load_arrays(*unpack(state(learner)))
     batch = params.get("batch_size")  # what is learned batch by batch is not learned sooner
     soon = 100 if batch is None else 4 * batch.default
@@ -285,17 +288,17 @@ def test_a_learner_that_forgets_learns_anew(entry, task, classes):
     assert state(learner) == state(restored)
 
 
-@every_entry
-def test_entries_describe_themselves(entry):
+@every_algorithm
+def test_algorithms_describe_themselves(algorithm):
     """Ids match their key; each parameter has a sentence, and its default passes its own check."""
-    assert entry is find(entry.id)
-    assert entry.tasks
-    assert entry.summary.endswith(".")
-    for param in entry.params:
+    assert algorithm is find(algorithm.id)
+    assert algorithm.tasks
+    assert algorithm.summary.endswith(".")
+    for param in algorithm.params:
         assert param.meaning.endswith(".")
         assert param.default == param.check(param.default)
-    described = entry.describe()
-    assert [param.name for param in entry.params] == list(described["params"]["properties"])
+    described = algorithm.describe()
+    assert [param.name for param in algorithm.params] == list(described["params"]["properties"])
     pack({}, described)
 
 
