@@ -1,10 +1,10 @@
 """Reading request bodies: size, media type, JSON. Nothing here knows a model.
 
 JSON is decoded strictly into msgspec structs: unknown fields are refused, a number is a number, and a name that is
-given twice in one object is refused (decoders keep the last one silently). Such names are found by counting: a body
-has as many colons outside its strings as it has names. Only a body that holds more of them than its request has fields
-is read a second time. Large bodies are decoded in a thread (``service.runtime.threads``): what explains a refusal may
-take a second for 32 MB.
+given twice in one object is refused (decoders silently keep the last one). Repeated names are found by counting: a
+body has as many colons outside its strings as it has names, and only a body with more names than its request has fields
+is parsed a second time. Decode large bodies in a thread (``service.runtime.threads``): explaining a refusal may take a
+second for 32 MB.
 """
 
 import json
@@ -32,7 +32,7 @@ PROBLEMS_MAX = 20
 PATH_MAX = 200
 """Characters of a path that an error names."""
 UNKNOWN = -1
-"""Names in a body that may hold any."""
+"""For requests that may hold any number of names."""
 
 KINDS = {
     "object": "an object",
@@ -114,10 +114,10 @@ def too_large(limit: int) -> TooLarge:
 
 
 async def require_empty(request: Request, limit: int) -> None:
-    """Read a body that has nothing to say: none, or an empty object.
+    """Read the body of a request that takes none; an empty object will do.
 
     Raises:
-        Invalid: it says something.
+        Invalid: another body.
     """
     if (await read_body(request, limit)).strip() not in (b"", b"{}"):
         raise Invalid.of("body", "has nothing to say here", "no body, or {}")
@@ -140,7 +140,7 @@ def decode(body: bytes, decoder: "msgspec.json.Decoder[T]", names: Callable[[T],
         found = decoder.decode(body)
     except msgspec.ValidationError as error:
         _refuse_broken(body)
-        raise _wrong_shape(body, error, decoder) from None
+        raise _wrong_shape(body, error) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _not_json(body, error) from None
     expected = names(found)
@@ -150,11 +150,11 @@ def decode(body: bytes, decoder: "msgspec.json.Decoder[T]", names: Callable[[T],
 
 
 _syntax = msgspec.json.Decoder(msgspec.Raw)
-"""Checks the syntax of JSON without making anything of it."""
+"""Checks the syntax of JSON without building objects."""
 
 
 def _refuse_broken(body: bytes) -> None:
-    """A body is JSON or not before it has a right or a wrong shape; decoders see what comes first."""
+    """Refuse what is not JSON with 400 even where a wrong shape, 422, comes first in the body."""
     try:
         _syntax.decode(body)
         body.decode()
@@ -163,7 +163,7 @@ def _refuse_broken(body: bytes) -> None:
 
 
 def nested_more_than(body: bytes, most: int) -> bool:
-    """Whether a JSON body holds more than ``most`` lists and objects; a count, before anything is made of them."""
+    """Whether a JSON body holds more than ``most`` lists and objects, counted without decoding it."""
     if body.count(b"[") + body.count(b"{") <= most:
         return False
     bare = _STRING.sub(b"", body)
@@ -182,12 +182,12 @@ def refuse_repeated(body: bytes, names: int) -> None:
     repeating: list[_Pairs] = []
     parsed = _parsed(body, object_pairs_hook=lambda pairs: _object(pairs, repeating))
     if repeating:
-        twice = (_child(path, name) for path, pairs in _find(parsed, _Pairs) for name in _repeated(pairs))
-        raise Invalid(*(Problem(path, "is given twice") for path in islice(twice, PROBLEMS_MAX)))
+        twice = ([*steps, name] for steps, pairs in _find(parsed, _Pairs) for name in _repeated(pairs))
+        raise Invalid(*(Problem(_path(steps), "is given twice") for steps in islice(twice, PROBLEMS_MAX)))
 
 
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"')
-"""A JSON string; possessive, so that no place in it is kept to come back to."""
+"""A JSON string; the possessive quantifiers keep no positions to backtrack to."""
 
 
 class _Pairs(list[tuple[str, Any]]):
@@ -206,7 +206,7 @@ def _repeated(pairs: _Pairs) -> list[str]:
     return [name for name, times in Counter(name for name, _ in pairs).items() if times > 1]
 
 
-def _wrong_shape(body: bytes, error: msgspec.ValidationError, decoder: "msgspec.json.Decoder[T]") -> Exception:
+def _wrong_shape(body: bytes, error: msgspec.ValidationError) -> Exception:
     text = str(error)
     if text.startswith(("Number out of range", "Integer value out of range")):
         return _unrepresentable(body)
@@ -218,24 +218,7 @@ def _wrong_shape(body: bytes, error: msgspec.ValidationError, decoder: "msgspec.
         return Invalid.of(missing[1], "is required")
     if message.startswith("Expected "):
         return Invalid.of(field, _words(message))
-    if message.startswith("Invalid enum value"):
-        return Invalid.of(field, "is not one of the choices", _choices(decoder.type, field))
     return Invalid.of(field, "has another form than this request's")
-
-
-def _choices(kind: object, field: str) -> list[Any] | None:
-    """The values that a field of a struct may have, where they are listed."""
-    info = msgspec.inspect.type_info(kind)
-    fields = info.fields if isinstance(info, msgspec.inspect.StructType) else ()
-    found = [own.type for own in fields if own.encode_name == field]
-    for one in found:
-        if isinstance(one, msgspec.inspect.LiteralType):
-            return sorted(one.values)
-        if isinstance(one, msgspec.inspect.Metadata):
-            found.append(one.type)
-        elif isinstance(one, msgspec.inspect.UnionType):
-            found += one.types
-    return None
 
 
 def _words(message: str) -> str:
@@ -282,14 +265,14 @@ def _integer(digits: str) -> int | float:
 
 def _odd(parsed: Any, problem: str) -> list[Problem]:
     """The first numbers that are not finite."""
-    wrong = (path for path, value in _find(parsed, float) if not math.isfinite(value))
-    return [Problem(path or "body", problem, "a finite number") for path in islice(wrong, PROBLEMS_MAX)]
+    wrong = (steps for steps, value in _find(parsed, float) if not math.isfinite(value))
+    return [Problem(_path(steps) or "body", problem, "a finite number") for steps in islice(wrong, PROBLEMS_MAX)]
 
 
-def _find(parsed: Any, kind: type) -> Iterator[tuple[str, Any]]:
-    """The values of one type with their paths, in order.
+def _find(parsed: Any, kind: type) -> Iterator[tuple[list[str | int], Any]]:
+    """The values of one type, in order, each after the steps that lead to it: names and indices.
 
-    Without recursion, since a body may nest as deep as it likes; paths are put together for these values alone.
+    Without recursion, since a body may nest as deep as it likes.
     """
     steps: list[str | int] = []
     left: list[Iterator[tuple[str | int, Any]]] = [iter([("", parsed)])]
@@ -297,33 +280,24 @@ def _find(parsed: Any, kind: type) -> Iterator[tuple[str, Any]]:
         for step, value in left[-1]:
             found = type(value)
             if found is kind:
-                yield _path((*steps[1:], step)), value
-            if value and found in _NESTED:
+                yield [*steps[1:], step] if steps else [], value
+            if value and found in _MEMBERS:
                 steps.append(step)
-                left.append(_members(value))
+                left.append(_MEMBERS[found](value))
                 break
         else:
             left.pop()
             del steps[-1:]
 
 
-_NESTED = frozenset({dict, list, _Pairs})
-
-
-def _members(value: Any) -> Iterator[tuple[str | int, Any]]:
-    if type(value) is list:
-        return enumerate(value)
-    return iter(value.items() if isinstance(value, dict) else value)
+_MEMBERS: dict[type, Callable[[Any], Iterator[tuple[str | int, Any]]]] = {
+    list: enumerate,
+    dict: lambda members: iter(members.items()),
+    _Pairs: iter,
+}
 
 
 def _path(steps: Iterable[str | int]) -> str:
-    return _short("".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps))
-
-
-def _child(path: str, name: str) -> str:
-    return _short(f"{path}.{name}")
-
-
-def _short(path: str) -> str:
-    """A path that an answer can carry: bounded, and without halves of surrogate pairs."""
+    """The path of a value as an answer can carry it: bounded, and without halves of surrogate pairs."""
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
     return path.removeprefix(".")[:PATH_MAX].encode(errors="replace").decode()

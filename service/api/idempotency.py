@@ -1,10 +1,12 @@
 """Ids that clients give, and what comes before a refusal.
 
 A row that does not validate may still be right: another replica may have committed a change of features that this one
-has not read, or the row has been learned under its id before the model's features changed. So every route that learns
-does three things in this order: it reads the rows; where they are refused, it reads the log's head and, if this replica
-stood behind it, the rows once more (``read_rows``); where they are still refused and all their ids have been seen, it
-gives the first answer again (``answer_if_seen``).
+has not read yet, or the row may have been learned under its id before the features changed. So every route that learns
+takes three steps in this order:
+
+1. Validate the rows.
+2. If they are refused, read the log's head, and if this replica was behind it, validate them again (``read_rows``).
+3. If they are still refused and all their ids have been seen, give the first answer again (``answer_if_seen``).
 """
 
 import hashlib
@@ -96,7 +98,7 @@ def _is_id(given: str) -> bool:
 
 
 def digest(*parts: bytes) -> str:
-    """What tells a body sent under an Idempotency-Key from another one."""
+    """The digest by which a body sent under an Idempotency-Key is compared with a later one."""
     hashed = hashlib.blake2b(digest_size=8)
     for part in parts:
         hashed.update(part)
@@ -104,7 +106,7 @@ def digest(*parts: bytes) -> str:
 
 
 def digests_of(labels: Labels) -> tuple[str, ...]:
-    """What tells each label, as ``RowValidator.bare_labels`` gives it, from another one; False is not 0."""
+    """The digests by which labels are compared, as ``RowValidator.bare_labels`` gives them; False is not 0."""
     values = labels.tolist() if isinstance(labels, np.ndarray) else labels
     return tuple([digest(json.dumps(label).encode()) for label in values])
 
@@ -113,7 +115,7 @@ def digests_of(labels: Labels) -> tuple[str, ...]:
 
 
 async def read_rows(ctx: Context, replica: Replica, size: int, read: Callable[[RowValidator], T]) -> T:
-    """Read rows against the model as it stands; once more where they are refused and the replica was behind the log.
+    """Validate rows against the model; once more if they are refused and the replica was behind the log.
 
     Args:
         ctx: the handler's.

@@ -120,9 +120,10 @@ BATCH = TableForm(labelled=False, json=_read_json)
 
 
 async def _predicted(ctx: Context, replica: Replica, table: Table, size: int) -> tuple[Space, Floats, Prediction]:
-    """Rows that are read and predicted in one and the same space: it, the rows, and the prediction.
+    """Read and predict rows in one space; read them again if the features changed in between.
 
-    They are read again where the features have changed between the two.
+    Returns:
+        The space, the raw rows (n, F) and the prediction.
     """
     while True:
         space, raw = await read_rows(ctx, replica, size, lambda validator: validator.prediction(table))
@@ -132,9 +133,9 @@ async def _predicted(ctx: Context, replica: Replica, table: Table, size: int) ->
 
 
 async def _predict(replica: Replica, space: Space, raw: Floats) -> Prediction | None:
-    """Predict from a consistent state: while a thread learns, wait for it; much work goes to a thread.
+    """Predict from a consistent state: wait for a thread that learns; much work goes to a thread.
 
-    None where the model has other features by then.
+    None if the model no longer predicts in this space.
     """
     large = replica.machine.flops_to_predict(len(raw)) > THREAD_FLOPS
     if not large and not replica.lock.locked():
@@ -176,7 +177,7 @@ def _many(replica: Replica, prediction: Prediction) -> PredictedBatch:
 async def _track(
     ctx: Context, replica: Replica, space: Space, raw: Floats, prediction: Prediction, version: int
 ) -> str:
-    """Keep the row and what was told until its label comes."""
+    """Keep the row and the prediction that is served until its label comes; the prediction id."""
     bounds, machine = ctx.engine.bounds, replica.machine
     identity = secrets.token_urlsafe(15)
     blob = codec.encode_tracked(space.id, raw, machine.served(prediction, 0), version)
@@ -194,7 +195,7 @@ async def _track(
 async def _explain(
     machine: Machine, values: dict[str, Any], raw: Floats, prediction: Prediction, size: int
 ) -> dict[str, Any]:
-    """What stands behind a prediction: densities per class, or what each column contributed to the score.
+    """Explain a prediction: densities per class, or what each column contributed to the score.
 
     A sparse row's contributions are those of its names.
 

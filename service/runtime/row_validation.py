@@ -1,7 +1,6 @@
-"""From what a client sent to rows that a model can learn: names checked, labels canonical, everything bounded.
+"""Validates what a client sent and makes rows of it that a model can learn or predict; changes no model.
 
-Nothing here changes a model. Where a model has no schema yet, the names that come first propose one; the log's order
-decides which proposal wins.
+Where a model has no schema yet, the names of the first rows propose one; the log's order decides which proposal wins.
 """
 
 import math
@@ -62,7 +61,7 @@ class Table(NamedTuple):
 
 
 class RowValidator:
-    """Checks rows against one model as it stands now; may be used in a thread while the model moves on.
+    """Validates rows against one model as it is now; may be used in a thread while the model moves on.
 
     Args:
         models: asked whether a proposed schema would fit.
@@ -323,7 +322,7 @@ def _numbers_of_json(values: Sequence[Any], path: FieldPath) -> Floats:
 
 
 def _number_of_text(cell: str) -> float:
-    """The number a cell is written as; NaN for what Python alone takes for one, and for everything else."""
+    """The number in a cell; NaN for what is none, and for what only Python reads as one, such as 1_000."""
     try:
         return float(cell) if cell.isascii() and "_" not in cell else math.nan
     except ValueError:
