@@ -1,9 +1,9 @@
-"""The private store: a Redis or Valkey server of our own, started with the service and stopped with it.
+"""The private store: a Redis or Valkey server that is started and stopped with the service.
 
     DIR/lock           flock of the service: one at a time
     DIR/server.lock    flock of the server, inherited: as long as any server writes DIR, wherever it came from
     DIR/store.sock     its socket (in a short directory under the system's temporary one, where DIR is too long a path)
-    DIR/store.log      what it has to say
+    DIR/store.log      its log file
     DIR/appendonly*    the data
 
 Nothing that was acknowledged depends on how the service ends: the server is in a session of its own, ends by itself
@@ -38,8 +38,8 @@ _LOG_BYTES_MAX = 1_000_000
 _STOP_TIMEOUT_S = 10.0
 _POLL_S = 0.02
 
-# Becomes the server. Linux sends SIGTERM when the thread that started this ends, hence the thread in `_Child`; where
-# the service has died before prctl was called, nobody would send it any more.
+# Becomes the server. Linux sends SIGTERM when the thread that started this ends, hence the thread in `_Child`; if the
+# service has died before prctl was called, that signal would never come.
 _LAUNCH = """
 import ctypes, os, signal, sys
 if sys.platform == "linux":
@@ -180,7 +180,7 @@ class EmbeddedStore:
 
     @property
     def url(self) -> str:
-        """Where the server of this directory is found, whoever has started it."""
+        """The URL of the server of this directory, also of one that another process has started."""
         return f"unix://{quote(str(self._socket))}"
 
     def _log_tail(self) -> str:
@@ -287,7 +287,7 @@ def _private_directory(path: Path) -> None:
 
 
 def _locked(path: Path) -> int | None:
-    """A descriptor that holds the lock on ``path`` until it is closed, or None where another process does."""
+    """A descriptor that holds the lock on ``path`` until it is closed, or None where another process holds it."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -298,6 +298,6 @@ def _locked(path: Path) -> int | None:
 
 
 def _shorten(log: Path) -> None:
-    """Begin the log anew when it has grown large; a server logs little."""
+    """Delete a large log file; a server logs little."""
     if log.exists() and log.stat().st_size > _LOG_BYTES_MAX:
         log.unlink()

@@ -33,7 +33,7 @@ from core.problems import Conflict, Problem
 
 
 class OnepassError(Exception):
-    """Base of every error that a client is told about.
+    """Base of every error that is answered to a client.
 
     Args:
         detail: one sentence for the client; never the input itself.
@@ -47,7 +47,7 @@ class OnepassError(Exception):
 
 
 class NotFound(OnepassError):
-    """What the request names does not exist; ``problems[0].allowed`` says what there is."""
+    """A resource that the request names does not exist; ``problems[0].allowed`` lists or locates the existing ones."""
 
 
 def no_model(name: str, field: str = "name") -> NotFound:

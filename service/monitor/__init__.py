@@ -1,1 +1,1 @@
-"""What the service says about itself."""
+"""Prometheus metrics, drift events and webhooks."""

@@ -1,11 +1,11 @@
 """Alarms out of the outboxes of the machines and into the streams: one event per detection.
 
-A replica notifies when an entry it has applied has left alarms in its outbox, whoever wrote the entry. Its alarms go to
-the model's stream, then to the service's; both refuse what they have. So every replica may try, again after a crash and
-again after a replay, and what fails is only tried again: alarms wait in the outboxes, which are bounded.
+A replica notifies the publisher when an applied entry of any process has left alarms in its outbox. The alarms go to
+the model's stream, then to the service's; both ignore events they have. So every replica may publish, again after a
+crash or a rebuild, and failures are simply retried: alarms wait in the outboxes, which are bounded.
 
 On start the models whose log goes on after their newest snapshot are loaded, one after the other and at most half of
-the time: what a crash has left unpublished is in those tails, and nobody need ask for it.
+the time: alarms that a crash has left unpublished are in those tails.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from collections.abc import Callable
 from core.config import Config
 from core.drift.outbox import KEPT
 from service.errors import ModelDown, OnepassError, StoreDown
+from service.runtime.backoff import Backoff
 from service.runtime.engine import Engine
 from service.runtime.replica import Replica
 from service.store import codec
@@ -26,7 +27,7 @@ from service.store.events import EventKey, event
 logger = logging.getLogger(__name__)
 
 AT_ONCE = 8
-"""Models whose events are on their way to the store together."""
+"""Models whose events are sent to the store at the same time."""
 FEW = 8
 """Alarms that are sent without asking first which of them the streams have."""
 BACKOFF_S, BACKOFF_S_MAX = 0.1, 5.0
@@ -82,7 +83,7 @@ class Publisher:
                     reached, added = await self._streams.to_service(batch)
                     self.published.update(event.kind for event in batch.events[len(batch.events) - added :])
                     last = None if reached is None else min(last, reached)
-            if last is None:  # the model is gone, and whoever deleted it wanted no more of it
+            if last is None:  # the model was deleted, and its alarms with it
                 replica.published = replica.machine.outbox.last
                 return
             replica.published = last
@@ -92,7 +93,7 @@ class Publisher:
             self._failpoint(point)
 
     async def _batch(self, replica: Replica, ask: bool) -> Batch:
-        """What to send; nothing where there is much and it is only asked how much of it the streams have."""
+        """The events to send; none where there are many and the streams are only asked which they have."""
         async with replica.held():
             after = EventKey(*replica.published)
             drifts = replica.machine.outbox.after(after)
@@ -123,33 +124,32 @@ class Publisher:
             replica.notify()  # what came after the last look
 
     async def _until_out(self, replica: Replica) -> None:
-        pause_s = BACKOFF_S
+        backoff = Backoff(BACKOFF_S, BACKOFF_S_MAX)
         while replica.unpublished and not replica.gone:
             try:
                 await self.publish(replica)
             except ModelDown:
                 return  # what a failed apply has left is no state
             except StoreDown as error:
-                if pause_s == BACKOFF_S:
+                if backoff.first:
                     logger.warning("model %s: its drift events wait: %s", replica.name, error.detail)
-                await asyncio.sleep(pause_s)
-                pause_s = min(2 * pause_s, BACKOFF_S_MAX)
+                await backoff.wait()
 
     # ---------------------------------------------------------------- what a crash has left
 
     async def _sweep(self) -> None:
         """Publish what is in the tails of logs that no replica here has applied."""
-        pause_s, after = BACKOFF_S, None
+        backoff, after = Backoff(BACKOFF_S, BACKOFF_S_MAX), None
         while True:
             try:
                 names, following = await self._engine.store.catalog.names(PAGE, after)
                 for name, incarnation in names:
                     await self._look(name, incarnation)
             except StoreDown:
-                await asyncio.sleep(pause_s)
-                pause_s = min(2 * pause_s, BACKOFF_S_MAX)
+                await backoff.wait()
                 continue
-            pause_s, after = BACKOFF_S, following
+            backoff.reset()
+            after = following
             if after is None:
                 return
 
@@ -187,4 +187,4 @@ def _watched(meta: ModelMeta) -> bool:
     try:
         return bool(Config.parse(codec.config(meta.config)).watch)
     except ValueError:
-        return True  # loading it says what is wrong
+        return True  # loading it reports the error

@@ -1,6 +1,6 @@
 """Prometheus metrics: requests as they are answered, and the runtime's counters when they are asked for."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 
 from prometheus_client import CollectorRegistry, Counter, GCCollector, Histogram, PlatformCollector, ProcessCollector
@@ -15,32 +15,14 @@ from service.runtime.feature_switch import ACTIONS
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 LAGS_SHOWN = 20
 """Models that have a lag of their own among the metrics: their number must not grow with that of the models."""
-HELP = {
-    "ticks": "Pipelines sent to the store",
-    "entries": "Log entries this process made",
-    "segments": "Requests committed in log entries",
-    "rows": "Rows learned, whoever committed them",
-    "duplicates": "Rows answered from an earlier request with the same id",
-    "refused": "Segments refused in apply",
-    "unreplicated": "Requests refused because too few of the store's replicas had them in time",
-    "store_errors": "Pipelines to the store that failed",
-    "loads": "Models loaded from the store",
-    "evictions": "Models that left memory for the budget",
-    "snapshots": "Snapshots written",
-    "corrupt_snapshots": "Snapshots found corrupt and passed over",
-    "lost_tails": "Times a replica found the tail of its log gone or rewritten",
-    "lost_entries": "Entries applied here that were lost so, at least",
-    "models_down": "Models taken out of service",
-    "switches": "Steps in changes of features that this process committed, by action",
-}
 
 
 class Telemetry:
     """The metrics of one service, in a registry of their own.
 
     Args:
-        engine: whose counters are shown.
-        drift: likewise.
+        engine: whose counters and gauges are shown.
+        drift: likewise, of events, webhooks and streams.
     """
 
     def __init__(self, engine: Engine, drift: DriftMonitor) -> None:
@@ -75,21 +57,20 @@ class Telemetry:
 
 
 class _Runtime(Collector):
-    """Reads the runtime's plain counters when Prometheus asks."""
+    """Collects the runtime's plain counters on request."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def collect(self) -> Iterator[Metric]:
-        """One family per counter, and the gauges of the moment."""
+        """One family per counter, and the present gauges."""
         engine = self._engine
         for field in fields(engine.stats):
-            if field.name != "switches":
-                yield CounterMetricFamily(f"onepass_{field.name}", HELP[field.name], getattr(engine.stats, field.name))
-        switches = CounterMetricFamily("onepass_switches", HELP["switches"], labels=("action",))
-        for action in ACTIONS:
-            switches.add_metric((action,), engine.stats.switches[action])
-        yield switches
+            name, text, value = f"onepass_{field.name}", field.metadata["help"], getattr(engine.stats, field.name)
+            if field.name == "switches":
+                yield _labelled(CounterMetricFamily, name, text, "action", {key: value[key] for key in ACTIONS})
+            else:
+                yield CounterMetricFamily(name, text, value)
         loaded, lags = engine.models.loaded, engine.lags
         gauges = {
             "models_loaded": ("Models in memory", len(loaded)),
@@ -98,15 +79,15 @@ class _Runtime(Collector):
             "store_up": ("Whether the store answers", int(engine.store_ok is True and not engine.committer.store_down)),
             "models_lagging": ("Models that are known to be behind their logs", len(lags)),
             "lag_entries": ("Entries that the one furthest behind has not applied yet", lags[0][0] if lags else 0),
-            "hints": ("Whether hints of appends are heard", int(engine.notices.hearing)),
+            "hints": ("Whether notices of appends are received", int(engine.notices.hearing)),
             "ready": ("Whether the service takes traffic", int(engine.ready()[0])),
         }
         for name, (text, value) in gauges.items():
             yield GaugeMetricFamily(f"onepass_{name}", text, value)
-        by_model = GaugeMetricFamily("onepass_model_lag_entries", "Of each of those furthest behind", labels=["model"])
-        for entries, model in lags[:LAGS_SHOWN]:
-            by_model.add_metric([model], entries)
-        yield by_model
+        by_model = {model: entries for entries, model in lags[:LAGS_SHOWN]}
+        yield _labelled(
+            GaugeMetricFamily, "onepass_model_lag_entries", "Of each of those furthest behind", "model", by_model
+        )
 
 
 class _Drift(Collector):
@@ -116,13 +97,9 @@ class _Drift(Collector):
         self._drift = drift
 
     def collect(self) -> Iterator[Metric]:
-        """Events, what became of them at the webhooks, and the open streams."""
-        events = CounterMetricFamily(
-            "onepass_drift_events", "Drift events this process was the first to publish", labels=["kind"]
-        )
-        for kind, count in self._drift.publisher.published.items():
-            events.add_metric([kind], count)
-        yield events
+        """Events, their outcomes at the webhooks, and the open streams."""
+        events, text = self._drift.publisher.published, "Drift events this process was the first to publish"
+        yield _labelled(CounterMetricFamily, "onepass_drift_events", text, "kind", events)
         hooks = CounterMetricFamily(
             "onepass_webhook_events",
             "Drift events delivered to and dropped at a webhook, and attempts that failed; webhooks by number",
@@ -133,3 +110,17 @@ class _Drift(Collector):
                 hooks.add_metric([str(hook.number), outcome], count)
         yield hooks
         yield GaugeMetricFamily("onepass_drift_streams", "Open streams of drift events", self._drift.broadcast.open)
+
+
+def _labelled(
+    family: type[CounterMetricFamily] | type[GaugeMetricFamily],
+    name: str,
+    text: str,
+    label: str,
+    values: Mapping[str, float],
+) -> Metric:
+    """A family with one label: a sample for each of its values."""
+    made = family(name, text, labels=[label])
+    for value, number in values.items():
+        made.add_metric([value], number)
+    return made

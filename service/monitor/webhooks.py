@@ -9,9 +9,9 @@ These are the headers of the Standard Webhooks specification, whose libraries ve
 ``whsec_`` is base64 behind it, any other one is taken as it is. Only an answer 2xx counts; redirects are not followed
 and answers' bodies are not read.
 
-Each URL has a task and a consumer group of its own, so a dead one delays nobody. An event is delivered at least once
-(a crash between delivery and settling repeats it), in order as long as nothing fails. What fails is tried again after
-pauses that double, with jitter, until its budget ends; then it is dropped and counted.
+Each URL has a task and a consumer group of its own, so a dead one does not delay the others. An event is delivered at
+least once (a crash between delivery and acknowledgement repeats it), in order as long as nothing fails. What fails is
+tried again after pauses that double, with jitter, until its budget ends; then it is dropped and counted.
 """
 
 import asyncio
@@ -29,6 +29,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from service.errors import StoreDown
+from service.runtime.backoff import Backoff
 from service.runtime.broadcast import Broadcast
 from service.store.deliveries import IDLE_MS, Deliveries
 from service.store.events import StoredEvent
@@ -42,7 +43,7 @@ CONNECT_S, ATTEMPT_S = 5.0, 15.0
 BACKOFF_S, BACKOFF_S_MAX = 1.0, 300.0
 """Pause after a failure; it doubles up to the second."""
 LOOK_S = 5.0
-"""How often a webhook looks for events that nobody told it of: those of replicas that died."""
+"""How often a webhook looks for pending events of replicas that died."""
 _PREFIX = "whsec_"
 
 
@@ -105,7 +106,7 @@ class Webhook:
         url: where to.
         key: signs; empty: nothing is signed.
         deliveries: what is owed.
-        broadcast: says when there may be news.
+        broadcast: signals new events.
         budget_s: how long one event is tried.
 
     Attributes:
@@ -154,24 +155,24 @@ class Webhook:
     async def _deliver(self, client: httpx.AsyncClient, known: StoredEvent) -> None:
         """Post an event until it is taken or its budget ends."""
         clock = asyncio.get_running_loop().time
-        deadline, pause_s = clock() + self._budget_s, BACKOFF_S
+        deadline, backoff = clock() + self._budget_s, Backoff(BACKOFF_S, BACKOFF_S_MAX)
         while (why := await self._post(client, known)) is not None:
             self.outcomes["failed"] += 1
-            rest_s = pause_s * random.uniform(0.5, 1.0)  # noqa: S311  jitter keeps no secret
+            again = not backoff.first
+            rest_s = backoff.next_s() * random.uniform(0.5, 1.0)  # noqa: S311  jitter keeps no secret
             if clock() + rest_s > deadline:
                 logger.warning("webhook %d: event %s is dropped: %s", self.number, known.id, why)
                 self.outcomes["dropped"] += await self._deliveries.acknowledge(known)
                 return
-            if pause_s == BACKOFF_S:
+            if not again:
                 logger.info("webhook %d: event %s is tried again: %s", self.number, known.id, why)
             if not await self._rest(known, rest_s):
                 return
-            pause_s = min(2 * pause_s, BACKOFF_S_MAX)
         self.outcomes["delivered"] += 1
         await self._deliveries.acknowledge(known)
 
     async def _rest(self, known: StoredEvent, rest_s: float) -> bool:
-        """Pause, and stay the one who owes the event; False where another replica has claimed it meanwhile."""
+        """Pause and keep the claim on the event; False where another replica has claimed it meanwhile."""
         while rest_s > 0:
             step_s = min(rest_s, IDLE_MS / 4000)
             await asyncio.sleep(step_s)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from service.errors import StoreDown, StreamsFull
+from service.runtime.backoff import Backoff
 from service.store.drift import DriftStreams
 from service.store.events import StoredEvent, StreamPosition
 
@@ -147,17 +148,16 @@ class Broadcast:
 
     async def run(self) -> None:
         """Read for ever; the supervisor restarts it should it die, and it goes on where it was."""
-        pause_s = BACKOFF_S
+        backoff = Backoff(BACKOFF_S, BACKOFF_S_MAX)
         while True:
             try:
                 if self._position is None:
                     self._position = await self._streams.newest()
                     self._begun.set()
                 self._tell(self._position, await self._streams.news(self._position, READ_MAX))
-                pause_s = BACKOFF_S
+                backoff.reset()
             except StoreDown:
-                await asyncio.sleep(pause_s)
-                pause_s = min(2 * pause_s, BACKOFF_S_MAX)
+                await backoff.wait()
 
     def _tell(self, position: StreamPosition, found: list[StoredEvent]) -> None:
         if not found:

@@ -314,7 +314,7 @@ class Committer:
             self._fail(replica, StoreDown(DOWN))
 
     def _fail(self, replica: Replica, error: OnepassError) -> None:
-        """Answer everybody who waits for a model with an error."""
+        """Fail everything that waits for a model."""
         self._ready.pop(replica, None)
         if replica.unresolved is not None:
             fail(replica.unresolved, error)

@@ -270,7 +270,7 @@ class Engine:
         try:
             await self.committer.sync(replica)
         except Recreated:
-            replica = await self.models.get(replica.name)  # loaded anew, it is at the head
+            replica = await self.models.get(replica.name)  # just loaded, it is at the head
         return replica
 
     async def _reach(self, replica: Replica, version: int) -> None:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Sequence
 
 from service.errors import OnepassError, StoreDown
+from service.runtime.backoff import Backoff
 from service.runtime.committer import Committer
 from service.runtime.model_cache import ModelCache
 from service.runtime.replica import Replica
@@ -28,7 +29,7 @@ SWEEP_S = 1.0
 SWEEP_MODELS = 500
 """Models compared in one step; all loaded ones in turn."""
 AGAIN_S = 0.2
-"""Pause before the connection for notices is made anew; doubled each time nothing was received over it."""
+"""Pause before the connection for notices is made again; doubled each time nothing was received over it."""
 AGAIN_S_MAX = 5.0
 
 
@@ -62,18 +63,19 @@ class Follower:
     # ---------------------------------------------------------------- notices
 
     async def _listen(self) -> None:
-        pause = AGAIN_S
+        backoff = Backoff(AGAIN_S, AGAIN_S_MAX)
         while True:
             heard_before = self._notices.heard
             try:
                 await self._notices.listen(self.on_notice, self._on_subscribed)
             except StoreDown as error:
-                if self._notices.heard > heard_before or pause == AGAIN_S:
+                if self._notices.heard > heard_before:
+                    backoff.reset()
+                if backoff.first:
                     logger.warning(
                         "no notices of appends are received, until then the sweep alone follows: %s", error.detail
                     )
-            pause = AGAIN_S if self._notices.heard > heard_before else min(AGAIN_S_MAX, 2 * pause)
-            await asyncio.sleep(pause)
+            await backoff.wait()
 
     def on_notice(self, notice: AppendNotice) -> None:
         """Note that a log has grown, or that a model is gone."""

@@ -146,7 +146,7 @@ class ModelCache:
         """Refuse a model whose state would not fit, before anything is allocated.
 
         Raises:
-            Invalid: naming ``features``, or what stands for their number, and the limit.
+            Invalid: naming ``features``, or the parameter that sets their number, and the limit.
         """
         need = config.state_bytes(schema.width)
         if need > self._model_bytes_max:

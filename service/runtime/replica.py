@@ -1,4 +1,4 @@
-"""One model in this process: its machine, the version it has reached on its log, and who waits for it."""
+"""One model in this process: its machine, the version it has reached on its log, and the requests that wait for it."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 THREAD_FLOPS = 2e7
 """Work above this many floating-point operations (some milliseconds) leaves the event loop."""
 PATH_MAX = 256
-"""Applied entries whose uids are kept; a log that parts from ours further back is told by its version alone."""
+"""Applied entries whose uids are kept; a log that forked further back is detected by its version alone."""
 PATH_BYTES = 170
 """What each of them takes."""
 OBJECT_BYTES = 9_000
@@ -95,10 +95,10 @@ class Replica:
     """One loaded model.
 
     Attributes:
-        name, incarnation, created_ms: who it is.
+        name, incarnation, created_ms: the model.
         machine: its state at ``version``.
         version, uid, time_ms: the last applied entry.
-        queue: requests not yet sent; syncs: readers who want the head first.
+        queue: requests not yet sent; syncs: readers who wait for the log's head.
         unresolved: an append whose fate is not known yet.
         in_flight: an append is on its way to the store and back.
         busy: an apply or a reload is under way in a thread or a task.
@@ -160,7 +160,7 @@ class Replica:
         return self.machine.outbox.last > self.published
 
     def notify(self) -> None:
-        """Tell that there are alarms to publish, where there are any and somebody listens."""
+        """Notify the publisher, if there is one, of alarms to publish."""
         if self.on_alarm is not None and self.unpublished:
             self.on_alarm(self)
 
@@ -240,14 +240,14 @@ class Replica:
         return answers
 
     def measure(self) -> None:
-        """Take stock of the memory the model holds."""
+        """Measure the memory that the model holds."""
         before = self.nbytes
         self.nbytes = OBJECT_BYTES + self.machine.nbytes + PATH_BYTES * len(self.path)
         if self.ledger is not None:
             self.ledger.used += self.nbytes - before
 
     def quarantine(self, why: str) -> ModelDown:
-        """Take this one model out of service, loudly; the others go on."""
+        """Take this model out of service and log why; the others go on."""
         if self.down is None:
             self.stats.models_down += 1
             logger.error("model %s is out of service: %s", self.name, why)
@@ -293,7 +293,7 @@ class Replica:
             self.awaited.pop(arrived, None)
 
     def end(self, error: OnepassError) -> None:
-        """The model is gone: whoever waits for a version of it is told so."""
+        """The model is gone: fail the readers who wait for a version of it."""
         self.gone = True
         self._refuse(error)
 
@@ -308,7 +308,7 @@ class Replica:
                 future.set_exception(error)
 
     def answer(self, identity: str, recorded: bytes | None) -> Answer | None:
-        """The first answer given to an id: as the store remembers it, or from memory."""
+        """The first answer to an id: as stored, or from memory."""
         if recorded:
             return codec.decode_answer(recorded)
         held = self.answers.get(identity)

@@ -1,45 +1,34 @@
-"""Plain counters of the runtime; the monitor turns them into Prometheus metrics when it is asked."""
+"""Plain counters of the runtime; each is a metric with its name and help text, collected on request."""
 
 from collections import Counter
 from dataclasses import dataclass, field
 
 
+def _counter(text: str) -> int:
+    counter: int = field(default=0, metadata={"help": text})
+    return counter
+
+
 @dataclass(slots=True)
 class Stats:
-    """Counts since the process started.
+    """Counts since the process started."""
 
-    Attributes:
-        ticks: pipelines the committer has sent.
-        entries: log entries this process made.
-        segments: requests committed in them.
-        rows: rows learned, whoever committed them.
-        duplicates: requests answered from an earlier one with the same id.
-        refused: segments refused in apply.
-        unreplicated: requests refused because too few of the store's replicas had them in time.
-        store_errors: pipelines that failed.
-        loads: models loaded from the store.
-        evictions: models that left memory for the budget.
-        snapshots: snapshots written.
-        corrupt_snapshots: snapshots found corrupt and passed over.
-        lost_tails: times a replica found itself ahead of its log or on a rewritten one.
-        lost_entries: entries applied here that were lost so, at least.
-        models_down: models taken out of service.
-        switches: steps in changes of features this process committed, by action.
-    """
-
-    ticks: int = 0
-    entries: int = 0
-    segments: int = 0
-    rows: int = 0
-    duplicates: int = 0
-    refused: int = 0
-    unreplicated: int = 0
-    store_errors: int = 0
-    loads: int = 0
-    evictions: int = 0
-    snapshots: int = 0
-    corrupt_snapshots: int = 0
-    lost_tails: int = 0
-    lost_entries: int = 0
-    models_down: int = 0
-    switches: Counter[str] = field(default_factory=Counter)
+    ticks: int = _counter("Pipelines sent to the store")
+    entries: int = _counter("Log entries this process made")
+    segments: int = _counter("Requests committed in log entries")
+    rows: int = _counter("Rows learned, from entries of any process")
+    duplicates: int = _counter("Rows answered from an earlier request with the same id")
+    refused: int = _counter("Segments refused in apply")
+    unreplicated: int = _counter("Requests refused because too few of the store's replicas had them in time")
+    store_errors: int = _counter("Pipelines to the store that failed")
+    loads: int = _counter("Models loaded from the store")
+    evictions: int = _counter("Models that left memory for the budget")
+    snapshots: int = _counter("Snapshots written")
+    corrupt_snapshots: int = _counter("Snapshots found corrupt and passed over")
+    lost_tails: int = _counter("Times a replica found the tail of its log gone or rewritten")
+    lost_entries: int = _counter("Entries applied here that were lost so, at least")
+    models_down: int = _counter("Models taken out of service")
+    switches: Counter[str] = field(
+        default_factory=Counter,
+        metadata={"help": "Steps in changes of features that this process committed, by action"},
+    )

@@ -13,7 +13,7 @@ from service.store.keys import ModelKeys
 from service.store.redis.connection import Connection, translated
 
 QUIET_S = 2.0
-"""A connection is pinged after so long a silence."""
+"""A connection that has been silent for this long is pinged."""
 CHANNELS_MAX = 500
 """Most channels in one command."""
 _PREFIX, _SUFFIX = ModelKeys("|", "").notices.encode().split(b"|")
@@ -36,7 +36,7 @@ class AppendNotices:
         writer: the prefix of this process's own uids: its appends are left out.
 
     Attributes:
-        hearing: whether the connection stands.
+        hearing: whether the connection is subscribed.
         heard: messages so far, subscriptions among them.
     """
 

@@ -31,7 +31,7 @@ _DELETE = Script(
 if redis.call('HGET', KEYS[1], 'incarnation') ~= ARGV[1] then return 0 end
 for _, version in ipairs(redis.call('HKEYS', KEYS[2])) do redis.call('UNLINK', ARGV[2] .. version) end
 redis.call('UNLINK', unpack(KEYS))
-hint(ARGV[1])
+notify(ARGV[1])
 return 1
 """
 )
@@ -76,7 +76,7 @@ class Catalog:
         old = await self._connection.one(Call(_CREATE, (keys.meta,), (incarnation, config)))
         if old is None or old[0] == incarnation.encode():
             return Existing(incarnation, config, created=True)
-        await self._connection.ask(("ZREM", INDEX, keys.member()))  # nobody will ever create ours
+        await self._connection.ask(("ZREM", INDEX, keys.member()))  # ours will never be created
         return Existing(old[0].decode(), old[1], created=False)
 
     async def read(self, name: str) -> ModelMeta | None:
@@ -115,7 +115,7 @@ class Catalog:
                 await self._connection.one(forget(name, meta.incarnation))
                 await self._connection.ask(("ZREM", INDEX, keys.member()))
                 return True
-            # Somebody else deleted it and the name was taken again in between: look who has it now.
+            # It was deleted elsewhere and the name was given away in between: read it again.
         return False
 
     async def names(self, limit: int, after: str | None = None) -> tuple[list[tuple[str, str]], str | None]:

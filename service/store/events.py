@@ -1,6 +1,6 @@
 """A drift event as clients, streams and webhooks see it, and how it is addressed.
 
-    id          INCARNATION-VERSION-INDEX   the same whoever finds the alarm, and however often
+    id          INCARNATION-VERSION-INDEX   the same for every replica that finds the alarm
     key         (version, index)            among the events of its model; the id of its entry in the model's stream
     position    TIME-NUMBER                 in the service's stream: when it was added there (the store's clock, ms) and
                                             a consecutive number, from which a reader sees what it has missed

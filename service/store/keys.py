@@ -29,7 +29,7 @@ from functools import lru_cache
 INDEX = "onepass:models"
 """Space sorts before every character a name may hold, so the members sort by name."""
 DRIFT = "onepass:drift"
-"""What stands in braces names the slot, else the whole key does: these three share theirs."""
+"""The part in braces determines the slot, else the whole key does: these three share one."""
 DRIFT_MARKS = f"onepass:{{{DRIFT}}}:marks"
 DRIFT_GONE = f"onepass:{{{DRIFT}}}:gone"
 
@@ -39,7 +39,7 @@ class ModelKeys:
 
     Attributes:
         name, incarnation: whose.
-        meta: the one key without the incarnation: it says which one lives.
+        meta: the one key without the incarnation; its HASH holds the present one.
         notices: channel of appends; scripts derive its name from that of ``meta``.
         log: stream of entries.
         idempotency, idempotency_expiry: remembered ids, and when they may be forgotten.

@@ -1,4 +1,4 @@
-"""The log of a model: append at its head, read on, remember what was answered.
+"""The log of a model: append at its head, read on, store answers.
 
     entry = XADD onepass:{NAME}:INC:log VERSION-0
         u    uid of this entry
@@ -39,7 +39,7 @@ Status = Literal["added", "seen", "full"]
 
 
 class Answers(NamedTuple):
-    """What a replica that stands at ``version``, by the entry ``uid``, has answered.
+    """Answers of a replica at ``version``, made by the entry ``uid``.
 
     ``items`` are (id, version that learned it, answer).
     """
@@ -58,7 +58,7 @@ class SegmentIn:
     Attributes:
         blob: its bytes, any.
         ids: none, one for the whole segment, or one per row.
-        digests: one per id: tells the same request from another one under the same id; no colons.
+        digests: one per id, to detect another request under the same id; no colons.
         rows: number of rows in the blob.
         pending: the tracked prediction that is settled by adding this segment, or None.
     """
@@ -78,14 +78,14 @@ class SegmentIn:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """What a replica that stands at ``version`` wants to add to a model's log.
+    """What a replica at ``version`` adds to a model's log.
 
     Attributes:
         name: model.
         incarnation: the one the caller knows.
         version: v0, the caller's version.
         uid: uid of the entry that made v0; the incarnation for version 0.
-        writer: who appends; each has one append under way at most.
+        writer: identifies the appending process; it has one append per model under way at most.
         sequence: higher than in every earlier append of this writer; the same to repeat one whose answer got lost.
         new_uid: uid for the entry, if it is made.
         segments: at least one, at most SEGMENTS_MAX.
@@ -141,12 +141,12 @@ class SegmentOut:
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """Answer to an append; unless ``code`` is "ok" nothing was written and only the head is told ("gone": 1
+    """The result of an append; unless ``code`` is "ok" nothing was written and only the head is given ("gone": 1
     where another incarnation has the name now, else 0).
 
     Attributes:
         code: "gone", "ahead", "fork", "trimmed" and "fenced" are DESIGN.md's; "foreign": the log holds an entry that is
-            not ours, and whether anything was written is not told.
+            not ours, and whether anything was written is unknown.
         head: the model's version now.
         head_uid: its uid.
         made: version made by this append, or by the one it repeats; None where no segment was added.
@@ -154,7 +154,7 @@ class Appended:
         segments: one per segment of the request, in order.
         entries: what others have appended after v0 and before ``made``.
         complete: whether ``entries`` are all of these; if not, go on with ``read_after``.
-        safe: whether as many replicas have it as was asked for; and whatever else the caller has been told.
+        safe: whether as many replicas as asked for have it, and all that was returned before it.
     """
 
     code: Code
@@ -188,24 +188,18 @@ class Log:
         """Equal for models that wait for the same server."""
         return self._connection.node_key(cached_keys(name, "").meta)
 
-    async def append_many(
-        self, requests: Sequence[Append], answers: Sequence[Answers] = ()
-    ) -> list[Appended | StoreDown]:
-        """Append to many models in one round trip; what fails for one does not concern the others.
-
-        Whether ``answers`` have arrived is not told: who has to know (a snapshot waits for it) calls ``exchange``.
-        """
-        return (await self.exchange(requests, answers))[0]
-
     async def exchange(
-        self, requests: Sequence[Append], answers: Sequence[Answers], safety: Safety | None = None
+        self, requests: Sequence[Append], answers: Sequence[Answers] = (), safety: Safety | None = None
     ) -> tuple[list[Appended | StoreDown], list[StoreDown | bool]]:
-        """``append_many`` and ``record_answers`` in the same round trip; the answers, being older, go first.
+        """Append to many models and store answers, in one round trip; what fails for one does not concern the others.
 
         Args:
             requests: the appends.
-            answers: the answers.
+            answers: older answers; they go first.
             safety: which replicas must have an append for it to be ``safe``.
+
+        Returns:
+            The result of each append, and of each set of answers (see ``record_answers``).
         """
         calls = [*map(_record_call, answers), *map(_append_call, requests)]
         results = await self._connection.run(calls, quick=True, safety=safety if requests else None) if calls else []
@@ -215,7 +209,7 @@ class Log:
     async def record_answers(self, answers: Sequence[Answers]) -> list[StoreDown | bool]:
         """Add answers to ids that are still remembered for that version and have none; may be repeated.
 
-        False where nothing was added, since what the caller has is not, or is no more, what the log says.
+        False where nothing was added, since the caller is not, or no longer, on this log.
         """
         return (await self.exchange((), answers))[1]
 
@@ -327,16 +321,16 @@ def _record_call(answers: Answers) -> Call:
 
 
 def _recorded(result: Any) -> StoreDown | bool:
-    told = result.result if isinstance(result, Unreplicated) else result
-    return failed(told) if isinstance(told, Exception) else bool(told[0] == b"ok")
+    found = result.result if isinstance(result, Unreplicated) else result
+    return failed(found) if isinstance(found, Exception) else bool(found[0] == b"ok")
 
 
 def _appended_or_down(request: Append, result: Any) -> Appended | StoreDown:
     if isinstance(result, Exception):
         return failed(result)
     if isinstance(result, Unreplicated):
-        told = _appended_or_down(request, result.result)
-        return replace(told, safe=False) if isinstance(told, Appended) else told
+        appended = _appended_or_down(request, result.result)
+        return replace(appended, safe=False) if isinstance(appended, Appended) else appended
     try:
         return _appended(request, result)
     except (KeyError, ValueError):  # it takes its own model down, not the pipeline
@@ -344,7 +338,7 @@ def _appended_or_down(request: Append, result: Any) -> Appended | StoreDown:
 
 
 def failed(error: Exception) -> StoreDown:
-    """The error of one model among many; what is not the store's is told to the operator."""
+    """The error of one model among many; one that is not the store's is logged."""
     if isinstance(error, StoreDown):
         return error
     _log.error("unexpected answer of the store: %s", error)

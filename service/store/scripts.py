@@ -1,8 +1,8 @@
-"""The server-side scripts of the log, in Lua; log.py says what goes in and what comes out.
+"""The server-side scripts of the log, in Lua; log.py defines their arguments and results.
 
 The server runs one script at a time, so each sees and leaves a consistent model. Nothing newer than Redis 6.2 is used.
-Keys and arguments are checked by nobody but the code in log.py. Versions are written with %.0f: Lua would turn
-large numbers into exponents.
+Keys and arguments are checked in log.py only. Versions are written with %.0f: Lua would turn large numbers into
+exponents.
 """
 
 from service.store.redis.connection import Script
@@ -15,8 +15,8 @@ local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
 local function entry_id(version) return string.format('%.0f-0', version) end
 
--- Tells whoever follows the model. Nobody need listen, and a user who may not publish must not fail the script for it.
-local function hint(text) redis.pcall('PUBLISH', (string.gsub(KEYS[1], 'meta$', 'hints')), text) end
+-- Notifies the followers of the model. A user who may not publish must not fail the script for it.
+local function notify(text) redis.pcall('PUBLISH', (string.gsub(KEYS[1], 'meta$', 'hints')), text) end
 
 local function in_parts(list, send)
   for from = 1, #list, most do send(from, math.min(from + most - 1, #list)) end
@@ -97,7 +97,7 @@ local function ids_of(k) return tonumber(ARGV[at[k] - 1]) end
 local function record(version, k, row) return string.format('%.0f:%d:%d:', version, k, row) end
 local known = look(seen, seen_due, ids)
 
--- Rows of a segment whose id is known, or stands further up in it, with another digest: then nothing of it is added.
+-- Rows of a segment whose id is known, or occurs earlier in it, with another digest: then nothing of it is added.
 local function others(k, made)
   local n, above, found = ids_of(k), {}, {}
   for row = 0, n - 1 do
@@ -109,7 +109,7 @@ local function others(k, made)
   return found
 end
 
--- What an earlier call with this sequence made, told again from the log and seen; nothing is written.
+-- The result of an earlier call with this sequence, from the log and seen; nothing is written.
 local function retry_reply(made)
   local held, time = nil, 0                  -- fields of the entry made, unless it is trimmed
   local entry = call('XRANGE', log, entry_id(made), entry_id(made))[1]
@@ -218,7 +218,7 @@ if #done > 0 then
 end
 sweep(seen, seen_due, 100 + #remember)
 count_expired(KEYS[1], sweep(KEYS[5], KEYS[6], 100))
-hint(ARGV[1] .. string.format(' %.0f ', made) .. ARGV[6])
+notify(ARGV[1] .. string.format(' %.0f ', made) .. ARGV[6])
 return {'ok', made, ARGV[6], made, now, complete, segments, entries}
 """
 
@@ -250,7 +250,7 @@ return {'ok', head, meta[3], complete, entries}
 """
 
 # KEYS 3 seen; ARGV 4 and so on: id, version, answer. Only where the id is still that version's, and has no answer yet;
-# and only from who joins the log: a tail that a failover has cut may have had the same id in the same version.
+# and only from a caller on this log: a tail that a failover has cut may have had the same id in the same version.
 _RECORD = """
 local ids = {}
 for i = 4, #ARGV, 3 do ids[#ids + 1] = ARGV[i] end

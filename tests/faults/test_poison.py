@@ -51,7 +51,7 @@ def _append(url, blob, name="m"):
         try:
             head = (name, found.incarnation, found.version, found.uid)
             append = Append(*head, "stranger", 1, "stranger.1", (SegmentIn(blob),), 60_000, 1000, 2**20)
-            (answer,) = await Log(connection).append_many([append])
+            ((answer,), _) = await Log(connection).exchange([append])
             return answer
         finally:
             await connection.close()

@@ -122,7 +122,7 @@ class Model:
 
     async def append(self, *segments: SegmentIn, **changes) -> Appended:
         """Append, and follow where it led."""
-        (answer,) = await self.log.append_many([self.asks(*segments, **changes)])
+        ((answer,), _) = await self.log.exchange([self.asks(*segments, **changes)])
         if isinstance(answer, Appended) and answer.code == "ok" and answer.complete:
             self.version, self.uid = answer.head, answer.head_uid
         return answer
@@ -133,7 +133,7 @@ class Model:
 
     async def again(self) -> Appended:
         """Send the last append once more, as after a lost reply."""
-        (answer,) = await self.log.append_many([self.last])
+        ((answer,), _) = await self.log.exchange([self.last])
         return answer
 
     async def contents(self) -> dict[bytes, bytes]:

@@ -93,7 +93,7 @@ async def test_fenced_when_a_packet_of_the_past_arrives(model):
     old = model.last
     await model.append()
     before = await model.contents()
-    (answer,) = await model.log.append_many([old])
+    ((answer,), _) = await model.log.exchange([old])
     assert ("fenced", 2) == (answer.code, answer.head)
     assert before == await model.contents()
 
@@ -179,11 +179,11 @@ async def test_a_retry_finds_its_entry_trimmed(model):
     """What became of the segments is known from the ids then, and the entry's time is not."""
     await model.append(one("old"))
     request = model.asks(*_mixed(), many("p", "q", "r", "s"), id_cap=6)
-    (first,) = await model.log.append_many([request])
+    ((first,), _) = await model.log.exchange([request])
     other = Model(model.connection, "w2")
     await other.append(version=2, uid="w1-2")
     await model.connection.ask(("XTRIM", model.keys.log, "MINID", "3-0"))
-    (again,) = await model.log.append_many([replace(request, version=2, uid="w1-2")])
+    ((again,), _) = await model.log.exchange([replace(request, version=2, uid="w1-2")])
     assert replace(first, head=3, head_uid="w2-1", time_ms=0) == again
 
 
@@ -199,10 +199,10 @@ async def test_a_retry_from_a_later_version_brings_no_entries(model):
     await model.append()
     request = model.last
     await model.append()
-    (fenced,) = await model.log.append_many([replace(request, version=2, uid="w1-2")])
+    ((fenced,), _) = await model.log.exchange([replace(request, version=2, uid="w1-2")])
     assert "fenced" == fenced.code
     again = replace(model.last, version=2, uid="w1-2")
-    (answer,) = await model.log.append_many([again])
+    ((answer,), _) = await model.log.exchange([again])
     assert ("ok", 2, (), True) == (answer.code, answer.made, answer.entries, answer.complete)
 
 
@@ -340,7 +340,7 @@ async def test_what_fails_for_one_model_does_not_concern_another(model):
     await Catalog(model.connection).create("broken", INCARNATION, b"{}")
     await model.connection.ask(("SET", Model(model.connection, name="broken").keys.log, "no stream"))
     broken, missing = (Model(model.connection, name=name).asks() for name in ("broken", "missing"))
-    answers = await model.log.append_many([broken, missing, model.asks()])
+    answers, _ = await model.log.exchange([broken, missing, model.asks()])
     assert "the store gave an unexpected answer" == answers[0].detail
     assert ["gone", "ok"] == [answer.code for answer in answers[1:]]
 

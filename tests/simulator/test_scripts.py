@@ -94,7 +94,7 @@ class Writer:
         await self._send()
 
     async def _send(self):
-        (answer,) = await self._store.log.append_many([self._last])
+        ((answer,), _) = await self._store.log.exchange([self._last])
         if answer.code == "ok" and answer.complete:
             if self._draw.random() < 0.8:
                 self._version, self._uid = answer.head, answer.head_uid
