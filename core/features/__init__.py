@@ -1,7 +1,7 @@
-"""Features: declared by clients (``declaration``), read (``schema``, ``cells``), encoded (``encoder``).
+"""Features: declared (``feature``, ``feature_space``), read (``schema``, ``parsing``), encoded and scaled.
 
-Or not declared at all: named sparse rows (``sparse_schema``), as lists or SVMlight text (``svmlight``), projected while
-they are read (``projection``). Other packages import from here.
+Sparse models declare none: rows of names and values (``sparse_schema``), also as SVMlight text (``svmlight``), are
+projected when they are read (``projection``). Class labels are in ``labels``.
 """
 
 from core.features.encoder import Encoder, Missing
@@ -11,7 +11,7 @@ from core.features.sparse_schema import SparseSchema, check_names
 from core.features.svmlight import Line, read_lines
 
 Space = Schema | SparseSchema
-"""How a model reads its rows."""
+"""The feature space of a model, which reads its rows."""
 
 __all__ = [
     "CATEGORIES_MAX",

@@ -1,14 +1,14 @@
-"""From raw rows to what a learner sees: categories as ones and zeros, missing values filled.
+"""Encoding of raw rows for a learner: categories one-hot, missing values filled.
 
     raw (n, F)  ->  X (n, D)          D = one column per number, one per category
 
-A missing value is refused (``error``), filled with 0 (``zero``), or with the mean of what its encoded column has
-shown so far (``mean``), where a category's mean is its frequency. The means are state: a row is filled with those
-of the rows before it and then absorbed into them,
+A missing value is refused (``error``), filled with 0 (``zero``), or filled with the mean of its encoded column so far
+(``mean``); the mean of a category's column is its frequency. The means are state: a row is filled with the means of
+the rows before it and then absorbed into them,
 
     m += x/n - m/n
 
-which is the usual m += (x - m)/n in a form that no pair of finite numbers can make overflow.
+which is m += (x - m)/n in a form that does not overflow for any finite numbers.
 """
 
 from collections.abc import Mapping
@@ -75,7 +75,7 @@ class Encoder:
 
     Args:
         schema: the feature space.
-        missing: what becomes of missing values.
+        missing: how missing values are treated.
     """
 
     def __init__(self, schema: Schema | SparseSchema, missing: Missing) -> None:
@@ -83,11 +83,11 @@ class Encoder:
         self.missing = missing
         self.layout: Final = _LAYOUT if missing == "mean" else Layout({})
         self._starts = np.cumsum([0, *(feature.width for feature in schema.features)], dtype=np.int64)
-        # (2, D): how many values each encoded column has shown, and their mean. Kept only for "mean".
+        # (2, D): for each encoded column, the number of values and their mean. Kept only for "mean".
         self._moments = np.zeros((2, schema.width if missing == "mean" else 0))
 
     def encode(self, raw: Floats) -> Floats:
-        """Rows as the learner sees them, by the means as they stand. Changes nothing.
+        """Rows as the learner sees them, filled with the present means. Changes nothing.
 
         Args:
             raw: (n, F) C-contiguous float64 as ``Schema`` reads them; never mutated.
@@ -96,7 +96,7 @@ class Encoder:
             (n, D); ``raw`` itself where there is nothing to encode.
 
         Raises:
-            ValueError: a missing value under "error" or an index of no category, which no reader lets through.
+            ValueError: a missing value under "error", or an index of no category; readers refuse both.
         """
         incomplete = _any_missing(raw)
         if self.schema.plain and not incomplete:
@@ -107,7 +107,7 @@ class Encoder:
         return X
 
     def absorb(self, raw: Floats) -> Floats:
-        """Rows as the learner sees them, each by the means of the rows before it, then absorbed into them.
+        """Rows as the learner sees them, each filled with the means of the rows before it, then absorbed into them.
 
         Args:
             raw: as for ``encode``. A block leaves the same bits as its rows one at a time.
@@ -125,7 +125,7 @@ class Encoder:
         return X
 
     def adopt(self, other: "Encoder") -> None:
-        """Start the means of columns that another space's encoder has as well from that one's."""
+        """Copy the means of the columns that another space's encoder has, too."""
         if self.missing != "mean":
             return
         places = {name: at for at, name in enumerate(other.schema.columns)}

@@ -1,7 +1,7 @@
 """Features as clients declare them: names, types, categories, ranges.
 
-A feature is numeric or categorical. ``minimum`` and ``maximum`` state the range a client expects; a drift test
-measures in units of that range. They do not clip and do not refuse: a value outside is a value.
+A feature is numeric or categorical. ``minimum`` and ``maximum`` state the range a client expects; drift tests
+measure in units of that range. Values outside are neither clipped nor refused.
 """
 
 import json
@@ -31,7 +31,7 @@ class Feature:
     Attributes:
         name: 1 to 200 printable characters.
         type: "numeric" or "categorical".
-        categories: the values of a categorical feature, all that it can take; () for a numeric one.
+        categories: all values of a categorical feature; () for a numeric one.
         minimum, maximum: the range a numeric feature is expected in, or None.
     """
 
@@ -53,14 +53,14 @@ class Feature:
 
     @property
     def range(self) -> tuple[float, float]:
-        """Where the values of an encoded column begin and end as far as it is declared, NaN where not."""
+        """Declared least and largest value of an encoded column, NaN where none is declared."""
         if self.categories:
             return 0.0, 1.0
         low, high = self.minimum, self.maximum
         return math.nan if low is None else low, math.nan if high is None else high
 
     def to_json(self) -> Any:
-        """The declaration that gives this feature: a bare name where that is enough, else an object."""
+        """The declaration of this feature: its name where that is enough, else an object."""
         if self == Feature(self.name):
             return self.name
         described: dict[str, Any] = {"name": self.name, "type": self.type}
@@ -77,7 +77,7 @@ def parse_features(raw: object, field: str = "features") -> tuple[Feature, ...]:
     """The features a client declares: a list of names and objects.
 
     Raises:
-        Invalid: naming each thing wrong, e.g. ``features[1].categories[3]``; the first 20 of them.
+        Invalid: naming each error, e.g. ``features[1].categories[3]``; the first 20 of them.
     """
     if not isinstance(raw, list | tuple) or not raw:
         raise Invalid.of(field, "is not a list of features", f"1 to {COLUMNS_MAX} names or objects")
@@ -158,7 +158,7 @@ def _categorical(name: str, item: Mapping[str, object], field: str, problems: li
 
 
 def _check_together(features: list[Feature], field: str, problems: list[Problem]) -> None:
-    """No two features under one name, no two encoded columns under one name, and not too many of those."""
+    """Refuse two features or two encoded columns of one name, and too many columns."""
     if sum(feature.width for feature in features) > COLUMNS_MAX:
         problems.append(Problem(field, "gives too many columns, counting one per category", f"at most {COLUMNS_MAX}"))
         return

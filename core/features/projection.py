@@ -1,18 +1,18 @@
-r"""Random projection of named sparse rows: psi = M x, with an M that is computed and never stored.
+r"""Random projection of named sparse rows: psi = M x, where M is computed when needed and never stored.
 
     psi_i = sum_j M_ij x_j          i = 1 ... d (compressed_dim), j over the names a row holds
 
 M has one column per *name*, and that column is a function of (seed, name) alone. So the number of names is
-unlimited, none has to be known in advance, no dictionary is kept, and every process computes the same rows. With mix
+unlimited, no name has to be known in advance, no dictionary is kept, and every process computes the same rows. With mix
 and gamma of core.numerics.rng and all arithmetic modulo 2^64:
 
     h    = fnv1a(name)                      h = 14695981039346656037; per UTF-8 byte b: h <- (h xor b) 1099511628211
-    s    = mix(h xor mix(seed + gamma))     where the name's stream of words starts
+    s    = mix(h xor mix(seed + gamma))     the start of the name's stream of words
     w_k  = mix(s + k gamma), k = 1, 2 ...   its words: SplitMix64 from the state s
 
 **Signs** (the default, +-1/sqrt(d), Bernoulli in the paper's Theorem 2). Bit b of w_k, counted from the lowest, decides
-row 64 (k - 1) + b of the column: set is plus. Integers only up to the sum, in which values are added or subtracted in
-the order of the row; one factor 1/sqrt(d) at the end. So psi has the same bits on every platform.
+row 64 (k - 1) + b of the column: set is plus. Values are added or subtracted in the order of the row, and the sum is
+multiplied by 1/sqrt(d). All arithmetic before that is on integers, so psi has the same bits on every platform.
 
 **Gaussian** (N(0, 1/d), as the paper prints). Rows 2k - 2 and 2k - 1 come from two words by Box-Muller:
 
@@ -21,10 +21,10 @@ the order of the row; one factor 1/sqrt(d) at the end. So psi has the same bits 
 
 A column costs d/2 logarithms, sines and cosines each time the name occurs, some fifty times a column of signs:
 an option for up to 1e5 names or so. Its last bit depends on the platform's ln, cos and sin; what replicas learn does
-not, because rows are projected once, when they are read, and travel as psi.
+not, because rows are projected once, when they are read, and logged as psi.
 
 Terms are summed in the order in which the row gives its names; another order gives the same psi to round-off.
-Values of any finite size keep psi finite: it is held within +-1e300.
+For any finite values psi is finite: it is clipped to +-1e300.
 
 Source: Zhao, Wang, Xie, Guo, Zhou: Distribution-Free One-Pass Learning, IEEE TKDE 33(3), 2021, Algorithm 2, line 3.
 FNV-1a: Fowler, Noll, Vo.
@@ -47,13 +47,13 @@ from core.numerics.rng import GAMMA, UNIT, Words, mix, mixed_seed
 Kind = Literal["sign", "gaussian"]
 
 SEPARATOR = b"\n"
-"""Stands behind every name of a text; no printable name holds it."""
+"""Ends every name of a text; no printable name contains it."""
 PSI_MAX = 1e300
 
 _FNV_START, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 _BYTE, _SHIFT_8, _SHIFT_11 = np.uint64(255), np.uint64(8), np.uint64(11)
 _SIGNS: Floats = np.where((np.arange(256)[:, None] >> np.arange(8)) & 1, 1.0, -1.0)
-"""(256, 8): the signs that the bits of a byte stand for, lowest first."""
+"""(256, 8): the signs of the bits of a byte, lowest first."""
 _TWO_PI = 2.0 * math.pi
 _SHRINK = 2.0**-40
 
@@ -78,7 +78,7 @@ def _start_streams(text: Any, key: Any, states: Words) -> None:
 def _add_signs(states: Words, values: Floats, signs: Floats, words: Words, psi: Floats) -> None:
     """Fill psi (d, rounded up to whole bytes) with the sum of the values times the signs of their columns.
 
-    Eight sums stay in registers while all names pass by; ``words`` is room for one word per name.
+    The loop over names keeps eight sums in registers; ``words`` is scratch, one word per name.
     """
     for place in range(psi.shape[0] // 8):
         if place % 8 == 0:
@@ -162,7 +162,7 @@ class Projection:
         self._key = mixed_seed(seed)
 
     def states(self, text: bytes, count: int) -> Words:
-        """Where the streams of ``count`` names start (count,); ``text`` is each name in UTF-8, then a newline."""
+        """The start of each name's stream (count,); ``text``: ``count`` names in UTF-8, each ended by a newline."""
         found = np.empty(count, np.uint64)
         if text.count(SEPARATOR) != count:
             raise ValueError("a name holds a newline")
@@ -175,7 +175,7 @@ class Projection:
         Args:
             text: all names of all rows in order, in UTF-8, each followed by a newline.
             values: (m,) their values, finite.
-            starts: (n + 1,) from where to where in them each row reaches; from 0 to m.
+            starts: (n + 1,): row i has the names and values from starts[i] to starts[i + 1]; from 0 to m.
 
         Returns:
             psi (n, d), finite.
@@ -186,7 +186,7 @@ class Projection:
         return psi
 
     def columns(self, names: Sequence[str]) -> Floats:
-        """The columns of M that belong to some names, as (d, number of names)."""
+        """The columns of M of some names, as (d, number of names)."""
         starts = np.arange(len(names) + 1)
         return np.ascontiguousarray(self.project(text_of(names), np.ones(len(names)), starts).T)
 

@@ -2,29 +2,28 @@ r"""Online scaling of encoded columns: a stage before the learner, part of the m
 
     encoded rows (n, D)  ->  z (n, D),   z_j = clip((x_j - m_j) / s_j, +-limit)
 
-A row is absorbed first, then scaled: z is the row as it looks once the state has seen it. So a prediction scales
-each row by the state *as it would be after that row*, changes nothing, and equals what learning the row would have
-said. With t the rows absorbed, this one included, per column:
+A row is absorbed first and then scaled by the new state. A prediction scales each row by the state *as it would be
+after that row* without changing it, so it equals the prediction that learning the row returns. Per column, with t the
+rows absorbed, this one included:
 
 **standard**  mean and deviation of all rows so far, limit 10
 
     r = 1/t            d = x - m      m <- m + r d      v <- (1 - r)(v + r d^2)      s = sqrt v        (Welford)
 
-**robust**  the same with a memory and without outliers, limit 5: follows drift, and no single value moves it far
+**robust**  the same with exponential forgetting and winsorised values, limit 5: follows drift and resists outliers
 
     t < 20    m = median, s = 1.4826 MAD of the rows so far (where that is 0: their standard deviation)
     t = 20    m, v = mean and variance of the 20 rows, clipped to median +- 5 s
     t > 20    r = max(1/t, 1 - 2^(-1/2000)): a half-life of 2000 rows
               d = clip(x - m, +-5 s), unclipped where s = 0; then as above
 
-**none**  rows as they are.
+**none**  rows unchanged.
 
-A column that has shown one value only has s = 0 and z = 0. Nothing is divided by zero, and a constant stays exactly
-constant: its mean is exact.
+A column that has had only one value has s = 0 and z = 0; its mean is exactly that value.
 
-**Any finite input.** The deviation s is kept, not its square, which would overflow beyond 1e154 and vanish below
-1e-162; rows with such numbers take sqrt(a^2 + b^2) by ``hypot``. Values count within +-1e307, so that no difference
-overflows.
+**Any finite input.** The state holds the deviation s, since its square would overflow beyond 1e154 and underflow below
+1e-162; for rows with such numbers sqrt(a^2 + b^2) is computed by ``hypot``. Values are clipped to +-1e307, so that no
+difference overflows.
 
 Source: Welford, Technometrics 4(3), 1962; Huber, Robust Statistics, 1981 (winsorised residuals, MAD start).
 """
@@ -53,7 +52,7 @@ SCALING = Param(
 )
 
 START_ROWS = 20
-"""Rows of which the robust start takes medians."""
+"""Rows that the robust start takes its medians of."""
 HALF_LIFE = 2000.0
 _LIMIT, _LIMIT_ROBUST = 10.0, 5.0
 """Largest |z|."""
@@ -89,7 +88,7 @@ def _median(values: Floats, count: int) -> float:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _mean_and_deviation(values: Floats, count: int) -> tuple[float, float]:
-    """Mean and standard deviation of the first ``count`` values, by numbers of size one: nothing overflows."""
+    """Mean and standard deviation of the first ``count`` values, divided by the largest: nothing overflows."""
     largest = np.abs(values[:count]).max()
     if largest == 0.0:
         return 0.0, 0.0
@@ -104,7 +103,7 @@ def _mean_and_deviation(values: Floats, count: int) -> tuple[float, float]:
 
 @njit(cache=True, nogil=True)
 def _start(column: Floats, count: int, work: Floats) -> tuple[float, float]:
-    """Centre and spread of a column's first ``count`` <= 20 values; from the 20th row on those of the recursion."""
+    """Centre and spread of a column's first ``count`` <= 20 values; at 20, those that start the recursion."""
     work[:count] = column[:count]
     centre = _median(work, count)
     for i in range(count):
@@ -124,7 +123,7 @@ def _start(column: Floats, count: int, work: Floats) -> tuple[float, float]:
 
 @njit(cache=True, nogil=True)
 def _start_row(X: Floats, i: int, count: int, buffer: Floats, moments: Floats) -> None:
-    """Moments once row i is the ``count``-th: the rows before it stand in the buffer, which is not changed."""
+    """Moments with row i as the ``count``-th; the rows before it are in the buffer, which is not changed."""
     column, work = np.empty(START_ROWS), np.empty(START_ROWS)
     for j in range(X.shape[1]):
         column[: count - 1] = buffer[: count - 1, j]
@@ -134,7 +133,7 @@ def _start_row(X: Floats, i: int, count: int, buffer: Floats, moments: Floats) -
 
 @njit(cache=True, nogil=True)
 def _ordinary(X: Floats, i: int, moments: Floats) -> bool:
-    """Whether squares of this row's differences and spreads neither overflow nor vanish."""
+    """Whether squares of this row's differences and spreads neither overflow nor underflow."""
     wild = False
     for j in range(X.shape[1]):
         d = _within(X[i, j], _VALUE_MAX) - moments[0, j]
@@ -170,7 +169,7 @@ def _standardise(X: Floats, i: int, moments: Floats, limit: float, Z: Floats) ->
 
 @njit(cache=True, nogil=True)
 def _newer(X: Floats, i: int, t: int, robust: bool, moments: Floats, buffer: Floats, newer: Floats) -> None:
-    """The moments once row i is the t-th."""
+    """The moments with row i as the t-th."""
     if robust and t <= START_ROWS:
         _start_row(X, i, t, buffer, newer)
     elif robust:
@@ -181,7 +180,7 @@ def _newer(X: Floats, i: int, t: int, robust: bool, moments: Floats, buffer: Flo
 
 @njit(f"void({_ROWS_IN}, i8, b1, b1, {_MATRIX}, {_MATRIX}, {_MATRIX})", cache=True, nogil=True)
 def _scale_rows(X: Floats, rows: int, robust: bool, absorb: bool, moments: Floats, buffer: Floats, Z: Floats) -> None:
-    """Each row absorbed, then scaled; without ``absorb``, each as if it alone came after the rows so far."""
+    """Absorb each row, then scale it; without ``absorb``, scale each as if it alone came next."""
     limit = _LIMIT_ROBUST if robust else _LIMIT
     newer = moments if absorb else np.empty(moments.shape)
     for i in range(X.shape[0]):
@@ -231,7 +230,7 @@ class Scaler:
         self._buffer = np.zeros((START_ROWS - 1 if self._robust else 0, dimension))
 
     def scale(self, X: Floats) -> Floats:
-        """Rows as the learner sees them, each as if it alone came next. Changes nothing.
+        """Rows as the learner sees them, each scaled as if it alone came next. Changes nothing.
 
         Args:
             X: (n, D) C-contiguous float64, all finite; never mutated.
@@ -266,8 +265,8 @@ class Scaler:
     def affine(self) -> tuple[Floats, Floats]:
         """Centres (D,) and spreads (D,) with z = (x - centre) / spread, for a linear model's weights on raw columns.
 
-        Where a column has shown one value only, z is always 0 and nothing can have been learned: the spread is given as
-        1. Limits are not linear, and the row's own part in the moments is left out.
+        The spread is 1 where a column has had only one value: z was always 0, and nothing has been learned from it. An
+        approximation: it omits the limits, which are not linear, and the effect of the row itself on the moments.
         """
         if self.kind == "none":
             return np.zeros(self.dimension), np.ones(self.dimension)
@@ -276,7 +275,7 @@ class Scaler:
 
     @property
     def varies(self) -> NDArray[np.bool_]:
-        """Which columns have shown more than one value (D,); all for "none", which does not look."""
+        """Which columns have had more than one value (D,); for "none", which keeps no moments, all."""
         seen: NDArray[np.bool_] = np.ones(self.dimension, dtype=bool) if self.kind == "none" else self._moments[1] > 0.0
         return seen
 

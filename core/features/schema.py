@@ -65,7 +65,7 @@ class Schema:
         return hash(self.id)
 
     def ignoring(self, names: Collection[str]) -> "Schema":
-        """The same space, whose readers ignore some other names, whatever their values."""
+        """The same space, with readers that ignore some other names and their values."""
         found = copy(self)
         found._ignored = frozenset(names) - frozenset(self.names)  # noqa: SLF001  its own class
         return found

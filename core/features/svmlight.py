@@ -2,9 +2,8 @@
 
     <label> <name>:<value> <name>:<value> ... # comment
 
-A name is the text before the last colon of its cell, and nothing is made of it: ``1`` and ``01`` are two names. What
-follows ``#`` is dropped, lines without anything else are passed over. ``qid:`` belongs to rankings, which Onepass does
-not learn, and is refused rather than taken for a name.
+A name is the text before the last colon of its cell, uninterpreted: ``1`` and ``01`` are two names. Comments and lines
+without cells are skipped. ``qid:`` belongs to rankings, which Onepass does not learn: it is refused as a name.
 """
 
 import re
@@ -19,9 +18,9 @@ class Line:
     """One row.
 
     Attributes:
-        number: of the line in the text, from 1.
+        number: the line's number in the text, from 1.
         text: the line without its comment.
-        label: its first cell where that is no name with a value, else None.
+        label: its first cell if that has no colon, else None.
         cells: the others.
     """
 
@@ -31,7 +30,7 @@ class Line:
     cells: list[str]
 
     def place(self, at: int) -> str:
-        """Where cell ``at`` stands (-1: the label), e.g. ``line 3, column 7``, both from 1."""
+        """The place of cell ``at`` (-1: the label) in the text, e.g. ``line 3, column 7``, both from 1."""
         starts = [found.start() for found in _CELL.finditer(self.text)]
         position = at + (self.label is not None)
         return f"line {self.number}, column {1 + (starts[position] if 0 <= position < len(starts) else 0)}"
