@@ -105,7 +105,6 @@ async def fresh_enough(
     return Freshness(min_version, consistency == "strong", incarnation)
 
 
-ANYHOW = Freshness()
 _fresh_enough = validate_call(fresh_enough)
 
 
@@ -113,10 +112,9 @@ async def fresh_by_query(request: Request) -> Freshness:
     """``fresh_enough`` for a request that FastAPI does not read.
 
     Raises:
-        RequestValidationError: naming the query parameter.
+        Invalid, RequestValidationError: naming the query parameter.
     """
-    if not request.scope["query_string"]:
-        return ANYHOW
+    known_queries(request, "min_version", "consistency", "incarnation")
     given: dict[str, Any] = dict(request.query_params)
     try:
         return await _fresh_enough(**given)
@@ -152,7 +150,7 @@ async def idempotency_key(
     return key
 
 
-Fresh = Annotated[Freshness, Depends(fresh_enough)]
+Fresh = Annotated[Freshness | None, Depends(fresh_enough)]
 Paging = Annotated[Page, Depends(paging)]
 IdempotencyKey = Annotated[str | None, Depends(idempotency_key)]
 

@@ -9,8 +9,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from service.api import drift, features, feedback, health, models, overlap, pending, predict, state, weights
-from service.api.context import NAME, Context, fresh_by_query, known_queries
-from service.api.route import Needs, Route, answered
+from service.api.context import NAME, fresh_by_query, known_queries
+from service.api.route import Route, answered
 
 ROUTERS = (
     models.router,
@@ -51,21 +51,18 @@ class App(FastAPI):
         await super().__call__(scope, receive, send)
 
 
-_may_read, _may_learn = Needs("read"), Needs("learn")
-
-
 async def _predict(request: Request) -> Response:
-    context: Context = request.app.state.context
-    await _may_read(request)
-    known_queries(request, "min_version", "consistency", "incarnation")
-    return await predict.predict_row(context, request.path_params["name"], request, await fresh_by_query(request))
+    context, name = request.app.state.context, request.path_params["name"]
+    context.keys.check(request.headers, "read", name)
+    fresh = await fresh_by_query(request) if request.scope["query_string"] else None
+    return await predict.predict_row(context, name, request, fresh)
 
 
 async def _feedback(request: Request) -> Response:
-    context: Context = request.app.state.context
-    await _may_learn(request)
+    context, name = request.app.state.context, request.path_params["name"]
+    context.keys.check(request.headers, "learn", name)
     known_queries(request)
-    return await feedback.feedback_row(context, request.path_params["name"], request)
+    return await feedback.feedback_row(context, name, request)
 
 
 HOT_ROUTES: dict[str, Callable[[Request], Awaitable[Response]]] = {
