@@ -1,0 +1,81 @@
+"""A bug in core takes one model out of service; with the bug mended the model serves again and has lost nothing."""
+
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+
+from core.entry import Rows
+from core.machine import Machine
+from service.app import build
+from service.settings import Settings
+from tests.service.api_fixtures import Api, features, problem
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+DEADLY = 77.0
+DEADLY_ROW = {"features": {"a": DEADLY, "b": 1.0}, "label": "UP", "id": "deadly"}
+AFTER = {"features": features(9), "label": "DOWN", "id": "after"}
+
+
+def failing(apply):
+    """``Machine.apply`` with a bug: it raises at one row, after it has learned others of the same entry."""
+
+    def applied(machine, entry):
+        outcomes = apply(machine, entry)
+        if any(isinstance(segment, Rows) and (segment.X[:, 0] == DEADLY).any() for segment in entry.segments):
+            raise IndexError("tuple index out of range")
+        return outcomes
+
+    return applied
+
+
+@asynccontextmanager
+async def running(store_url):
+    """A service on this module's store, until it is stopped."""
+    app = build(Settings(redis_url=store_url))
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://onepass") as client,
+    ):
+        yield Api(app, client)
+
+
+async def learned(api, path):
+    """The state of a model without where it was taken."""
+    machine, _ = Machine.from_bytes(await api.state(path))
+    return machine.to_bytes()
+
+
+async def is_down(api, path):
+    """Reading, predicting and learning are answered alike."""
+    for answer in (
+        await api.ask("GET", path),
+        await api.ask("POST", f"{path}/predict", json={"features": features(1)}),
+        await api.ask("POST", f"{path}/feedback", json=AFTER),
+    ):
+        assert problem(answer, 503)["type"].endswith(":model-down")
+
+
+async def test_a_model_that_a_bug_took_out_serves_again_once_it_is_mended(store_url):
+    """A restart with the bug does not help; one without it learns the deadly row, once, as if there had been no bug."""
+    with pytest.MonkeyPatch.context() as bug:
+        bug.setattr(Machine, "apply", failing(Machine.apply))
+        async with running(store_url) as api:
+            path, other = await api.learnt(rows=5), await api.learnt(rows=5)
+            assert problem(await api.ask("POST", f"{path}/feedback", json=DEADLY_ROW), 503)["type"].endswith("down")
+            await is_down(api, path)
+            assert 6 == (await api.post(f"{other}/feedback", {"features": features(6), "label": "UP"}))["rows"]
+        async with running(store_url) as api:
+            await is_down(api, path)
+            assert 7 == (await api.post(f"{other}/feedback", {"features": features(7), "label": "UP"}))["rows"]
+    async with running(store_url) as api:
+        assert 6 == (await api.get(path))["rows"]
+        again = await api.post(f"{path}/feedback", DEADLY_ROW)
+        assert (True, 6) == (again["duplicate"], again["rows"])
+        twin = await api.learnt(rows=5)
+        first = await api.post(f"{twin}/feedback", DEADLY_ROW)
+        assert (again["prediction"], again["version"]) == (first["prediction"], first["version"])
+        for one in (path, twin):
+            assert 7 == (await api.post(f"{one}/feedback", AFTER))["rows"]
+        assert await learned(api, twin) == await learned(api, path)
