@@ -47,9 +47,6 @@ def group_into_blocks(segments: Sequence[Segment], plain: Callable[[Rows], bool]
         segments: of one entry.
         plain: whether rows need no special care as the model stands now.
     """
-    if len(segments) == 1:
-        yield segments
-        return
     block: list[Segment] = []
     for segment in segments:
         simple = isinstance(segment, Rows) and plain(segment)

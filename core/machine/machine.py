@@ -63,7 +63,8 @@ class Machine(ModelState):
     def apply(self, entry: Entry) -> list[Outcome]:
         """Apply one log entry; one outcome per segment, in order."""
         outcomes: list[Outcome] = []
-        for block in group_into_blocks(entry.segments, self._is_plain):
+        alone = len(entry.segments) == 1
+        for block in [entry.segments] if alone else group_into_blocks(entry.segments, self._is_plain):
             first = block[0]
             if isinstance(first, Rows):
                 outcomes += self._learn(cast("Sequence[Rows]", block))

@@ -52,7 +52,8 @@ class TrainingBlock(NamedTuple):
         """Test then train on a part of the rows, and test the predictions for drift."""
         route, model = self.route, self.route.model
         discounts = None if self.discounts is None else self.discounts[part]
-        X = route.absorb(self.raw[part])
+        raw = self.raw[part]
+        X = model.absorb(raw if route.columns is None else np.ascontiguousarray(raw[:, route.columns]))
         predictions = (route.learn_new_class if new else model.learn)(X, truth, discounts)
         if route.watched:
             D = model.schema.width  # in an overlap the new space's columns follow

@@ -20,7 +20,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
 from numpy.typing import NDArray
 
 from core.config import Config
@@ -67,10 +66,6 @@ class RowRoute:
     ensemble: Ensemble | None = None
     new: Pipeline | None = None
     watched: bool = True
-
-    def absorb(self, raw: Floats) -> Floats:
-        """Encode raw rows of the space that are about to be learned."""
-        return self.model.absorb(raw if self.columns is None else np.ascontiguousarray(raw[:, self.columns]))
 
     def learn_new_class(self, X: Floats, truth: NDArray[Any], discounts: Floats | None) -> Prediction:
         """Test then train on one encoded row of a class that no model has seen."""
