@@ -14,10 +14,10 @@ Publish = Callable[[Replica], Awaitable[None]]
 
 
 class AlarmNotifier:
-    """Which models have alarms that may not be out yet.
+    """The loaded models that may have unpublished alarms.
 
     Attributes:
-        wake: set when a model has notified.
+        wake: set when a model has notified it.
     """
 
     def __init__(self) -> None:

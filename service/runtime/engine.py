@@ -139,11 +139,10 @@ class Engine:
             "follower": self.follower.run,
             "snapshots": self.snapshotter.run,
             "store poll": self._poll_store,
+            **self.companions,
         }
         for name, run in runs.items():
             self._tasks[name] = asyncio.get_running_loop().create_task(self._supervise(name, run), name=name)
-        for name, companion in self.companions.items():
-            self._tasks[name] = asyncio.get_running_loop().create_task(self._supervise(name, companion), name=name)
 
     async def stop(self, grace_s: float | None = None) -> None:
         """Answer what is queued, write snapshots, end the tasks.

@@ -49,21 +49,6 @@ class ModelKeys:
         chunks_prefix: what ``chunks`` of every version begins with; scripts that drop versions complete it themselves.
     """
 
-    __slots__ = (
-        "chunks_prefix",
-        "drift",
-        "idempotency",
-        "idempotency_expiry",
-        "incarnation",
-        "log",
-        "meta",
-        "name",
-        "notices",
-        "pending",
-        "pending_due",
-        "snapshots",
-    )
-
     def __init__(self, name: str, incarnation: str) -> None:
         self.name, self.incarnation = name, incarnation
         model = f"onepass:{{{name}}}:"

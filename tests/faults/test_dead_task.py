@@ -17,7 +17,7 @@ pytestmark = pytest.mark.faults
 
 
 class _Dying:
-    """A log whose round trips raise what nobody foresaw."""
+    """A log whose round trips raise an unexpected error."""
 
     def node_key(self, _):
         return ""
@@ -26,7 +26,7 @@ class _Dying:
         raise RuntimeError("a bug")
 
 
-async def test_a_pump_that_dies_answers_whom_it_had_and_who_waited_behind(store):
+async def test_a_committer_that_dies_fails_the_requests_it_had_and_those_queued(store):
     """All get 503, readiness turns and comes back, and the next request is learned."""
     engine = Engine(app.store(store.url, 5), app.bounds(Settings(tick_segments_max=2)))
     await engine.start()

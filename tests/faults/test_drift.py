@@ -52,7 +52,7 @@ def test_a_drift_becomes_events(serve, store):
 
 @pytest.mark.parametrize("point", ["appended", "applied", "alarmed", "half-published"])
 def test_a_crash_loses_no_event_and_repeats_none(serve, store, point):
-    """Killed at the entry that raises alarms, or between its two streams: started again it tells them unasked, once."""
+    """Killed at the entry that raises alarms, or between its two streams: after a restart it publishes them, once."""
     service = serve(REDIS_URL=store.url).start()
     calm(service)
     service.kill()

@@ -105,7 +105,7 @@ def test_feedback_to_a_name_that_was_given_away_unnoticed_is_503(pair):
 
 
 def test_hints_that_are_lost_are_made_up_for(pair, store):
-    """The connections that hear hints are cut again and again while one learns: the other one still gets there."""
+    """The connections for notices are cut again and again while one replica learns: the other one still follows."""
     learning, following = pair
     load = Load([learning], TABLE).start()
     with store.client() as client:
@@ -118,7 +118,7 @@ def test_hints_that_are_lost_are_made_up_for(pair, store):
 
 
 def test_a_user_who_may_not_publish_or_listen_is_served(serve, store):
-    """Without hints appends work as ever, and the sweep alone keeps the replicas current."""
+    """Without notices appends work as before, and the sweep alone keeps the replicas current."""
     with store.client() as client:
         client.execute_command("ACL", "SETUSER", "app", "on", ">secret", "~*", "+@all", "resetchannels")
     url = f"unix://app:secret@{store.socket}"

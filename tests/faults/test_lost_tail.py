@@ -37,7 +37,7 @@ def _readiness(service):
 
 @pytest.mark.parametrize("snapshot", [False, True])
 def test_a_log_whose_tail_is_gone_is_what_counts(service, store, snapshot):
-    """The replica is ahead: it finds out unasked, says so, drops back to snapshot and log, and goes on from there."""
+    """A replica ahead of its log detects and reports it, reloads from snapshot and log, and goes on from there."""
     table = rows(160, 21)
     service.create()
     kept = Load([service], table[:60]).run()

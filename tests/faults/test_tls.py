@@ -51,7 +51,7 @@ def tls_store(tmp_path, certificate):
 
 
 def test_services_share_a_store_behind_tls(serve, tls_store):
-    """Rows, snapshots and hints go over TLS, and the user needs no key or channel that is not Onepass's."""
+    """Rows, snapshots and notices go over TLS, and the user needs no key or channel that is not Onepass's."""
     settings = {"REDIS_URL": tls_store, "SNAPSHOT_MIN_KB": 10**6}
     pair = [serve(**settings).start() for _ in range(2)]
     pair[0].create()

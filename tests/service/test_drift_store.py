@@ -43,7 +43,7 @@ async def places(streams, name="m"):
     return [known.position for known in own], [known.id for known in everything if known.model == name]
 
 
-async def test_every_event_is_in_once_whoever_sends_it_and_how_often(streams, model):
+async def test_every_event_is_added_once_however_many_replicas_send_it(streams, model):
     """Repeats, overlaps and late ones add nothing; order is kept; who was first is told."""
     assert ((2, 0), ((2, 0), 2)) == await both(streams, batch((1, 0), (2, 0)))
     assert ((2, 0), ((2, 0), 0)) == await both(streams, batch((1, 0), (2, 0)))

@@ -39,7 +39,7 @@ async def test_lag_is_told_and_late_replicas_are_not_ready(start):
 
 
 async def test_a_lag_that_is_none_ends_with_the_next_look(start):
-    """A hint of entries that a failover has lost meanwhile is forgotten when the head says so."""
+    """A notice of entries that a failover has lost meanwhile is dropped when the head is read."""
     api = await start()
     path = await api.learnt()
     replica = await _lagging(api, path, 5, 0)

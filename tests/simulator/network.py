@@ -18,14 +18,14 @@ TIMEOUT_S = 0.2
 
 @dataclass
 class Weather:
-    """How likely each of these is for a round trip; ``hint``: that a hint is lost."""
+    """How likely each of these is for a round trip; ``notice``: that a notice of an append is lost."""
 
     lost_request: float = 0.0
     lost_reply: float = 0.0
     late: float = 0.0
     twice: float = 0.0
     slow: float = 0.0
-    hint: float = 0.0
+    notice: float = 0.0
 
     @classmethod
     def drawn(cls, draw: random.Random) -> "Weather":
@@ -53,7 +53,7 @@ class World:
 
     def _publish(self, channel: str, text: bytes) -> None:
         for line in self.lines:
-            if channel in line.channels and self.draw.random() >= self.weather.hint:
+            if channel in line.channels and self.draw.random() >= self.weather.notice:
                 self.loop.call_later(self.draw.uniform(0, 0.005), line.tell, [b"message", channel.encode(), text])
 
 

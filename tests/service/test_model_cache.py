@@ -7,7 +7,7 @@ import pytest
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def test_a_model_is_loaded_once_whoever_asks_in_between(api, monkeypatch):
+async def test_a_model_is_loaded_once_for_requests_in_between(api, monkeypatch):
     """One who asks just when the load has ended, and its waiters have not heard of it yet, gets the same replica."""
     path = await api.learnt(rows=5)
     models, name = api.app.state.context.engine.models, path.removeprefix("/models/")
