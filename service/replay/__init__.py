@@ -1,20 +1,20 @@
-"""``onepass replay``: a CSV file through a running service, row by row, as if it happened now.
+"""``onepass replay``: send a CSV file through a running service, row by row, in the order of the file.
 
-    options     the command line; light, for it is loaded by every command
-    command     the order of things, and what an interruption ends
-    source      the file, in batches, never whole
-    client      the service's HTTP interface: retries that learn nothing twice, refusals that a person can read
-    private     a service of its own where none is named
-    report      progress meanwhile, the table at the end (rich)
+    options     the command line; every command loads it, so it imports little
+    command     the steps of a replay, and signals
+    source      the file, read in batches
+    client      the service's HTTP interface: retries that learn no row twice, readable refusals
+    private     a service for one replay, where no URL is given
+    report      progress, and the table at the end (rich)
     chart       the curves over the rows (matplotlib)
 
 It is a client like any other: it imports nothing of the service. rich and matplotlib come with ``onepass[replay]``, so
-the command line imports only options before it is known that they are there.
+the command line imports only options until it has checked that they are installed.
 """
 
 
 class Failed(Exception):
-    """The replay cannot go on; the message is for the person who started it, its first line the reason."""
+    """The replay cannot go on; the first line of the message is the reason."""
 
 
 class Interrupted(KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""The chart: how good the model was as the rows went by, beside what would have been as good without one."""
+"""The chart: prequential scores of the model over the rows, and of the baselines."""
 
 import textwrap
 from collections.abc import Sequence
@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-# Okabe and Ito's palette: told apart by people who do not see all colours.
+# Okabe and Ito's palette: distinguishable by colour-blind readers.
 MODEL, NO_MODEL, FLAT, INK = "#0072B2", "#D55E00", "#6E6E6E", "#222222"
 MARKS = {"drift": "#CC79A7", "switch": "#009E73", "reset": "#E69F00"}
 OTHER_MARK, GREY = "#56B4E9", "#555555"
 SIZE_INCHES, DPI = (10.0, 5.4), 160
 LOG_FROM = 30.0
-"""Errors that span such a factor are drawn on a logarithmic axis."""
+"""Errors whose largest is this factor above the smallest are drawn on a logarithmic axis."""
 TITLE_CHARACTERS = 78
 MANY = 20
-"""More marks of a kind are drawn faintly."""
+"""More marks of one kind than this are drawn faintly."""
 WARM_UP = 0.02
-"""Part of the rows at the beginning that does not decide how far the axis reaches."""
+"""Share of the rows, at the beginning, that is ignored when the axis limits are chosen."""
 
 
 def write(path: Path, title: str, metrics: dict[str, Any], task: str, rows_before: int = 0) -> None:
@@ -58,8 +58,8 @@ def write(path: Path, title: str, metrics: dict[str, Any], task: str, rows_befor
 
 
 def _points(metrics: dict[str, Any], score: str, known: str) -> Floats:
-    """Of the history, ended by the state of now: rows; the model's score over the last rows, and over all rows; that of
-    the baseline that repeats the last label, over the last rows. (4, n), NaN where a score is undefined.
+    """History and present state as (4, n): rows; the model's score over the last rows and over all rows; the score over
+    the last rows of the baseline that repeats the last label. NaN where a score is undefined.
     """
     window, names = metrics["window"], ("row", score, "overall", known)
     now = (metrics["rows"], window[score], metrics["overall"][score], window["baselines"][known][score])
@@ -68,7 +68,7 @@ def _points(metrics: dict[str, Any], score: str, known: str) -> Floats:
 
 
 def _draw(axes: Axes, points: Floats, window: str, known: str, regression: bool) -> None:
-    """The curves, and between the model and its baseline the colour of whichever is better."""
+    """The curves; the area between model and baseline has the colour of the better one."""
     rows, model, overall, baseline = points
     better, dot = (model < baseline) == regression, "o" if len(rows) == 1 else None
     for where, colour, alpha in ((better, MODEL, 0.10), (~better, NO_MODEL, 0.14)):
@@ -79,7 +79,7 @@ def _draw(axes: Axes, points: Floats, window: str, known: str, regression: bool)
 
 
 def _marks(axes: Axes, marks: Sequence[dict[str, Any]], rows_before: int) -> None:
-    """A line for each thing that happened; one entry of the legend for each kind."""
+    """A line for each mark; one entry of the legend for each kind."""
     for kind in dict.fromkeys(mark["kind"] for mark in marks):
         rows = [mark["row"] for mark in marks if mark["kind"] == kind]
         label = f"{kind} ({len(rows)})" if len(rows) > 1 else kind
@@ -91,7 +91,7 @@ def _marks(axes: Axes, marks: Sequence[dict[str, Any]], rows_before: int) -> Non
 
 
 def _scales(axes: Axes, points: Floats, flat: Sequence[float], regression: bool) -> None:
-    """Axes that can be read, and no more ink than that."""
+    """Limits, labels, grid and formats of both axes."""
     rows = points[0]
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
@@ -108,7 +108,7 @@ def _scales(axes: Axes, points: Floats, flat: Sequence[float], regression: bool)
 def _shares(axes: Axes, values: Floats) -> None:
     low, high = values.min(initial=1.0), values.max(initial=0.0)
     room = max(0.06 * (high - low), 0.005)
-    edge = room / 4  # a curve at 0 or 1 is seen; an axis to -5% or 105% would be silly
+    edge = room / 4  # shows a curve at 0 or 1 without extending the axis to -5% or 105%
     axes.set_ylim(max(low - room, -edge), min(high + room, 1 + edge))
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
 
@@ -123,7 +123,7 @@ def _errors(axes: Axes, values: Floats) -> None:
 
 
 def _title(axes: Axes, title: str, metrics: dict[str, Any], score: str) -> None:
-    """Two lines above the axes, flush with them: what was replayed, and what came of it."""
+    """Two lines above the axes, aligned left: the title, and the overall scores."""
     scores = {"model": metrics["overall"], **metrics["baselines"]}
     form, said = ("{:.4g}", "mean squared error") if score == "mse" else ("{:.1%}", "accuracy")
     shown = {name.replace("_", " "): each[score] for name, each in scores.items() if each[score] is not None}

@@ -1,7 +1,7 @@
-"""The service as a client sees it: requests that may be repeated safely, refusals in a person's words.
+"""The service's HTTP interface: requests that are safe to repeat, refusals as readable text.
 
 A batch carries an Idempotency-Key (or an id per row), so that sending it again after a 503, a lost connection or a lost
-answer learns nothing twice. How long to wait is the service's to say (Retry-After); how often is bounded.
+answer learns no row twice. The service says how long to wait (Retry-After); the total time of retries is bounded.
 """
 
 import re
@@ -36,8 +36,8 @@ class Service:
     Args:
         url: where it is.
         key: API key; without one (None or empty) no header is sent.
-        private: whether it is our own: no proxy stands before it.
-        patience_s: how long a request is repeated that the service cannot take.
+        private: whether it was started by this replay; no proxy is used then.
+        patience_s: how long a request is repeated while the service is not available.
     """
 
     def __init__(
@@ -48,11 +48,11 @@ class Service:
         self._patience_s, self._answered, self._run = patience_s, False, uuid4().hex
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._http.close()
 
     def tasks(self, algorithm: str) -> list[str]:
-        """What an algorithm learns; nothing where the service does not know it."""
+        """The tasks of an algorithm; none where the service does not know it."""
         listed = self._ask("GET", "algorithms")["algorithms"]
         return next((entry["tasks"] for entry in listed if entry["id"] == algorithm), [])
 
@@ -68,7 +68,7 @@ class Service:
         """Send a batch: each row is tested, then trained.
 
         Raises:
-            Failed: refused, with the lines of the file that are to blame; or the service cannot be reached.
+            Failed: refused, with the lines of the file at fault; or the service cannot be reached.
         """
         query, headers = {"label": label}, {"Content-Type": "text/csv; charset=utf-8"}
         if id_column is None:
@@ -120,7 +120,7 @@ def _retry_after_s(response: httpx.Response) -> float:
 
 
 def _document(response: httpx.Response) -> dict[str, Any]:
-    """The JSON object that was answered, {} where it is none (a proxy's page, for one)."""
+    """The JSON object of a response; {} where it is something else, such as a proxy's page."""
     try:
         found = response.json()
     except ValueError:
@@ -143,7 +143,7 @@ def _reason(response: httpx.Response, batch: Batch | None) -> str:
 
 
 def _one(error: Mapping[str, Any], batch: Batch | None) -> str:
-    """A problem of one field, with what would be allowed."""
+    """A problem of one field, with the allowed values."""
     field, allowed = str(error.get("field", "")), error.get("allowed")
     if batch is not None:
         field = _ROW.sub(lambda found: _line(int(found[1]), batch), field, count=1)

@@ -1,4 +1,4 @@
-"""The order of things: file, service, model, rows, table, chart; and what ends when it is interrupted."""
+"""The steps of a replay: file, service, model, rows, table, chart; and its end by a signal."""
 
 import json
 import signal
@@ -29,7 +29,7 @@ def run(options: Namespace) -> None:
         Interrupted: by a signal; everything that was started has ended.
     """
     options.name, options.param = options.name or default_name(options.file), dict(options.param)
-    console = Console()
+    console = Console(highlight=False)
     with _interruptible(), ExitStack() as ends:
         source = Source(options.file, options.drop, options.limit)
         source.need([name for name in (options.label, options.id) if name is not None])
@@ -44,7 +44,7 @@ def run(options: Namespace) -> None:
         report.table(console, _title(options), metrics, totals)
         if options.plot is not None:
             _plot(options, metrics, task, rows_before)
-            console.print(f"chart: {options.plot}", highlight=False, soft_wrap=True, markup=False)
+            console.print(f"chart: {options.plot}", soft_wrap=True, markup=False)
 
 
 def _title(options: Namespace) -> str:
@@ -55,7 +55,7 @@ def _title(options: Namespace) -> str:
 
 
 def _features(options: Namespace, source: Source) -> list[Any] | None:
-    """The features to declare; None leaves it to the first row, which makes them all numeric."""
+    """The features to declare; None where the first row declares them, all numeric."""
     if not options.categorical:
         return None
     categories = source.categories(options.categorical)
@@ -73,7 +73,7 @@ def _service(options: Namespace, ends: ExitStack) -> Service:
 
 
 def _body(options: Namespace, service: Service, features: list[Any] | None) -> dict[str, Any]:
-    """What creates the model."""
+    """The request that creates the model."""
     body = {"algorithm": options.algorithm, "params": options.param, "missing": options.missing}
     if options.task is not None or len(service.tasks(options.algorithm)) > 1:
         body["task"] = options.task or "classification"
@@ -110,14 +110,14 @@ def _plot(options: Namespace, metrics: dict[str, Any], task: str, rows_before: i
 
 @contextmanager
 def _interruptible() -> Generator[None]:
-    """Let the first signal end the replay in good order, and a second one at once."""
+    """The first signal ends the replay in good order, a second one at once."""
 
     def interrupt(number: int, _: object) -> None:
         for each in before:
             signal.signal(each, signal.SIG_DFL)
         raise Interrupted(number)
 
-    # What is ignored stays so: nohup and background jobs rely on it.
+    # Ignored signals stay ignored: nohup and background jobs rely on it.
     before = {each: action for each in _SIGNALS if (action := signal.getsignal(each)) is not signal.SIG_IGN}
     try:
         for each in before:

@@ -1,8 +1,8 @@
-"""A service of its own for one replay: on a free port of this machine, its data in a temporary directory.
+"""A service for one replay: on a free port of this machine, with its data in a temporary directory.
 
 It is a child process. It listens on a socket that was opened here, so the port is known and nobody else can take it; a
-request waits in that socket until the child has come up. It ends when the replay does, however that ends: the other
-end of its standard input goes with this process.
+request waits in that socket until the child is ready. The child ends with the replay, however that ends, because it
+stops when its standard input is closed.
 """
 
 import os
@@ -29,7 +29,7 @@ _NOT_OURS = {f"ONEPASS_{name}" for name in ("REDIS_URL", "API_KEYS", "RATE_PER_S
 
 @contextmanager
 def service() -> Generator[str]:
-    """Start a service, give its URL, and end it.
+    """Start a service, yield its URL, and stop it.
 
     Raises:
         Failed: it does not come up.
@@ -58,7 +58,7 @@ def service() -> Generator[str]:
 
 
 def _wait(url: str, child: "subprocess.Popen[bytes]", log: Path) -> None:
-    """Until it is ready."""
+    """Wait until it is ready."""
     give_up_at = time.monotonic() + START_TIMEOUT_S
     while child.poll() is None and time.monotonic() < give_up_at:
         with suppress(httpx.TransportError):
@@ -70,7 +70,7 @@ def _wait(url: str, child: "subprocess.Popen[bytes]", log: Path) -> None:
 
 
 def _stop(child: "subprocess.Popen[bytes]") -> None:
-    """End it and its store; kill it where it does not go by itself."""
+    """Stop it and its store; kill it after a timeout."""
     assert child.stdin is not None
     child.stdin.close()
     try:

@@ -1,4 +1,4 @@
-"""What is seen: a bar in a terminal, else a line every two seconds; at the end a table beside the baselines."""
+"""Progress, as a bar in a terminal, else as a line every two seconds; and the table of scores and baselines."""
 
 import time
 from collections.abc import Callable, Generator
@@ -21,7 +21,7 @@ MEASURES = {
 
 @dataclass(slots=True)
 class Totals:
-    """What has been learned so far in this replay.
+    """Counts and scores of this replay so far.
 
     Attributes:
         task: "classification" or "regression".
@@ -63,7 +63,7 @@ class Totals:
 
 @contextmanager
 def progress(console: Console, title: str, totals: Totals) -> Generator[Callable[[float], None]]:
-    """What shows the totals when it is told which part of the work is done, 0 to 1."""
+    """A function that shows the totals; its argument is the part of the work that is done, 0 to 1."""
     if not console.is_terminal:
         yield _lines(console, totals)
         return
@@ -81,7 +81,7 @@ def _lines(console: Console, totals: Totals) -> Callable[[float], None]:
         nonlocal due
         if time.monotonic() >= due:
             due = time.monotonic() + LINE_EVERY_S
-            console.print(f"{done:4.0%}  {totals}", highlight=False, soft_wrap=True)
+            console.print(f"{done:4.0%}  {totals}", soft_wrap=True)
             console.file.flush()
 
     return show
@@ -91,7 +91,7 @@ def table(console: Console, title: str, metrics: dict[str, Any], totals: Totals)
     """Print the scores over every row that the model has ever learned.
 
     Args:
-        console: where to.
+        console: the output.
         title: file, algorithm, parameters.
         metrics: as GET /models/{name}/metrics answers.
         totals: of this replay.
@@ -103,14 +103,14 @@ def table(console: Console, title: str, metrics: dict[str, Any], totals: Totals)
     for measure, form in MEASURES[totals.task].items():
         cells = [_text(form, scores[measure]) if measure in scores else "" for scores in columns.values()]
         shown.add_row(measure.replace("_", " "), *cells)
-    console.print(f"[bold]{escape(title)}", highlight=False, soft_wrap=True)
+    console.print(f"[bold]{escape(title)}", soft_wrap=True)
     console.print(shown)
     lines = [f"{totals.rows:,} rows in {totals.seconds:.2f} s: {totals.rows_per_s:,.0f} rows/s"]
     if totals.known:
         lines.append(f"{totals.known:,} of them had been learned before, by their ids; they were not learned again")
     if metrics["rows"] != totals.rows - totals.known:
         lines.append(f"the figures are of all {metrics['rows']:,} rows that the model has learned, not of these alone")
-    console.print("\n".join(lines), highlight=False, soft_wrap=True)
+    console.print("\n".join(lines), soft_wrap=True)
 
 
 def _text(form: str, value: float | None) -> str:

@@ -1,6 +1,6 @@
-"""The file: CSV with a header line, plain or gzip, read in batches that keep its text as it is.
+"""The file: CSV with a header line, plain or gzip, read in batches that keep the text of its cells.
 
-Only the cells' places are looked at here: what a cell means is for the service to say.
+Cells are not interpreted here; the service does that.
 """
 
 import csv
@@ -78,10 +78,10 @@ class Source:
         self.columns = [self.columns[at] for at in self._kept]
 
     def need(self, names: Sequence[str]) -> None:
-        """Make sure that there are such columns, and that they are not dropped.
+        """Check that each column exists exactly once and is not dropped.
 
         Raises:
-            Failed: naming the one that is not there (or there twice), and some that are.
+            Failed: naming the first that is absent or there twice, and the columns of the file.
         """
         for name in names:
             if self.columns.count(name) != 1:
@@ -90,7 +90,7 @@ class Source:
                 raise Failed(f"{self._path.name} has {times} {name!r}; its columns are {shown}")
 
     def batches(self, size: int) -> Generator[Batch]:
-        """The rows, so many at a time, read as they are asked for.
+        """The rows, ``size`` at a time, read on demand.
 
         Raises:
             Failed: a row of another length, or the file turns out to be damaged.
@@ -131,7 +131,7 @@ class Source:
                 yield cells if whole else [cells[at] for at in self._kept], line
 
     def _read(self) -> Generator[Row]:
-        """Header and rows from the beginning; blank lines are no rows."""
+        """Header and rows from the beginning, without blank lines."""
         try:
             with self._path.open("rb") as self._file:
                 stream = gzip.GzipFile(fileobj=self._file) if self._file.peek(2)[:2] == GZIP else self._file
@@ -145,13 +145,13 @@ class Source:
 
 
 def _sorted(cells: set[str]) -> list[str | int]:
-    """Categories in an order that depends on them alone; an empty cell is a missing one."""
+    """Categories in an order that depends on them alone, without the empty cell, which is a missing value."""
     texts = sorted(cells - {""})
     return [*sorted(int(cell) for cell in texts if _INTEGER(cell)), *(cell for cell in texts if not _INTEGER(cell))]
 
 
 def ahead(items: Generator[T]) -> Generator[T]:
-    """The same items, the next one being made while the last one is used: one, not more."""
+    """The same items; while one is used, one more is produced in another thread."""
     with closing(items), ThreadPoolExecutor(1, "onepass-ahead") as thread:
         coming = thread.submit(next, items, None)
         while (item := coming.result()) is not None:

@@ -8,22 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.features import Encoder, Schema, parse_features
+from core.features import Encoder
 from core.state.arrays import pack
+from tests.core.features.schemas import FINITE, MIXED, NAN, schema
 from tests.core.state.hostile import hostile
-
-MIXED = [
-    "load",
-    {"name": "day", "type": "categorical", "categories": ["mon", "tue", 1, False]},
-    {"name": "x", "min": 0},
-]
-NAN = math.nan
-FINITE = st.floats(allow_nan=False, allow_infinity=False)
-
-
-def schema(raw=("a", "b", "c")):
-    """A schema from a declaration, plain and numeric unless told otherwise."""
-    return Schema(parse_features(list(raw)))
 
 
 def oracle(features, rows):

@@ -9,21 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.features import Feature, Schema, parse_features
+from core.features import Feature, parse_features
 from core.problems import Invalid
-
-MIXED = [
-    "load",
-    {"name": "day", "type": "categorical", "categories": ["mon", "tue", 1, False]},
-    {"name": "x", "min": 0},
-]
-NAN = math.nan
-FINITE = st.floats(allow_nan=False, allow_infinity=False)
-
-
-def schema(raw=("a", "b", "c")):
-    """A schema from a declaration, plain and numeric unless told otherwise."""
-    return Schema(parse_features(list(raw)))
+from tests.core.features.schemas import FINITE, MIXED, NAN, schema
 
 
 def fields(refused):
