@@ -129,25 +129,25 @@ async def _learn(ctx: Context, replica: Replica, table: Table, identity: Identit
     try:
         rows, digests = await read_rows(ctx, replica, size, read)
     except REFUSED as error:
-        if not identity.ids:
-            raise
         validator = RowValidator(ctx.engine.models, replica)
-        labels, identity = await in_thread_if_large(size, _bare, validator, table, identity, error)
-        return await answer_if_seen(ctx, replica, identity, error), labels
+        if identity.ids and not identity.digests:
+            labels = await in_thread_if_large(size, _bare_labels, validator, table, error)
+            identity = Identity(identity.ids, digests_of(labels))
+        reply = await answer_if_seen(ctx, replica, identity, error)
+        return reply, await in_thread_if_large(size, _bare_labels, validator, table, error)
     return await ctx.engine.committer.submit(replica, rows, digests), rows.y
 
 
-def _bare(validator: RowValidator, table: Table, identity: Identity, error: Exception) -> tuple[Labels, Identity]:
-    """The labels of rows that were refused, and their digests.
+def _bare_labels(validator: RowValidator, table: Table, error: Exception) -> Labels:
+    """The labels of rows that were refused.
 
     Raises:
         Exception: ``error``, what the rows were refused for, where the labels are wrong too.
     """
     try:
-        labels = validator.bare_labels(table)
+        return validator.bare_labels(table)
     except Invalid:
         raise error from None
-    return labels, Identity(identity.ids, identity.digests or digests_of(labels))
 
 
 async def _learn_tracked(ctx: Context, replica: Replica, row: Table, prediction_id: str, ids: tuple[str, ...]) -> Reply:
