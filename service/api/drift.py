@@ -7,9 +7,10 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from fastapi import APIRouter, Header, Query
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from core.problems import Invalid
+from service.api import bodies
 from service.api.context import DIGITS_MAX, LIMIT_MAX, NAME, Caller, Context, Ctx, Paging
 from service.api.drift_schemas import DriftList, ModelDriftList
 from service.api.event_stream import EXAMPLE, EventStream, Resume, events
@@ -30,20 +31,7 @@ _encode = msgspec.json.Encoder().encode
 TIMES = "a time (`2026-01-31T12:00:00Z`), and events at or after it"
 
 
-class StoredJson(JSONResponse):
-    """JSON of which parts are as the store holds them."""
-
-    def render(self, content: Any) -> bytes:
-        """As bytes."""
-        return _encode(content)
-
-
-@router.get(
-    "/models/{name}/drift",
-    dependencies=[READ],
-    response_model=ModelDriftList,
-    response_description="A page of its events, oldest first",
-)
+@router.get("/models/{name}/drift", dependencies=[READ], response_model=ModelDriftList)
 async def list_model_drift(
     ctx: Ctx,
     replica: ReadModel,
@@ -76,10 +64,10 @@ async def list_model_drift(
         if len(more) < LIMIT_MAX:
             break
         after = EventKey(*more[-1].position)
-    return StoredJson({**_page(found, page.limit), "version": version, "incarnation": replica.incarnation})
+    return _stored({**_page(found, page.limit), "version": version, "incarnation": replica.incarnation})
 
 
-@router.get("/drift", dependencies=[READ], response_model=DriftList, response_description="A page of events")
+@router.get("/drift", dependencies=[READ], response_model=DriftList)
 async def list_drift(
     ctx: Ctx,
     caller: Caller,
@@ -108,7 +96,7 @@ async def list_drift(
         if len(more) < LIMIT_MAX:
             break
         after = more[-1].position
-    return StoredJson(_page(found, page.limit))
+    return _stored(_page(found, page.limit))
 
 
 @router.get(
@@ -157,6 +145,11 @@ async def stream_drift(
 def _wanted(caller: Key | None) -> Callable[[str], bool]:
     """Whether the request's key may know of a model."""
     return (lambda _: True) if caller is None else caller.allows
+
+
+def _stored(content: dict[str, Any]) -> Response:
+    """JSON whose events are as the store holds them."""
+    return Response(_encode(content), media_type=bodies.JSON)
 
 
 def _page(found: list[StoredEvent], limit: int) -> dict[str, Any]:

@@ -12,6 +12,7 @@ replica. Where nothing comes a comment keeps the connection open.
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from typing import NamedTuple
 
 import msgspec
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
@@ -37,11 +38,11 @@ EXAMPLE = (
 )
 
 
-class Resume:
+class Resume(NamedTuple):
     """Where a client wants to go on: after a position, or after an event whose position is not known any more."""
 
-    def __init__(self, given: str, position: StreamPosition | None) -> None:
-        self.given, self.position = given, position
+    given: str
+    position: StreamPosition | None
 
 
 async def events(streams: DriftStreams, listener: Listener, resume: Resume | None) -> AsyncIterator[bytes]:

@@ -24,12 +24,7 @@ router = APIRouter(route_class=Route, tags=["features"])
 _json = msgspec.json.Encoder().encode
 
 
-@router.get(
-    "/models/{name}/features",
-    dependencies=[READ],
-    response_model_exclude_unset=True,
-    response_description="The phase, and the features now in use",
-)
+@router.get("/models/{name}/features", dependencies=[READ], response_model_exclude_unset=True)
 async def show_features(replica: ReadModel) -> FeatureSpaces:
     """Where a change of features stands.
 
@@ -42,12 +37,7 @@ async def show_features(replica: ReadModel) -> FeatureSpaces:
     return FeatureSpaces(**feature_state, version=version, incarnation=replica.incarnation)
 
 
-@router.post(
-    "/models/{name}/features/switch",
-    dependencies=[ADMIN],
-    response_model_exclude_unset=True,
-    response_description="The step is in the log; this is where the model stands after it",
-)
+@router.post("/models/{name}/features/switch", dependencies=[ADMIN], response_model_exclude_unset=True)
 async def switch_features(
     ctx: Ctx,
     name: ModelName,

@@ -53,7 +53,6 @@ _encode = msgspec.json.Encoder().encode
     tags=["one row"],
     dependencies=[LEARN, IDEMPOTENT],
     response_model=Learnt,
-    response_description="The row is in the log and learned; `prediction` was made before",
     openapi_extra=raw_body(FeedbackRow, shown=examples.FEEDBACK),
 )
 async def feedback_row(ctx: Ctx, name: ModelName, request: Request) -> Response:
@@ -195,7 +194,6 @@ async def _csv_columns(
     tags=["batches"],
     dependencies=[LEARN, IDEMPOTENT, Depends(_csv_columns)],
     response_model=LearntBatch,
-    response_description="All rows are in the log and learned, in their order",
     openapi_extra=raw_body(
         FeedbackColumns,
         FeedbackSparse,

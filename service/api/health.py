@@ -53,9 +53,7 @@ class Ready(BaseModel):
     checks: dict[str, bool | None] = Field(examples=[{"store": True, "tasks": True}])
 
 
-@router.get(
-    "/algorithms", dependencies=[READ], response_description="Every algorithm, with the JSON Schema of its params"
-)
+@router.get("/algorithms", dependencies=[READ])
 async def list_algorithms() -> AlgorithmList:
     """The catalogue of algorithms.
 
@@ -64,7 +62,7 @@ async def list_algorithms() -> AlgorithmList:
     return AlgorithmList(algorithms=[AlgorithmEntry(**own.describe()) for own in ALGORITHMS.values()])
 
 
-@router.get("/healthz", response_description="The process answers")
+@router.get("/healthz")
 async def alive() -> Alive:
     """Whether the process is alive.
 
@@ -75,7 +73,6 @@ async def alive() -> Alive:
 
 @router.get(
     "/readyz",
-    response_description="It takes traffic",
     responses={503: {"model": Ready, "description": "The store does not answer, or a background task is down"}},
 )
 async def ready(ctx: Ctx, response: Response) -> Ready:

@@ -32,7 +32,7 @@ class FeatureEntry(RequestBody):
     type: Literal["numeric", "categorical"] = Field("numeric", description="Left out: numeric.")
     categories: list[Label] | None = Field(
         None,
-        min_length=1,
+        min_length=2,
         max_length=CATEGORIES_MAX,
         description="The values of a categorical feature; required there.",
     )

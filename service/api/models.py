@@ -54,9 +54,7 @@ async def create_model(
     return _model(replica)
 
 
-@router.get(
-    "/models", tags=["models"], dependencies=[READ], response_description="A page of models in order of their names"
-)
+@router.get("/models", tags=["models"], dependencies=[READ])
 async def list_models(
     ctx: Ctx,
     caller: Caller,
@@ -110,12 +108,7 @@ async def _summary(ctx: Ctx, name: str, fresh: Freshness) -> Summary | None:
     )
 
 
-@router.get(
-    "/models/{name}",
-    tags=["models"],
-    dependencies=[READ],
-    response_description="Configuration, metrics, and what the learner reports",
-)
+@router.get("/models/{name}", tags=["models"], dependencies=[READ])
 async def show_model(replica: ReadModel) -> Model:
     """Show a model.
 
@@ -141,12 +134,7 @@ def _model(replica: Replica) -> Model:
     )
 
 
-@router.get(
-    "/models/{name}/metrics",
-    tags=["models"],
-    dependencies=[READ],
-    response_description="Scores beside their baselines",
-)
+@router.get("/models/{name}/metrics", tags=["models"], dependencies=[READ])
 async def show_metrics(replica: ReadModel) -> ModelMetrics:
     """Prequential metrics.
 

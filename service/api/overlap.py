@@ -40,7 +40,6 @@ async def _csv_columns(
     "/models/{name}/features/overlap",
     dependencies=[LEARN, Depends(idempotency_key), Depends(_csv_columns)],
     response_model=Taught,
-    response_description="The rows have taught the mapping",
     openapi_extra=raw_body(
         OverlapBody,
         shown=examples.OVERLAP,

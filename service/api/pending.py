@@ -12,12 +12,7 @@ from service.store import codec
 router = APIRouter(route_class=Route)
 
 
-@router.get(
-    "/models/{name}/pending",
-    tags=["one row"],
-    dependencies=[READ],
-    response_description="A page of them, and how many have expired without a label",
-)
+@router.get("/models/{name}/pending", tags=["one row"], dependencies=[READ])
 async def list_pending(ctx: Ctx, replica: ReadModel, page: Paging) -> PendingList:
     """Tracked predictions that wait for their labels.
 

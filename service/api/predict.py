@@ -43,7 +43,6 @@ _encode = msgspec.json.Encoder().encode
     tags=["one row"],
     dependencies=[READ],
     response_model=Predicted,
-    response_description="What the model predicts; nothing has changed",
     openapi_extra=raw_body(PredictRow, shown=examples.PREDICT),
 )
 async def predict_row(ctx: Ctx, name: ModelName, request: Request, fresh: Fresh) -> Response:
@@ -82,7 +81,6 @@ def _names_in_row(ask: PredictRow) -> int:
     tags=["batches"],
     dependencies=[READ],
     response_model=PredictedBatch,
-    response_description="In the order of the rows; nothing has changed",
     openapi_extra=raw_body(
         PredictColumns,
         PredictSparse,

@@ -32,6 +32,8 @@ Rights = Literal["public", "read", "learn", "admin"]
 Answer = Callable[[Request], Awaitable[Response]]
 PROBED = ("/healthz", "/readyz", "/metrics")
 """Asked by machines that may add queries of their own."""
+SAYS_NOTHING = "Successful Response"
+"""What FastAPI says of an answer that nobody describes."""
 LET_IN = "onepass.let_in"
 """Key of a request's scope: its key has been checked, and counted."""
 _object = msgspec.json.Decoder(dict[str, Any])
@@ -76,12 +78,16 @@ READ, LEARN, ADMIN = Depends(Needs("read")), Depends(Needs("learn")), Depends(Ne
 class Route(APIRoute):
     """An endpoint of FastAPI whose docstring is its documentation: the first paragraph in short, the others at length.
 
-    Its queries are those of its signature; unknown ones are refused.
+    Its answer is described by the docstring of what it returns, unless the decorator says more. Its queries are those
+    of its signature; unknown ones are refused.
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **how: Any) -> None:
         summary, _, text = inspect.cleandoc(endpoint.__doc__ or "").partition("\n\n")
         own = {"summary": summary.removesuffix("."), "description": text, "operation_id": endpoint.__name__}
+        if how["response_description"] == SAYS_NOTHING:
+            model, returned = how["response_model"], inspect.signature(endpoint).return_annotation
+            own["response_description"] = inspect.getdoc(model if isinstance(model, type) else returned) or ""
         super().__init__(path, endpoint, **{**how, **own})
 
     @property

@@ -73,12 +73,7 @@ async def _commit(ctx: Ctx, replica: Replica, segment: Segment) -> Replaced:
     )
 
 
-@router.post(
-    "/models/{name}/snapshots",
-    dependencies=[ADMIN, EMPTY],
-    status_code=201,
-    response_description="It is written; this is its version",
-)
+@router.post("/models/{name}/snapshots", dependencies=[ADMIN, EMPTY], status_code=201)
 async def take_snapshot(ctx: Ctx, replica: WrittenModel) -> SnapshotEntry:
     """Take a snapshot now.
 
@@ -87,7 +82,7 @@ async def take_snapshot(ctx: Ctx, replica: WrittenModel) -> SnapshotEntry:
     return _snapshot(await ctx.engine.snapshotter.take(replica))
 
 
-@router.get("/models/{name}/snapshots", dependencies=[READ], response_description="The kept ones, newest first")
+@router.get("/models/{name}/snapshots", dependencies=[READ])
 async def list_snapshots(ctx: Ctx, replica: ReadModel) -> SnapshotList:
     """List snapshots.
 
@@ -101,11 +96,7 @@ def _snapshot(info: SnapshotInfo) -> SnapshotEntry:
     return SnapshotEntry(version=info.version, rows=info.rows, bytes=info.bytes, time=iso(info.time_ms))
 
 
-@router.post(
-    "/models/{name}/restore",
-    dependencies=[ADMIN],
-    response_description="The snapshot's state is in force; the version went on",
-)
+@router.post("/models/{name}/restore", dependencies=[ADMIN])
 async def restore_snapshot(
     ctx: Ctx, replica: WrittenModel, body: Annotated[RestoreTo, Body(openapi_examples=RESTORE)]
 ) -> Replaced:
@@ -154,7 +145,6 @@ async def export_state(replica: ReadModel) -> Response:
 @router.put(
     "/models/{name}/state",
     dependencies=[ADMIN],
-    response_description="The model has the state; the version went on",
     responses={201: {"model": Replaced, "description": "The model did not exist and was created from the state"}},
     openapi_extra={"requestBody": {"required": True, "content": FILE}},
 )
@@ -183,9 +173,7 @@ async def import_state(ctx: Ctx, name: ModelName, request: Request, response: Re
     return await _commit(ctx, replica, Restore(body, "import"))
 
 
-@router.post(
-    "/models/{name}/reset", dependencies=[ADMIN, EMPTY], response_description="It is as new; the version went on"
-)
+@router.post("/models/{name}/reset", dependencies=[ADMIN, EMPTY])
 async def reset_model(ctx: Ctx, replica: WrittenModel) -> Replaced:
     """Reset a model to its first state.
 

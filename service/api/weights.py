@@ -26,7 +26,7 @@ router = APIRouter(route_class=Route, tags=["models"])
 
 
 class WeightsAnswer(BaseModel):
-    """The linear model: prediction = bias + sum of weight x feature."""
+    """Prediction = bias + sum of weight x feature: one set for each class; for a regression one, named `value`."""
 
     weights: dict[str, dict[str, float]] = Field(
         examples=[{"UP": {"load": 0.4, "price": -1.2}, "DOWN": {"load": -0.4, "price": 1.2}}]
@@ -40,12 +40,7 @@ class WeightsAnswer(BaseModel):
     )
 
 
-@router.get(
-    "/models/{name}/weights",
-    dependencies=[READ],
-    response_model_exclude_unset=True,
-    response_description="One set of weights per class; of a regression one, named `value`",
-)
+@router.get("/models/{name}/weights", dependencies=[READ], response_model_exclude_unset=True)
 async def show_weights(
     ctx: Ctx,
     replica: ReadModel,
