@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 
 from core.algorithm import Algorithm, Param, declared_bytes
 from core.contract import Learner, Spec
@@ -99,50 +100,37 @@ _SPARSITY = Param(
     maximum=10_000,
 )
 
+_family = partial(Algorithm, tasks=("classification", "regression"), paper=_PAPER, size=size, cost=cost)
+
 ALGORITHMS = (
-    Algorithm(
+    _family(
         id="dfop",
-        tasks=("classification", "regression"),
         summary="Least squares that forgets exponentially, at a rate it finds by itself: follows drift untold.",
-        paper=_PAPER,
         equation="min_w sum_i (1 - mu)^(t - i) (y_i - w'x_i)^2, exactly, row by row",
         params=(_RATE_OR_AUTO, _VARIANCE, BIAS, UNSCALED),
         build=build,
-        size=size,
-        cost=cost,
     ),
-    Algorithm(
+    _family(
         id="gdfop",
-        tasks=("classification", "regression"),
         summary="DFOP with a discount per row: a feedback row can say how much of the past to keep.",
-        paper=_PAPER,
         equation="min_w sum_i (prod_{j > i} lambda_j) (y_i - w'x_i)^2, exactly; lambda_j = 1 - mu where none is given",
         params=(_RATE, _VARIANCE, BIAS, UNSCALED),
         build=Dfop,
-        size=size,
-        cost=cost,
         row_discounts=True,
     ),
-    Algorithm(
+    _family(
         id="rls",
-        tasks=("classification", "regression"),
         summary="Recursive least squares: all rows count alike; the best one where nothing drifts.",
-        paper=_PAPER,
         equation="min_w sum_i (y_i - w'x_i)^2 + |w|^2 / p0, exactly, row by row",
         params=(_VARIANCE, BIAS, UNSCALED),
         build=Dfop,
-        size=size,
-        cost=cost,
     ),
-    Algorithm(
+    _family(
         id="sparse_dfop",
-        tasks=("classification", "regression"),
         summary="DFOP on a random projection: rows of any number of named features, of which most are absent.",
         paper=f"{_PAPER}, Algorithm 2",
         equation="DFOP on psi = M x, M d x D hashed from the names; RECOVER: argmin |x|_1 s.t. M x = v, the s largest",
         params=(_RATE_OR_AUTO, _VARIANCE, BIAS, _COMPRESSED_DIM, _PROJECTION, _SPARSITY),
         build=build,
-        size=size,
-        cost=cost,
     ),
 )

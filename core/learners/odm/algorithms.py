@@ -1,6 +1,7 @@
 """What the catalogue lists of optimal margin distribution machines: ``odm`` and ``dynamic_odm``; parameters, costs."""
 
 import math
+from functools import partial
 
 from core.algorithm import Algorithm, Param, declared_bytes
 from core.contract import Spec
@@ -121,27 +122,19 @@ _CANDIDATE = (_LOSS_WEIGHT, _TRADEOFF, _TOLERANCE)
 _STEPS = (_STEP, _LEARNING_RATE)
 _INPUTS = (_FEATURES, SCALING, BIAS)
 
+_family = partial(Algorithm, tasks=("classification",), paper=_PAPER, build=DynamicOdm, size=size, cost=cost)
+
 ALGORITHMS = (
-    Algorithm(
+    _family(
         id="odm",
-        tasks=("classification",),
         summary="A linear classifier that shapes its whole margin distribution; one learner, which never forgets.",
-        paper=_PAPER,
         equation="min |w|^2/2 + lambda mean_i ([1-theta-m_i]_+^2 + mu [m_i-1-theta]_+^2)/(1-theta)^2, m_i = y_i w'x_i",
         params=(*_CANDIDATE, _ODM_VARIANT, *_STEPS, *_INPUTS),
-        build=DynamicOdm,
-        size=size,
-        cost=cost,
     ),
-    Algorithm(
+    _family(
         id="dynamic_odm",
-        tasks=("classification",),
         summary="ODM learners that start again every 8, 16, 32 ... rows, weighed by how well they do: follows drift.",
-        paper=_PAPER,
         equation="sum_k b_k w_k'x; w_k: odm since its last restart; b_k <- share(b_k exp(-3 min(f_k/(4 lambda), 1)))",
         params=(*_CANDIDATE, _VARIANT, _CANDIDATES, _VOTE, _HORIZON, _BOUND, _VARIATION, *_STEPS, *_INPUTS),
-        build=DynamicOdm,
-        size=size,
-        cost=cost,
     ),
 )

@@ -110,7 +110,7 @@ def _vote(score: float, share: float, constants: Floats) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _told(o: float, scale: float, constants: Floats) -> float:
+def _bounded(o: float, scale: float, constants: Floats) -> float:
     """The mixed score in the units of the row before it was scaled, within the largest prediction."""
     score = o if constants[MAJORITY] else o / scale
     return float(min(max(score, -PREDICTION_MAX), PREDICTION_MAX))
@@ -131,7 +131,7 @@ def predict_rows(X: Floats, W: Floats, shares: Floats, constants: Floats, counte
             o = 0.0
             for k in range(int(counters[COUNT])):
                 o += _vote(_score(W, c, k, x)[0], shares[c, k], constants)
-            scores[i, c] = _told(o, scale, constants)
+            scores[i, c] = _bounded(o, scale, constants)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -343,7 +343,7 @@ def learn_rows(
         for c in range(m):
             target = _target(y[i], c, m)
             o = _learn_column(W, shares, c, x, s, shrink, target, kappa, K, constants, work)
-            scores[i, c] = _told(o, scale, constants)
+            scores[i, c] = _bounded(o, scale, constants)
             _weigh(shares, losses, c, K, work, constants)
         counters[ROWS] += 1.0
         _absorb_margin(scores, i, y[i], counters)

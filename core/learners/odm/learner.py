@@ -227,7 +227,9 @@ class DynamicOdm:
         """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
         scores = np.empty((X.shape[0], self.W.shape[0]))
         for part in self._parts(X):
-            kernels.predict_rows(self._seen(X[part]), self.W, self.shares, self.constants, self.counters, scores[part])
+            kernels.predict_rows(
+                self._expanded(X[part]), self.W, self.shares, self.constants, self.counters, scores[part]
+            )
         return Prediction(*classify(scores, self.classes, self.calibration))
 
     def learn(self, X: Floats, y: NDArray[Any], discounts: Floats | None = None) -> Prediction:
@@ -237,7 +239,7 @@ class DynamicOdm:
         scores = np.empty((X.shape[0], self.W.shape[0]))
         for part in self._parts(X):
             kernels.learn_rows(
-                self._seen(X[part]), numbers[part], self.W, self.shares, self.losses, self.epochs, self.constants,
+                self._expanded(X[part]), numbers[part], self.W, self.shares, self.losses, self.epochs, self.constants,
                 self.counters, scores[part],
             )  # fmt: skip
         return Prediction(*classify_and_fit(scores, numbers, self.classes, self.calibration))
@@ -248,7 +250,7 @@ class DynamicOdm:
             return [slice(None)]
         return [slice(begin, begin + _CHUNK_ROWS) for begin in range(0, X.shape[0], _CHUNK_ROWS)]
 
-    def _seen(self, X: Floats) -> Floats:
+    def _expanded(self, X: Floats) -> Floats:
         return X if self._features is None else self._features.expand(X)
 
     def forget(self) -> None:

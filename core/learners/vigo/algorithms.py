@@ -5,12 +5,12 @@ from functools import partial
 from core.algorithm import Algorithm, Param, declared_bytes
 from core.contract import Spec
 from core.learners.parameters import UNSCALED
-from core.learners.vigo.learner import Vigo, settings
+from core.learners.vigo.learner import Vigo, constants
 
 
 def size(kind: str, spec: Spec, classes: int) -> int:
-    """Bytes of a state with its settings, room for the report of a test, and the objects."""
-    return declared_bytes(Vigo, spec, classes) + 8 * (len(settings(kind, spec)) + 4 * max(spec.dimension, 6))
+    """Bytes of a state with its constants, room for the report of a test, and the objects."""
+    return declared_bytes(Vigo, spec, classes) + 8 * (len(constants(kind, spec)) + 4 * max(spec.dimension, 6))
 
 
 def cost(kind: str, spec: Spec, classes: int) -> float:

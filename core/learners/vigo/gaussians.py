@@ -104,7 +104,7 @@ LAYOUT = Layout(
         ),
     }
 )
-"""The arrays of ``core.learners.vigo.kernels.State`` but the settings."""
+"""The arrays of ``core.learners.vigo.kernels.State`` but the constants."""
 
 _LOG_2PI = math.log(2.0 * math.pi)
 
@@ -127,7 +127,7 @@ class Densities(NamedTuple):
     tail: Floats
 
 
-def fresh(spec: Spec, settings: Floats) -> State:
+def fresh(spec: Spec, constants: Floats) -> State:
     """No classes yet; the declared ranges are known."""
     D = spec.dimension
     features = np.zeros((FEATURES, D))
@@ -136,7 +136,7 @@ def fresh(spec: Spec, settings: Floats) -> State:
             features[LOW, column], features[HIGH, column] = np.clip(declared, -ROW_MAX, ROW_MAX)
     features[KNOWN] = features[HIGH] - features[LOW]
     A, L, S = (np.zeros((0, D, D)) for _ in range(3))
-    return State(A, L, S, np.zeros((0, 2, D)), np.zeros((0, STATS)), features, np.zeros(COUNTERS), settings)
+    return State(A, L, S, np.zeros((0, 2, D)), np.zeros((0, STATS)), features, np.zeros(COUNTERS), constants)
 
 
 def with_class(state: State) -> State:

@@ -26,8 +26,8 @@ LOW, HIGH, MEAN, SQUARES, KNOWN = range(5)
 SEEN, STAGE, WINDOW = range(3)
 """The counters: rows; 1 after building (paper) or once the window of counts slides; rows in that window."""
 KIND, BATCH, PAPER, PRIOR_SIZE, FLOOR, KEEP, MEAN_CUT, ERROR_CUT, NU_MAX = range(9)
-"""The settings: VIGO, VIGOD or VIGOW; |B|; paper's variant; V in squared ranges (0: V = I); floor in variances; whether
-a reset keeps W and nu; ln(4D/delta); ln(2/delta) of the error-rate test or 0; cap of nu or 0."""
+"""The constants: VIGO, VIGOD or VIGOW; |B|; paper's variant; V in squared ranges (0: V = I); floor in variances;
+whether a reset keeps W and nu; ln(4D/delta); ln(2/delta) of the error-rate test or 0; cap of nu or 0."""
 VIGO, VIGOD, VIGOW = 0.0, 1.0, 2.0
 MEAN_ALARM, ERROR_ALARM = 1, 2
 CUT_MEAN, CUT_ERROR, PAST, RECENT, RATE_BEFORE, RATE_AFTER = range(6)
@@ -49,7 +49,7 @@ class State(NamedTuple):
     stats: Floats  # (K, 14)
     features: Floats  # (5, D)
     counters: Floats  # (3,)
-    settings: Floats  # (9,), constant
+    constants: Floats  # (9,), constant
 
 
 @njit(cache=True, nogil=True)
@@ -77,7 +77,7 @@ def _distance(L: Floats, means: Floats, k: int, x: Floats, z: Floats) -> float:
 @njit(cache=True, nogil=True)
 def _extra(s: State, j: int, share: float, nu: float) -> float:
     """What prior and floor add to Sigma_jj; a column that never varied counts 1, the same in every class."""
-    size, floor = s.settings[PRIOR_SIZE], s.settings[FLOOR]
+    size, floor = s.constants[PRIOR_SIZE], s.constants[FLOOR]
     if size == 0.0:
         return share / nu
     span = s.features[HIGH, j] - s.features[LOW, j]
@@ -187,14 +187,14 @@ def _update(s: State, k: int, d: Floats) -> None:
             A[k, j, i] += S[k, j, i] + a * d[i]
             S[k, j, i] = 0.0
     s.stats[k, NU] = nu + n
-    if s.settings[PAPER] == 1.0:
+    if s.constants[PAPER] == 1.0:
         _rescale(s, k, nu + n + 1.0)
-    elif 0.0 < s.settings[NU_MAX] < nu + n:
-        _rescale(s, k, s.settings[NU_MAX])
+    elif 0.0 < s.constants[NU_MAX] < nu + n:
+        _rescale(s, k, s.constants[NU_MAX])
     s.stats[k, BETA] = beta + n
     s.stats[k, MISTAKES] += s.stats[k, LATEST]
     s.stats[k, WAITING] = s.stats[k, LATEST] = 0.0
-    if n > 1.0 or s.settings[PRIOR_SIZE] > 0.0:
+    if n > 1.0 or s.constants[PRIOR_SIZE] > 0.0:
         _factor(s, k)
     else:  # V = I and no floor: Sigma <- (nu Sigma + weight d d') / (nu + 1)
         d *= math.sqrt(weight / (nu + 1.0))
@@ -248,7 +248,7 @@ def _classify(L: Floats, means: Floats, stats: Floats, x: Floats, z: Floats, p: 
 @njit(cache=True, nogil=True)
 def _weigh(s: State, k: int) -> None:
     """Log of what class k counts for; VIGOw adds one by default, for classes that the last windows did not see."""
-    sliding = s.settings[KIND] == VIGOW and s.settings[PAPER] == 0.0 and s.counters[STAGE] == 1.0
+    sliding = s.constants[KIND] == VIGOW and s.constants[PAPER] == 0.0 and s.counters[STAGE] == 1.0
     s.stats[k, PRIOR] = math.log(max(s.stats[k, COUNT] + s.stats[k, OLD] + (1.0 if sliding else 0.0), COUNT_MIN))
 
 
@@ -256,7 +256,7 @@ def _weigh(s: State, k: int) -> None:
 def _slide(s: State) -> None:
     """VIGOw's window of counts ends and the next begins; the first one ends as |B| rows, whatever it held."""
     total = s.stats[:, COUNT].sum()
-    share = s.settings[BATCH] / total if s.counters[STAGE] == 0.0 else 1.0
+    share = s.constants[BATCH] / total if s.counters[STAGE] == 0.0 else 1.0
     s.counters[STAGE], s.counters[WINDOW] = 1.0, 0.0
     for k in range(s.stats.shape[0]):
         s.stats[k, OLD], s.stats[k, COUNT] = share * s.stats[k, COUNT], 0.0
@@ -266,9 +266,9 @@ def _slide(s: State) -> None:
 @njit(cache=True, nogil=True)
 def _leave_building(s: State) -> bool:
     """Whether the paper's building step goes on: it ends for all classes at once, when the last one has |B| rows."""
-    if s.stats[:, ROWS].min() < s.settings[BATCH]:
+    if s.stats[:, ROWS].min() < s.constants[BATCH]:
         return True
-    if s.settings[KIND] == VIGOW:
+    if s.constants[KIND] == VIGOW:
         _slide(s)
     s.counters[STAGE] = 1.0
     return False
@@ -277,7 +277,7 @@ def _leave_building(s: State) -> bool:
 @njit(cache=True, nogil=True)
 def _test(s: State, k: int, report: Floats) -> int:
     """VIGOd's test (12) in ranges and, where asked for, the error-rate test of class k; what fired, and the report."""
-    beta, n, log = s.stats[k, BETA], s.stats[k, WAITING], s.settings[ERROR_CUT]
+    beta, n, log = s.stats[k, BETA], s.stats[k, WAITING], s.constants[ERROR_CUT]
     if beta == 0.0:
         return 0
     both = 1.0 / beta + 1.0 / n  # 1 / n_h
@@ -287,7 +287,7 @@ def _test(s: State, k: int, report: Floats) -> int:
         report[2, j] = abs(report[1, j] - report[0, j]) / span if span > 0.0 else 0.0
     a, b = s.stats[k, MISTAKES] / beta, s.stats[k, LATEST] / n
     pooled = (s.stats[k, MISTAKES] + s.stats[k, LATEST]) / (beta + n)
-    cut = math.sqrt(s.settings[MEAN_CUT] * both / 2.0)
+    cut = math.sqrt(s.constants[MEAN_CUT] * both / 2.0)
     worse = math.sqrt(2.0 * pooled * (1.0 - pooled) * log * both) + 2.0 / 3.0 * log * both
     report[3, CUT_MEAN], report[3, CUT_ERROR], report[3, PAST], report[3, RECENT] = cut, worse, beta, n
     report[3, RATE_BEFORE], report[3, RATE_AFTER] = a, b
@@ -298,19 +298,19 @@ def _test(s: State, k: int, report: Floats) -> int:
 @njit(cache=True, nogil=True)
 def _complete(s: State, k: int, building: bool, d: Floats, report: Floats) -> int:
     """Class k has |B| rows waiting: it is tested, starts from them if an alarm fires, and learns them; what fired."""
-    kind, fired = s.settings[KIND], 0
+    kind, fired = s.constants[KIND], 0
     if kind == VIGOD and not building:
         fired = _test(s, k, report)
     if fired:
         s.stats[k, BETA] = s.stats[k, MISTAKES] = 0.0
-        if s.settings[KEEP] == 0.0:
+        if s.constants[KEEP] == 0.0:
             s.A[k], s.stats[k, NU], s.stats[k, SHARE] = 0.0, float(s.A.shape[1]), 1.0
         for other in range(s.stats.shape[0]):
             s.stats[other, COUNT] = 1.0
             _weigh(s, other)
     _update(s, k, d)
     if kind == VIGOW and not building:
-        s.stats[k, BETA] = s.settings[BATCH]
+        s.stats[k, BETA] = s.constants[BATCH]
         _student(s, k)
     return fired
 
@@ -342,8 +342,8 @@ def learn_rows(X: Floats, y: Ints, s: State, value: Ints, p: Floats, report: Flo
     are written, report (4, max(D, 6)) by every test. Returns the next row, and what fired at the one before it:
     MEAN_ALARM, ERROR_ALARM, their sum, or 0 at the end.
     """
-    stats, counters, kind, batch = s.stats, s.counters, s.settings[KIND], s.settings[BATCH]
-    paper = s.settings[PAPER] == 1.0
+    stats, counters, kind, batch = s.stats, s.counters, s.constants[KIND], s.constants[BATCH]
+    paper = s.constants[PAPER] == 1.0
     x, z = np.empty(X.shape[1]), np.empty(X.shape[1])
     for i in range(start, X.shape[0]):
         k = y[i]
@@ -370,7 +370,7 @@ def learn_rows(X: Floats, y: Ints, s: State, value: Ints, p: Floats, report: Flo
             fired = _complete(s, k, building, z, report)
         elif due and (building or kind == VIGO):
             _update(s, k, z)
-        if grown and s.settings[PRIOR_SIZE] > 0.0:
+        if grown and s.constants[PRIOR_SIZE] > 0.0:
             s.features[KNOWN] = s.features[HIGH] - s.features[LOW]
             for other in range(stats.shape[0]):
                 _factor(s, other)
@@ -383,8 +383,8 @@ def learn_rows(X: Floats, y: Ints, s: State, value: Ints, p: Floats, report: Flo
 def start_class(s: State, k: int) -> None:
     """Class k as it is before its first row; its arrays are zero."""
     s.stats[k, NU], s.stats[k, SHARE] = float(s.A.shape[1]), 1.0
-    s.stats[k, COUNT] = 1.0 - s.counters[STAGE] if s.settings[KIND] == VIGOW else 1.0
-    if s.settings[PRIOR_SIZE] > 0.0:
+    s.stats[k, COUNT] = 1.0 - s.counters[STAGE] if s.constants[KIND] == VIGOW else 1.0
+    if s.constants[PRIOR_SIZE] > 0.0:
         s.means[k, 0] = s.features[LOW]  # the origin of columns scaled to [0, 1]
     _weigh(s, k)
     _student(s, k)

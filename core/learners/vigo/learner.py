@@ -63,7 +63,7 @@ FLOOR = 0.01
 ERROR_DELTA = 0.05
 
 
-def settings(kind: str, spec: Spec) -> Floats:
+def constants(kind: str, spec: Spec) -> Floats:
     """The constants of ``core.learners.vigo.kernels``, in its order."""
     params, D = spec.params, spec.dimension
     batch, paper = float(params["batch_size"]), params["variant"] == "paper"
@@ -114,7 +114,7 @@ class Vigo:
         return {"K": classes, "D": spec.dimension}
 
     def __init__(self, kind: str, spec: Spec) -> None:
-        self.state = fresh(spec, settings(kind, spec))
+        self.state = fresh(spec, constants(kind, spec))
         self._report = np.zeros((4, max(spec.dimension, 6)))
         self._alarms: list[Alarm] = []
 
@@ -167,7 +167,7 @@ class Vigo:
         """The tests inside VIGOd; see ``core.contract.Watchful``."""
         if self._kind != "vigod":
             return ()
-        return ("class_mean", "error_rate") if self.state.settings[kernels.ERROR_CUT] else ("class_mean",)
+        return ("class_mean", "error_rate") if self.state.constants[kernels.ERROR_CUT] else ("class_mean",)
 
     def take_alarms(self) -> list[Alarm]:
         """The alarms of the last learn call, rows within its block; given once, and no part of the state."""
@@ -180,7 +180,7 @@ class Vigo:
         building step again, where mistakes update it. VIGOw, which never counts more than that, forgets down to a
         quarter of it. No density changes its place or shape by this; the rows that follow move it sooner.
         """
-        state, batch = self.state, float(self.state.settings[kernels.BATCH])
+        state, batch = self.state, float(self.state.constants[kernels.BATCH])
         stats = state.stats
         if self._kind == "vigow":
             batch = max(1.0, batch / 4.0)
@@ -192,7 +192,7 @@ class Vigo:
         stats[:, kernels.SHARE] *= factor
         stats[:, kernels.NU] = np.minimum(stats[:, kernels.NU], nu)
         stats[:, kernels.ROWS] = np.minimum(stats[:, kernels.ROWS], 1.0)
-        if state.settings[kernels.PAPER] == 1.0:
+        if state.constants[kernels.PAPER] == 1.0:
             state.counters[kernels.STAGE] = 0.0
         stats[:, kernels.COUNT] *= min(1.0, batch / max(float(stats[:, kernels.COUNT].sum()), 1.0))
         kernels.refresh_densities(state)
@@ -246,7 +246,9 @@ class Vigo:
     @property
     def nbytes(self) -> int:
         """Bytes of memory the state holds."""
-        return self.layout.held_bytes(self.state) + self.state.settings.nbytes + self._report.nbytes + self.object_bytes
+        return (
+            self.layout.held_bytes(self.state) + self.state.constants.nbytes + self._report.nbytes + self.object_bytes
+        )
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state, copied."""
@@ -254,7 +256,7 @@ class Vigo:
 
     @property
     def _kind(self) -> str:
-        return next(name for name, number in KINDS.items() if number == self.state.settings[kernels.KIND])
+        return next(name for name, number in KINDS.items() if number == self.state.constants[kernels.KIND])
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
         """Take over a state of ``to_arrays``.

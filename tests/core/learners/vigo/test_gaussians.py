@@ -202,7 +202,7 @@ def test_one_class_alone(kind, variant):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_as_many_classes_as_there_may_be(kind):
-    """The bound's number of classes is learned; each of them scores from its first row on, and not before."""
+    """The bound's number of classes is learned, each scores from its first row on; a state of one more is refused."""
     rng = np.random.default_rng(0)
     learner = built(kind, 8, batch_size=10)
     centres = rng.normal(size=(CLASS_BOUND, 8)) * 100
@@ -215,6 +215,10 @@ def test_as_many_classes_as_there_may_be(kind):
     told = learner.learn(centres[y] + rng.normal(size=(3000, 8)), y)
     assert (told.value[1500:] == y[1500:]).mean() > 0.95
     assert CLASS_BOUND == len(learner.info()["gaussians"]) == find(kind).class_bound
+    built(kind, 8, batch_size=10).load_arrays(*learner.to_arrays())
+    learner.add_class()
+    with pytest.raises(ValueError):
+        built(kind, 8, batch_size=10).load_arrays(*learner.to_arrays())
 
 
 @pytest.mark.parametrize("kind", KINDS)
