@@ -263,12 +263,12 @@ def test_features_that_are_no_space(features, field):
     assert field in refusal(features=features)
 
 
-@pytest.mark.parametrize("entry", ALGORITHMS.values(), ids=lambda entry: entry.id)
+@pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=lambda algorithm: algorithm.id)
 @pytest.mark.parametrize("d", [1, 7, 40])
-def test_the_announced_size_is_the_size(entry, d):
+def test_the_announced_size_is_the_size(algorithm, d):
     """What a model is refused for before anything is allocated is what it would take."""
-    columns = {"params": {"compressed_dim": d}} if entry.sparse else {"features": [f"x{i}" for i in range(d)]}
-    config = Config.parse({"algorithm": entry.id, "task": entry.tasks[0], **columns})
+    columns = {"params": {"compressed_dim": d}} if algorithm.sparse else {"features": [f"x{i}" for i in range(d)]}
+    config = Config.parse({"algorithm": algorithm.id, "task": algorithm.tasks[0], **columns})
     machine = Machine(config)
     labels = [0, 1] * 15 if config.task == "classification" else np.zeros(30)
     machine.apply(

@@ -80,7 +80,7 @@ class Driver:
     def predict(self, count=5):
         return self.machine.predict(self.raw(self.machine.prediction_schema, 0, count))
 
-    def told(self, row):
+    def served(self, row):
         """What a tracked prediction of a row says."""
         return self.machine.served(self.machine.predict(self.raw(self.machine.prediction_schema, row, row + 1)), 0)
 

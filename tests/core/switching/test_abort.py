@@ -36,7 +36,7 @@ def test_an_abort_goes_back_to_the_experts(algorithm, task, classes, mapping):
     driver.reborn().map(10)
     for one in (driver, twin):
         one.at = 200
-        assert one.learn(5, SCHEMAS[0], served=one.told(3)).learned
+        assert one.learn(5, SCHEMAS[0], served=one.served(3)).learned
         assert one.learn(5, SCHEMAS[1]).learned
     assert_array_equal(twin.predict().value, driver.predict().value)
     union = driver.machine.feedback_schema
@@ -59,7 +59,7 @@ def test_rows_of_the_first_space_teach_until_the_second_switch_is_complete(algor
     driver.begin(1, mapping)
     union = driver.machine.feedback_schema
     driver.learn(20)
-    told = driver.told(3)
+    told = driver.served(3)
     driver.complete()
     driver.begin(2, mapping)
     driver.learn(20)

@@ -233,6 +233,7 @@ FORGERIES = [
     lambda state: state["model"].update(front=state["front"]),
     lambda state: state["model"].update(features=["a"]),
     lambda state: state.pop("next"),
+    lambda state: state.update(aborted=["of", "another", "space"]),
 ]
 
 

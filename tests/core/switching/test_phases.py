@@ -140,7 +140,7 @@ def test_late_rows_of_the_old_space_teach_the_old_model(algorithm, task, classes
     """A row tracked before is scored by what was told, and learned in its own space."""
     driver = Driver(algorithm, task, classes)
     driver.learn(120)
-    told = driver.told(200)
+    told = driver.served(200)
     driver.begin(1)
     driver.learn(20)
     if phase == "ensemble":
@@ -163,7 +163,7 @@ def test_late_rows_of_a_space_two_switches_ago_are_scored_only(algorithm, task, 
     """What was told counts in the metrics; no model learns; without anything told the row is refused."""
     driver = Driver(algorithm, task, classes)
     driver.learn(120)
-    told = driver.told(300)
+    told = driver.served(300)
     driver.live(1)
     driver.live(2, after=0)
     before = driver.machine.pipeline.to_arrays()
