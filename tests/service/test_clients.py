@@ -11,6 +11,7 @@ import pytest
 from service.replay import private
 from tests.service.test_openapi import operations
 
+pytestmark = pytest.mark.timeout(300)  # generators, compilers and a service, each of which has a minute
 NOT_JSON = {
     "text/csv": "application/octet-stream",
     "text/x-svmlight": "application/octet-stream",
