@@ -7,7 +7,7 @@
 rows (core.switching.ensemble). Weights are given over X, so that clients never see the scale.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,6 @@ from core.contract import (
     Learner,
     Prediction,
     Transferable,
-    Watchful,
     Weights,
 )
 from core.features import Encoder, Schema, Space
@@ -156,7 +155,9 @@ class Expert(Nested):
 
         With an input mapping a test of means names no columns: those it has seen are none of the rows'.
         """
-        alarms = self.learner.take_alarms() if isinstance(self.learner, Watchful) else []
+        # not isinstance: for a runtime protocol that takes a microsecond or more, and this is asked after every row
+        own: Callable[[], list[Alarm]] | None = getattr(self.learner, "take_alarms", None)
+        alarms = [] if own is None else own()
         if self.input_mapping is not None:
             return [alarm._replace(columns=(), before=(), after=()) if alarm.columns else alarm for alarm in alarms]
         if self.scaler is None or not alarms:
