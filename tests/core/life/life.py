@@ -104,7 +104,7 @@ class Life:
             return
         segment = self.requests.late(at)
         if new and self.model.config.task == "classification":
-            segment.y[0] = LABELS[-1]
+            segment.y[0] = LABELS[-1] if self.model.config.labels else f"new {len(self.model.machine.labels)}"
         where, expected = self._standing(segment.space)
         (outcome,) = self.model.commit(segment)
         assert expected == (outcome.learned if isinstance(outcome, Learned) else None)
