@@ -7,7 +7,7 @@ row segments that need no special care are learned as one block. That depends on
 every replica does the same; and a block is its rows, bit for bit for most learners, to round-off for the wide ones.
 """
 
-from collections.abc import KeysView, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -31,7 +31,7 @@ from core.entry import (
     Switch,
     Switched,
 )
-from core.features import Schema, Space
+from core.features import Schema
 from core.machine.acceptance import check_labels, check_space, group_into_blocks
 from core.machine.state import ModelState
 from core.machine.training import (
@@ -46,7 +46,7 @@ from core.metrics import RegressionMetrics
 from core.metrics.regression import squared_errors
 from core.switching.feature_recovery import Kind
 from core.switching.overlap import OverlapPeriod
-from core.switching.phases import Action, Phase, RowRoute, Switching
+from core.switching.phases import Action, RowRoute, Switching
 
 EXPERTS = 3
 """Models that learn side by side after a change of features."""
@@ -214,57 +214,6 @@ class Machine(ModelState):
         self.__dict__.update(loaded.__dict__)
         self.metrics.mark(self.rows, segment.source)
         return Replaced(self.rows)
-
-    # ---------------------------------------------------------------- feature spaces
-
-    @property
-    def pipeline(self) -> Phase | None:
-        """The models of this phase, or None until the first row fixes the features."""
-        return self.switching.now
-
-    @property
-    def prediction_schema(self) -> Space | None:
-        """The feature space that predictions are made in, or None until the first row fixes it."""
-        now = self.switching.now
-        return None if now is None else now.schema
-
-    @property
-    def feedback_schema(self) -> Space | None:
-        """The space that feedback rows come in: in an overlap the union of both, else ``prediction_schema``."""
-        now = self.switching.now
-        return None if now is None else now.feedback_schema
-
-    @property
-    def next_schema(self) -> Schema | None:
-        """The feature space that a change of features leads to, or None."""
-        now = self.switching.now
-        return None if now is None else now.next_schema
-
-    @property
-    def spaces(self) -> KeysView[str]:
-        """Ids of the feature spaces in which rows are accepted for learning."""
-        return self.switching.routes.keys()
-
-    @property
-    def phase(self) -> str:
-        """The phase of a change of features: "steady", "overlap" or "ensemble"."""
-        now = self.switching.now
-        return "steady" if now is None else now.phase
-
-    @property
-    def overlap_rows(self) -> int:
-        """Rows that have trained the mapping of the change under way, or of the last one."""
-        return self.switching.overlap_rows
-
-    @property
-    def mapping_error(self) -> float | None:
-        """The mapping's relative squared error on the latest rows, before each was learned; or None."""
-        return self.switching.mapping_error
-
-    @property
-    def ensemble(self) -> list[Header] | None:
-        """The experts after a change, each with ``expert``, ``weight`` and cumulative ``loss``; else None."""
-        return self.switching.report()
 
     def plan_switch(self, action: Action, features: object = None, mapping: Kind | None = None) -> Switch:
         """A step in a change of features as a client asks for it, checked; see ``Switching.plan``.

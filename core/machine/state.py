@@ -1,4 +1,4 @@
-"""The state of one model: its parts, their first state, and how they are saved and loaded.
+"""The state of one model: its parts, their first state, its feature spaces, and how it is saved and loaded.
 
     config                  what the model was created with, for ever
     switching, labels       feature spaces with the models that learn their rows; classes seen
@@ -9,7 +9,7 @@ A saved state is one envelope (core.state.envelope) of all parts' arrays, with a
 models the phase consists (core.switching.structure). Parts are named as they were when the format was fixed.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, KeysView, Mapping
 from typing import Any, Self
 
 from numpy.typing import NDArray
@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from core.config import Config
 from core.contract import Header
 from core.drift.outbox import Outbox
-from core.features import Space
+from core.features import Schema, Space
 from core.features.labels import LabelSet
 from core.machine.drift_response import DriftResponse
 from core.metrics import ClassificationMetrics, RegressionMetrics
 from core.state import envelope
 from core.state.nesting import flatten, unflatten
-from core.switching.phases import Switching
+from core.switching.phases import Phase, Switching
 from core.switching.structure import build, describe, spaces_of
 
 
@@ -59,6 +59,57 @@ class ModelState:
         self.switching = switching
         now = switching.now
         self.drift_response = None if now is None else DriftResponse(self.config, now.schema)
+
+    # ---------------------------------------------------------------- feature spaces
+
+    @property
+    def pipeline(self) -> Phase | None:
+        """The models of this phase, or None until the first row fixes the features."""
+        return self.switching.now
+
+    @property
+    def prediction_schema(self) -> Space | None:
+        """The feature space that predictions are made in, or None until the first row fixes it."""
+        now = self.switching.now
+        return None if now is None else now.schema
+
+    @property
+    def feedback_schema(self) -> Space | None:
+        """The space that feedback rows come in: in an overlap the union of both, else ``prediction_schema``."""
+        now = self.switching.now
+        return None if now is None else now.feedback_schema
+
+    @property
+    def next_schema(self) -> Schema | None:
+        """The feature space that a change of features leads to, or None."""
+        now = self.switching.now
+        return None if now is None else now.next_schema
+
+    @property
+    def spaces(self) -> KeysView[str]:
+        """Ids of the feature spaces in which rows are accepted for learning."""
+        return self.switching.routes.keys()
+
+    @property
+    def phase(self) -> str:
+        """The phase of a change of features: "steady", "overlap" or "ensemble"."""
+        now = self.switching.now
+        return "steady" if now is None else now.phase
+
+    @property
+    def overlap_rows(self) -> int:
+        """Rows that have trained the mapping of the change under way, or of the last one."""
+        return self.switching.overlap_rows
+
+    @property
+    def mapping_error(self) -> float | None:
+        """The mapping's relative squared error on the latest rows, before each was learned; or None."""
+        return self.switching.mapping_error
+
+    @property
+    def ensemble(self) -> list[Header] | None:
+        """The experts after a change, each with ``expert``, ``weight`` and cumulative ``loss``; else None."""
+        return self.switching.report()
 
     # ---------------------------------------------------------------- save
 
