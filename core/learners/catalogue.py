@@ -10,7 +10,13 @@ from core.learners.odm.algorithms import ALGORITHMS as ODM
 from core.learners.vigo.algorithms import ALGORITHMS as VIGO
 from core.problems import Invalid
 
-ALGORITHMS: dict[str, Algorithm] = {algorithm.id: algorithm for algorithm in (*DFOP, *ODM, *FESL, *VIGO)}
+FAMILIES = (
+    DFOP,
+    ODM,
+    FESL,
+    VIGO,
+)
+ALGORITHMS: dict[str, Algorithm] = {algorithm.id: algorithm for family in FAMILIES for algorithm in family}
 
 
 def find(algorithm: str) -> Algorithm:

@@ -9,8 +9,6 @@ import numpy as np
 
 from core.contract import Floats, Weights
 
-CLASS_BOUND = 100
-"""Classes that a learner of this catalogue learns at most."""
 OPPOSITE = (-1.0, 1.0)
 """(a, b): the columns of two classes in terms of their common one."""
 

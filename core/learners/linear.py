@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from core.algorithm import CLASS_BOUND
 from core.contract import Header, Spec, Weights
-from core.learners.classes import CLASS_BOUND, OPPOSITE, column_count, linear_model, with_class
+from core.learners.classes import OPPOSITE, column_count, linear_model, with_class
 from core.state.layout import Layout, counts
 
 

@@ -72,9 +72,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from core.algorithm import CLASS_BOUND
 from core.contract import Floats, Header, Ints, Prediction, Spec, Weights
 from core.learners.calibration import CALIBRATION, classify, classify_and_fit, fresh_calibration
-from core.learners.classes import CLASS_BOUND, column_count, linear_model, with_class
+from core.learners.classes import column_count, linear_model, with_class
 from core.learners.odm import kernels
 from core.learners.odm.random_features import RandomFeatures
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout, Range, Shares, counts

@@ -14,7 +14,8 @@ from tests.core.learners.worked_example import example
 WIDE, WIDE_ROWS = 300, 140
 LABELS_BY_DENSITY = {"vigo", "vigod", "vigow"}
 """Their class is that of the largest density, not always of the largest probability."""
-LISTED = (*ALGORITHMS.values(), example())
+EXAMPLE = example()
+LISTED = ({EXAMPLE.id: EXAMPLE} | ALGORITHMS).values()
 CASES = [
     pytest.param(algorithm, task, classes, id=f"{algorithm.id}-{task}{classes or ''}")
     for algorithm in LISTED
@@ -29,7 +30,7 @@ every_algorithm = pytest.mark.parametrize("algorithm", LISTED, ids=lambda algori
 @pytest.fixture(autouse=True)
 def _with_the_example(monkeypatch):
     """The worked example of core/learners/README.md is listed while it is tested here."""
-    monkeypatch.setitem(ALGORITHMS, LISTED[-1].id, LISTED[-1])
+    monkeypatch.setitem(ALGORITHMS, EXAMPLE.id, ALGORITHMS.get(EXAMPLE.id, EXAMPLE))
 
 
 @every_case

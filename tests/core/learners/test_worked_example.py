@@ -8,7 +8,6 @@ import pytest
 from numpy.testing import assert_allclose
 
 from core.contract import Spec
-from core.learners.catalogue import ALGORITHMS
 from tests.core.learners.worked_example import README, example, source
 
 EXAMPLE = example()
@@ -52,12 +51,6 @@ def test_a_step_makes_the_loss_of_its_row_zero():
     classes.add_class()
     classes.learn(x, np.array([0]))
     assert_allclose(-1.0, classes.W[0] @ [3.0, -1.0, 2.0, 1.0])
-
-
-def test_the_example_is_not_shipped():
-    """It is text: neither the catalogue nor a folder has it."""
-    assert EXAMPLE.id not in ALGORITHMS
-    assert not (README.parent / "passive_aggressive").exists()
 
 
 def test_the_example_keeps_the_style():

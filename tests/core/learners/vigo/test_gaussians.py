@@ -8,9 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import fdtrc
 from scipy.stats import multivariate_normal, multivariate_t
 
+from core.algorithm import CLASS_BOUND
 from core.contract import Spec
 from core.learners.catalogue import find
-from core.learners.classes import CLASS_BOUND
 from core.learners.vigo.kernels import BETA, COUNT, HIGH, LOGDET, LOW, NU, SHARE
 from core.state.arrays import pack, unpack
 
