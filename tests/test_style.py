@@ -173,6 +173,21 @@ def test_core_imports_arrays_and_nothing_else() -> None:
     none(f"{_name(path)}: {name}" for path in CORE for name in _imports(path) if name.split(".")[0] not in allowed)
 
 
+def test_families_of_learners_do_not_import_each_other() -> None:
+    """Each package in core/learners imports no other; a new one need not be listed to be checked."""
+    learners = ROOT / "core/learners"
+    families = {path.relative_to(learners).parts[0] for path in CORE if path.parent.parent == learners}
+    assert {"dfop", "fesl", "odm", "vigo"} <= families
+    none(
+        f"{_name(path)} imports {name}"
+        for path in CORE
+        if path.parent.parent == learners
+        for name in _imports(path)
+        for family in families - {path.parent.name}
+        if _inside(name, f"core.learners.{family}")
+    )
+
+
 def test_only_its_owner_imports() -> None:
     """Settings, the store's client and the like are known in one place each."""
     none(
