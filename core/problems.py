@@ -7,6 +7,8 @@ Conflict   the values are fine, but the model's state does not allow them now
 from collections.abc import Sequence
 from typing import NamedTuple
 
+PROBLEMS_MAX = 20
+"""Problems told in one refusal."""
 LISTED_MAX = 100
 """Names or categories listed in one refusal."""
 NAMED_MAX = 10

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Literal, cast
 
-from core.features.labels import PROBLEMS_MAX, Label, distinct, key
-from core.problems import Invalid, Problem
+from core.features.labels import Label, distinct, key
+from core.problems import PROBLEMS_MAX, Invalid, Problem
 
 NAME_MAX = 200
 """Characters in a feature's name."""

@@ -14,15 +14,13 @@ from typing import Any
 import numpy as np
 
 from core.contract import Header, Ints
-from core.problems import Invalid, Problem
+from core.problems import PROBLEMS_MAX, Invalid, Problem
 
 Label = str | int | bool
 """A class label as a value. 0, False and "" are ordinary labels, and 0 is not False."""
 
 LENGTH_MAX = 200
 """Characters in a string label."""
-PROBLEMS_MAX = 20
-"""Problems named in one refusal."""
 _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
 _KINDS = "a string, an integer or a boolean"
 _INTEGER = re.compile(r"[+-]?[0-9]+")

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from core.contract import Floats
 from core.features.feature import Feature, digest
-from core.features.labels import PROBLEMS_MAX
 from core.features.parsing import NUMBERS, CategoryCells, NumberCells, Unfit, vectorised_texts, vectorised_values
-from core.problems import LISTED_MAX, Invalid, Problem, lacking, unknown_feature
+from core.problems import LISTED_MAX, PROBLEMS_MAX, Invalid, Problem, lacking, unknown_feature
 
 _Place = Callable[[int, int], str]
 """How errors name a cell, from its row and its feature's column."""

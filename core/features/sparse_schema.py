@@ -18,11 +18,10 @@ import numpy as np
 
 from core.contract import Floats
 from core.features.feature import NAME_MAX, Feature, digest
-from core.features.labels import PROBLEMS_MAX
 from core.features.parsing import Unfit, number, text_number, vectorised_texts, vectorised_values
 from core.features.projection import PSI_MAX, Kind, Projection, text_of
 from core.features.svmlight import Line
-from core.problems import Invalid, Problem
+from core.problems import PROBLEMS_MAX, Invalid, Problem
 
 NAMES_MAX = 100_000
 """Names in one row."""

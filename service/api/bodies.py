@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 
-from core.problems import Invalid, Problem
+from core.problems import PROBLEMS_MAX, Invalid, Problem
 from service.errors import NotJson, TooLarge, WrongMedia
 
 JSON = "application/json"
@@ -28,7 +28,6 @@ SVMLIGHT = "text/x-svmlight"
 DENSE_TABLES, SPARSE_TABLES = (JSON, CSV, NPY), (JSON, SVMLIGHT)
 """What batches of models with features come as, and those of models of named sparse rows."""
 TOO_DEEP = "the body is not JSON that can be read: it is nested too deep"
-PROBLEMS_MAX = 20
 PATH_MAX = 200
 """Characters of a path that an error names."""
 UNKNOWN = -1

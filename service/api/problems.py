@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match
 
-from core.problems import Conflict, Invalid, Problem
+from core.problems import PROBLEMS_MAX, Conflict, Invalid, Problem
 from service.errors import (
     Forbidden,
     ModelDown,
@@ -78,7 +78,6 @@ def problem(error: Exception) -> Response:
     return render(status, _slug(type(error)), detail, problems, extra, headers)
 
 
-PROBLEMS_MAX = 20
 PLACES = ("path", "query", "header", "body")
 """Where FastAPI says that a field stands; clients know."""
 WORDS = {

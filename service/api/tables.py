@@ -18,11 +18,11 @@ from starlette.datastructures import QueryParams
 
 from core.features import SparseSchema, read_lines
 from core.machine import Machine
-from core.problems import Invalid, Problem
+from core.problems import PROBLEMS_MAX, Invalid, Problem
 from service.api import bodies
 from service.errors import NotTable, TooLarge
 from service.runtime.engine import Bounds
-from service.runtime.row_validation import PROBLEMS_MAX, FieldPath, Table
+from service.runtime.row_validation import FieldPath, Table
 from service.runtime.threads import in_thread_if_large
 
 COLUMN_QUERIES = ("label", "id", "discount")

@@ -16,12 +16,11 @@ from core.contract import Floats
 from core.entry import Overlap, Rows
 from core.features import Schema, Space, SparseSchema, parse_features
 from core.features.labels import Label, LabelSet, canonical, from_texts
-from core.problems import Invalid, Problem, lacking
+from core.problems import PROBLEMS_MAX, Invalid, Problem, lacking
 from service.errors import RequestConflict
 from service.runtime.model_cache import ModelCache
 from service.runtime.replica import Replica
 
-PROBLEMS_MAX = 20
 DISCOUNT_MIN = 1e-3
 """A smaller one would forget everything at one row; the kernels' own floor."""
 LABEL_KINDS = "a string, an integer or a boolean"
