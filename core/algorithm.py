@@ -131,8 +131,8 @@ class Algorithm:
         summary: one sentence.
         paper: where it comes from.
         equation: what it minimises or how it updates, in one line of plain text.
-        params: its parameters. Those named ``mapping``, ``variant`` and ``horizon`` say how a switch is made,
-            ``compressed_dim`` that rows are named and sparse.
+        params: its parameters. One named ``mapping`` makes it a learner for changes of features, which also needs
+            ``variant`` and ``horizon`` (core.switching.phases); ``compressed_dim`` means named sparse rows.
         build: makes an empty learner from a spec.
         size: bytes of memory a state takes, from a spec and the number of classes; None: as ``build`` declares.
         cost: floating-point operations of learning one row (coarse); None: some for every number of the state.

@@ -144,7 +144,7 @@ def _task(value: object, algorithm: Algorithm) -> Task:
     if value is None and len(algorithm.tasks) == 1:
         return algorithm.tasks[0]
     if value is None:
-        raise Invalid.of("task", f"is required: {algorithm.id} learns several", list(algorithm.tasks))
+        raise Invalid.of("task", f"is required: {algorithm.id} has several tasks", list(algorithm.tasks))
     if value not in algorithm.tasks:
         raise Invalid.of("task", f"is not a task of {algorithm.id}", list(algorithm.tasks))
     return value

@@ -31,7 +31,7 @@ class Problem(NamedTuple):
 
 def unknown_feature(field: str, names: Sequence[str]) -> Problem:
     """A name in a row, or a column of a table, that none of the model's features has; ``allowed`` lists these."""
-    return Problem(field, "is not a feature", list(names[:LISTED_MAX]))
+    return Problem(field, "is not a feature of this model", list(names[:LISTED_MAX]))
 
 
 def lacking(field: str, names: Sequence[str]) -> Problem:

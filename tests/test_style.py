@@ -1,6 +1,7 @@
 """Rules of the house that no linter knows. Each is one test that names every file that breaks it."""
 
 import ast
+import importlib
 import re
 import shutil
 import subprocess
@@ -256,6 +257,13 @@ def test_no_machine_and_no_registry_is_written_down() -> None:
     words = [first + second for first, second in parts]
     texts = {path: path.read_bytes().decode(errors="replace") for path in FILES}
     none(f"{_name(path)}: {word}" for path, text in texts.items() for word in words if word in text)
+
+
+def test_every_algorithm_is_in_the_readme() -> None:
+    """The README's table has a row for each algorithm of the catalogue, and for nothing else."""
+    algorithms = importlib.import_module("core.learners.catalogue").ALGORITHMS
+    table = (ROOT / "README.md").read_text().partition("## Algorithms")[2].partition("\n## ")[0]
+    assert sorted(algorithms) == sorted(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))
 
 
 def test_every_setting_is_documented() -> None:

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from core.contract import Floats, Header, Ints, Prediction
 from core.numerics.rng import uniform
 from core.state.layout import NOT_NEGATIVE, ROWS_MAX, WHOLE, Array, Layout, Shares, counts
-from core.switching.mixture_kernels import ANYTIME, ROWS, learn_classes, learn_numbers, say_classes, say_numbers
+from core.switching.mixture_kernels import ANYTIME, ROWS, learn_classes, learn_numbers, mix_classes, mix_numbers
 
 VOTE = 0.9
 """What the predicted class is worth where a learner has no probabilities; the others share the rest."""
@@ -80,11 +80,11 @@ class Mixture:
         chosen = int(self.weights.argmax()) if self.selects else -1
         if predictions[0].value.dtype == np.float64:
             F, S, out, std = _numbers(predictions)
-            say_numbers(F, S, self.weights, self.counters, chosen, out, std)
+            mix_numbers(F, S, self.weights, self.counters, chosen, out, std)
             return Prediction(out, None, std if S.shape[1] else None)
         P = _shares(predictions)
         out = np.empty(P.shape[1:])
-        say_classes(P, self.weights, self._geometric, chosen, out)
+        mix_classes(P, self.weights, self._geometric, chosen, out)
         return _of_shares(predictions, out, np.full(len(out), chosen))
 
     def learn(self, predictions: Sequence[Prediction], truth: NDArray[Any]) -> Prediction:

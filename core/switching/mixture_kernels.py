@@ -62,7 +62,7 @@ def _weigh(losses: Floats, eta: float, share: float, t: float, weights: Floats) 
 
 
 @njit(f"void({_CUBE}, {_ROW}, b1, i8, {_TABLE})", cache=True, nogil=True)
-def say_classes(P: Floats, weights: Floats, geometric: bool, chosen: int, out: Floats) -> None:
+def mix_classes(P: Floats, weights: Floats, geometric: bool, chosen: int, out: Floats) -> None:
     """Probabilities (n, K) of n rows into ``out``; of expert ``chosen`` alone where it is >= 0."""
     for i in range(P.shape[1]):
         if chosen >= 0:
@@ -148,7 +148,7 @@ def _mix_numbers(
 
 
 @njit(f"void({_TABLE}, {_TABLE}, {_ROW}, {_ROW}, i8, {_ROW}, {_ROW})", cache=True, nogil=True)
-def say_numbers(F: Floats, S: Floats, weights: Floats, counters: Floats, chosen: int, out: Floats, std: Floats) -> None:
+def mix_numbers(F: Floats, S: Floats, weights: Floats, counters: Floats, chosen: int, out: Floats, std: Floats) -> None:
     """Numbers (n,) and deviations (n,) or (0,) of n rows from F, S (E, n), clipped in place."""
     for i in range(F.shape[1]):
         _mix_numbers(F, S, i, weights, counters, chosen, out, std)

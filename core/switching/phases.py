@@ -247,7 +247,7 @@ class Switching:
         if (problem := mapping_problem(ensemble.input_mapping)) is None:
             return None
         if labelled_rows or not ensemble.input_mapping.ready:
-            return f"{problem}: the new model carries the predictions until the others have proved themselves"
+            return f"{problem}: predictions come mainly from the new model until the others have lower losses"
         return f"{problem}, and the new model has learned no labelled row: predictions are poor until labels come"
 
     def _abort(self) -> None:

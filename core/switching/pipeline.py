@@ -190,7 +190,7 @@ class Expert(Nested):
         return shares is not None and shares.shape[1] != classes
 
     def parts(self) -> dict[str, Any]:
-        """The parts there are, by their names in a state."""
+        """The parts there are, by their names in a state, where the input mapping is called "front"."""
         held = {"front": self.input_mapping, "scaler": self.scaler, "learner": self.learner}
         return {name: part for name, part in held.items() if part is not None}
 

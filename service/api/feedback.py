@@ -1,7 +1,7 @@
 """POST /models/{name}/feedback and /feedback/batch: each row is tested, then trained, exactly once.
 
 A single row is a table of one row. Everything is checked before anything is queued: a request is learned whole or
-refused whole, and refused only after what ``idempotency`` describes.
+refused whole. A repeated id gets its first answer before anything is refused (see ``idempotency``).
 """
 
 from typing import Annotated, Any
@@ -48,6 +48,8 @@ _sparse_rows = msgspec.json.Decoder(FeedbackSparse)
 _encode = msgspec.json.Encoder().encode
 
 
+# Requests arrive through routes.HOT_ROUTES, not through FastAPI: dependencies and arguments below describe the route
+# in /openapi.json and serve requests under a root path. Change both: tests/service/test_single_row_routes.py compares.
 @router.post(
     "/models/{name}/feedback",
     tags=["one row"],

@@ -50,9 +50,9 @@ async def _csv_columns(
 async def teach_mapping(ctx: Ctx, name: ModelName, request: Request) -> Response:
     """Unlabelled rows with both sets of features.
 
-    Teaches how old features are recovered from new ones, and nothing else. One row by name, or several by column; also
-    `text/csv` with a header (`?id=`) and `application/x-npy`, a file of `numpy.save` (float64, old features in their
-    order, then the new names). Every name of both spaces has to be there.
+    Used only to learn the mapping from new to old features. One row by name, or several by column; also `text/csv` with
+    a header (`?id=`) and `application/x-npy`, a file of `numpy.save` (float64, old features in their order, then the
+    new names). Every name of both spaces has to be there.
     """
     bounds = ctx.engine.bounds
     kind = bodies.media_type(request, bodies.DENSE_TABLES)

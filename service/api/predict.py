@@ -38,6 +38,8 @@ _sparse_rows = msgspec.json.Decoder(PredictSparse)
 _encode = msgspec.json.Encoder().encode
 
 
+# Requests arrive through routes.HOT_ROUTES, not through FastAPI: dependencies and arguments below describe the route
+# in /openapi.json and serve requests under a root path. Change both: tests/service/test_single_row_routes.py compares.
 @router.post(
     "/models/{name}/predict",
     tags=["one row"],
@@ -49,10 +51,10 @@ async def predict_row(ctx: Ctx, name: ModelName, request: Request, fresh: Fresh)
     """Predict one row.
 
     Changes nothing. With `track` the row is kept under a `prediction_id` until its label comes; that needs the scope
-    `learn`. With `explain` a linear model says what each feature contributed; VIGO, which is generative, says the
-    density of the row in each class and how ambiguous it is. VIGO's prediction need not be its most probable class: the
-    point density decides the label, the Student-t, which is wider for a class of few rows, the probabilities. A model
-    of named sparse rows (`sparse_dfop`) takes any names; one left out is 0.
+    `learn`. With `explain` the answer holds the contribution of each feature (linear models) or the log density of the
+    row in each class and how ambiguous the row is (VIGO). VIGO chooses the label by the density at the expected
+    parameters and computes probabilities from a Student-t, which is wider for classes with few rows; the two can
+    disagree. A model of named sparse rows (`sparse_dfop`) takes any names; one left out is 0.
     """
     engine = ctx.engine
     bodies.media_type(request, (bodies.JSON,))

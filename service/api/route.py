@@ -32,9 +32,9 @@ Rights = Literal["public", "read", "learn", "admin"]
 Answer = Callable[[Request], Awaitable[Response]]
 PROBED = ("/healthz", "/readyz", "/metrics")
 """Asked by machines that may add queries of their own."""
-SAYS_NOTHING = "Successful Response"
+DEFAULT_DESCRIPTION = "Successful Response"
 """What FastAPI says of an answer that nobody describes."""
-LET_IN = "onepass.let_in"
+KEY_CHECKED = "onepass.let_in"
 """Key of a request's scope: its key has been checked, and counted."""
 _object = msgspec.json.Decoder(dict[str, Any])
 
@@ -56,14 +56,14 @@ class Needs:
             Unauthorized, Forbidden, TooManyRequests: the request may not go on.
             Invalid, NotFound: no model can have this name.
         """
-        if LET_IN in request.scope:
+        if KEY_CHECKED in request.scope:
             return
         context: Context = request.app.state.context
         name = request.path_params.get("name")
         context.keys.check(request.headers, self.scope, name)
         if name is not None and NAME.fullmatch(name) is None:
             raise _bad_name(request.method)
-        request.scope[LET_IN] = True
+        request.scope[KEY_CHECKED] = True
 
 
 def _bad_name(method: str) -> Exception:
@@ -85,7 +85,7 @@ class Route(APIRoute):
     def __init__(self, path: str, endpoint: Callable[..., Any], **how: Any) -> None:
         summary, _, text = inspect.cleandoc(endpoint.__doc__ or "").partition("\n\n")
         own = {"summary": summary.removesuffix("."), "description": text, "operation_id": endpoint.__name__}
-        if how["response_description"] == SAYS_NOTHING:
+        if how["response_description"] == DEFAULT_DESCRIPTION:
             model, returned = how["response_model"], inspect.signature(endpoint).return_annotation
             own["response_description"] = inspect.getdoc(model if isinstance(model, type) else returned) or ""
         super().__init__(path, endpoint, **{**how, **own})

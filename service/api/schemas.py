@@ -17,7 +17,11 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 Version = Annotated[int, Field(ge=0, examples=[18], description="Entries of the model's log; its creation is 0.")]
 Rows = Annotated[int, Field(ge=0, examples=[18], description="Rows the model has learned.")]
 Incarnation = Annotated[
-    str, Field(examples=["5f3a9c0d1e2b4a68"], description="Another one once the model has been created again.")
+    str,
+    Field(
+        examples=["5f3a9c0d1e2b4a68"],
+        description="Another one after the model was deleted and created again.",
+    ),
 ]
 Durability = Annotated[str, Field(examples=["everysec"], description="What the store does: always, everysec, none.")]
 Time = Annotated[str, Field(examples=["2026-01-31T12:00:00.000Z"], json_schema_extra={"format": "date-time"})]

@@ -169,7 +169,7 @@ class Replica:
         """Hold the machine still to read it.
 
         Raises:
-            ModelDown: the model went out of service meanwhile; what an apply that raised has left is no state.
+            ModelDown: the model went out of service meanwhile; after an exception in apply the state is not valid.
         """
         async with self.lock:
             if self.down is not None:

@@ -45,6 +45,17 @@ async def test_names_are_exactly_those_of_the_model(api, route, features, field)
 
 
 @every_route
+async def test_an_unknown_feature_is_told_what_the_features_are(api, route):
+    """The text that a client sees, and the names it may choose from."""
+    path = await api.learnt()
+    more = {"label": "UP"} if route == "feedback" else {}
+    row = {"features": {"a": 1, "b": 2, "c": 3}, **more}
+    found = await api.refuses(f"{path}/{route}", 422, "features.c", json=row)
+    expected = {"field": "features.c", "problem": "is not a feature of this model", "allowed": ["a", "b"]}
+    assert [expected] == found["errors"]
+
+
+@every_route
 @pytest.mark.parametrize(
     ("text", "field"),
     [

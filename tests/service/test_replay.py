@@ -18,6 +18,7 @@ import httpx
 import psutil
 import pytest
 
+from core.problems import unknown_feature
 from service import cli
 from service.replay import chart, client, private, report
 from service.replay.source import Source
@@ -228,9 +229,12 @@ def test_refusals_of_the_model_are_readable(tmp_path: Path, run: Callable, url: 
 def test_a_long_list_of_what_is_allowed_ends_with_a_count() -> None:
     """Whole names, as many as a person reads; how many more there are is told."""
     names = [f"f{at}" for at in range(client.ALLOWED_SHOWN + 2)]
-    answer = {"errors": [{"field": "features.x", "problem": "is not a feature", "allowed": names}]}
+    answer = {"errors": [unknown_feature("features.x", names)._asdict()]}
     said = client._reason(httpx.Response(422, json=answer), None)
-    assert said == f"refused with HTTP 422: features.x: is not a feature ({', '.join(names[:-2])}, and 2 more)"
+    assert (
+        said
+        == f"refused with HTTP 422: features.x: is not a feature of this model ({', '.join(names[:-2])}, and 2 more)"
+    )
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])

@@ -105,7 +105,7 @@ _family = partial(Algorithm, tasks=("classification", "regression"), paper=_PAPE
 ALGORITHMS = (
     _family(
         id="dfop",
-        summary="Least squares that forgets exponentially, at a rate it finds by itself: follows drift untold.",
+        summary="Least squares that forgets exponentially, at a rate it finds by itself; no drift need be announced.",
         equation="min_w sum_i (1 - mu)^(t - i) (y_i - w'x_i)^2, exactly, row by row",
         params=(_RATE_OR_AUTO, _VARIANCE, BIAS, UNSCALED),
         build=build,

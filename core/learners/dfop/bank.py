@@ -287,7 +287,7 @@ class ForgettingBank:
         return Prediction(*classify_and_fit(scores, numbers, self.classes, self.calibration))
 
     def forget(self) -> None:
-        """Every member forgets (learner.py); those that were trusted still are, for they now follow as fast as any."""
+        """Every member forgets (learner.py); the weights stay, since all members now adapt equally fast."""
         for member in self.members:
             member.forget()
 

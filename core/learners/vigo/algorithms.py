@@ -106,7 +106,7 @@ ALGORITHMS = (
     ),
     _algorithm(
         "vigow",
-        "VIGO that weighs the last |B| rows of a class as much as all before them: follows drift untold.",
+        "VIGO that weighs the last |B| rows of a class as much as all before them; no drift need be announced.",
         "m_k <- (m_k + xbar_k) / 2 every |B| rows of class k",
         (_BATCH, _VARIANT, UNSCALED),
     ),
