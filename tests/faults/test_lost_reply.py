@@ -87,7 +87,7 @@ def test_replies_get_lost_under_load(serve, store, proxy):
 def test_a_reply_lost_while_another_trims_the_log_learns_no_row_twice(serve, store, proxy):
     """A row without an id, committed but unanswered, whose entry is trimmed meanwhile, is not committed again."""
     service = serve(REDIS_URL=proxy.url, STORE_TIMEOUT_S=30).start()
-    other = serve(REDIS_URL=store.url).start()
+    other = serve(REDIS_URL=store.url, SNAPSHOTS_KEPT=1).start()
     service.create()
     client = Client(service)
     for row in rows(5, 10):
@@ -104,6 +104,7 @@ def test_a_reply_lost_while_another_trims_the_log_learns_no_row_twice(serve, sto
     answer = _while_trimmed(service, other, proxy, lambda: service.request("POST", "/models/m/feedback", body))
     assert 7 == service.get("/models/m?consistency=strong")["rows"]
     assert answer.status in {200, 503}
+    assert 1 < service.metric("loads"), "the log was not trimmed"
 
     late = rows(1, 11, "late")[0]
     answer = _while_trimmed(service, other, proxy, lambda: client.send(late))

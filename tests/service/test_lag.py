@@ -1,12 +1,13 @@
-"""How far behind its logs a service is: what readiness and metrics say of it."""
+"""How far behind its logs a service is: what readiness and metrics say of it, and how its rows are answered."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from service.runtime.engine import LAG_S_MAX
 from service.store.keys import ModelKeys
-from tests.service.api_fixtures import DFOP, problem
+from tests.service.api_fixtures import DFOP, features, problem
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -47,6 +48,22 @@ async def test_a_lag_that_is_none_ends_with_the_next_look(start):
     await engine.follower._look([replica.name])
     assert (0, False, 0.0) == (replica.lag, replica.behind, replica.since)
     assert [] == engine.lags
+
+
+async def test_a_row_is_answered_by_a_replica_that_is_far_behind(start):
+    """What others appended before the row is more than one reply holds: it reads on up to the row, not over it."""
+    api, other = await start(), await start()
+    path = await api.learnt()
+    engine = api.app.state.context.engine
+    engine.follower._note = lambda *_: None  # notices and the sweep would find what others append
+    engine.committer._limits = replace(engine.committer._limits, read_bytes_max=1)
+    for row in range(3, 7):
+        await other.post(f"{path}/feedback", {"features": features(row), "label": "UP"})
+    replica = await engine.models.get(path.removeprefix("/models/"))
+    assert 3 == replica.version
+    answer = await api.post(f"{path}/feedback", {"features": features(7), "label": "UP"})
+    assert (8, 8) == (answer["version"], answer["rows"])
+    assert await other.state(path) == await api.state(path)
 
 
 async def test_a_model_in_no_memory_is_not_followed(start):

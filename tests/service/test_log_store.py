@@ -37,6 +37,8 @@ async def test_a_gap_in_the_log_ends_what_is_read(model):
     read = await model.log.read_after("m", INCARNATION, 0, INCARNATION, 1 << 20, 10)
     assert ([1, 2], False) == ([entry.version for entry in read.entries], read.complete)
     assert "trimmed" == (await model.log.read_after("m", INCARNATION, 2, "w1-2", 1 << 20, 10)).code
+    answer = await Model(model.connection, "w2").append()
+    assert ([1, 2], False) == ([entry.version for entry in answer.entries], answer.complete)
     await model.connection.ask(("XDEL", model.keys.log, "5-0"))
     read = await model.log.read_after("m", INCARNATION, 3, "w1-3", 1 << 20, 10)
     assert ([4], False) == ([entry.version for entry in read.entries], read.complete)

@@ -74,6 +74,21 @@ def test_rows_of_the_first_space_teach_until_the_second_switch_is_complete(algor
         assert isinstance(driver.learn(1, schema), Refused)
 
 
+def test_the_space_of_an_aborted_change_is_left_behind_by_the_next_one():
+    """Its rows teach until then; afterwards tracked ones are scored by what was told, others are refused."""
+    for driver in (Driver("dfop"), switched("dfop", "classification", 2, "linear")):
+        driver.learn(20)
+        told = driver.served(3)
+        driver.begin(2)
+        union = driver.machine.feedback_schema
+        driver.abort()
+        assert driver.learn(3, union, served=told).learned
+        driver.begin(3)
+        late = driver.reborn().learn(1, union, served=told)
+        assert (False, [told.prediction]) == (late.learned, late.predictions)
+        assert isinstance(driver.learn(1, union), Refused)
+
+
 @pytest.mark.parametrize("mapping", ["linear", "kernel"])
 @pytest.mark.parametrize("algorithm", ["fesl_c", "dfop", "vigo"])
 @pytest.mark.parametrize("kept", ["recovered", "new"])
