@@ -65,6 +65,7 @@ def test_the_state_comes_back_through_json():
         lambda header: header.update(total=1),
         lambda header: header.update(total=3.0),
         lambda header: header["kept"].reverse(),
+        lambda header: header["kept"][1].update(version=1),
         lambda header: header["kept"][0].update(version=-1),
         lambda header: header["kept"][0].update(epsilon_cut=float("nan")),
         lambda header: header["kept"][0].pop("row"),

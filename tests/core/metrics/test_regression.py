@@ -85,7 +85,7 @@ def test_what_is_not_finite_changes_nothing(value):
 # -- state
 
 
-@pytest.mark.parametrize("n", [0, 5, 1300, 6000])
+@pytest.mark.parametrize("n", [0, 5, 1300, 5119, 5120, 6000, 10_240])
 def test_a_state_goes_on_with_the_same_bits(n):
     """Saved, loaded and continued is the same as never interrupted; an idle model's state is small."""
     for make, arrays, more in (
