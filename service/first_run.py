@@ -81,7 +81,7 @@ def announce(lock: Path, out: TextIO) -> None:
     """Say what there is to do and how long it takes."""
     packages, compiled = len(locked(lock)), len(kernels.declared())
     out.write(
-        f"First run: {packages} packages to install, then {compiled} kernels to compile. "
+        f"First run: up to {packages} packages to install, then {compiled} kernels to compile. "
         "On an idle machine this takes one to two minutes; later runs start within seconds.\n"
     )
 

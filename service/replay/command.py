@@ -93,6 +93,8 @@ def _feed(
                 said = f"rows {batch.first} to {batch.first + batch.rows - 1}: {refused}"
                 if options.url is not None and totals.rows:
                     said += f"\n  the {totals.rows} rows before them were learned by model {options.name}"
+                if options.task is None and "is not a label" in said:
+                    said += "\n  where the label is a number: --task regression"
                 raise Failed(said) from None
             totals.add(answer, options.id is not None)
             show(batch.read if options.limit is None else max(batch.read, totals.rows / options.limit))
