@@ -51,7 +51,7 @@ async def create_model(
     """
     replica, new = await ctx.engine.models.create(name, Config.parse(cast("Mapping[str, Any]", body)))
     response.status_code = 201 if new else 200
-    return _model(replica)
+    return await _model(replica)
 
 
 @router.get("/models", tags=["models"], dependencies=[READ])
@@ -92,20 +92,21 @@ async def _visible(ctx: Ctx, caller: Key | None, limit: int, cursor: str | None)
 async def _summary(ctx: Ctx, name: str, fresh: Freshness) -> Summary | None:
     try:
         replica = await ctx.engine.replica(name, fresh)
+        async with replica.held():
+            machine, config = replica.machine, replica.machine.config
+            return Summary(
+                name=name,
+                algorithm=config.algorithm_id,
+                task=config.task,
+                version=replica.version,
+                rows=machine.rows,
+                score=machine.metrics.headline(),
+                phase=machine.phase,
+            )
     except NotFound:
         return None
     except ModelDown:
         return Summary(name=name, algorithm="", task="", version=-1, rows=0, score=None, phase="down")
-    machine, config = replica.machine, replica.machine.config
-    return Summary(
-        name=name,
-        algorithm=config.algorithm_id,
-        task=config.task,
-        version=replica.version,
-        rows=machine.rows,
-        score=machine.metrics.headline(),
-        phase=machine.phase,
-    )
 
 
 @router.get("/models/{name}", tags=["models"], dependencies=[READ])
@@ -115,23 +116,24 @@ async def show_model(replica: ReadModel) -> Model:
     `config` is the present configuration, features excepted; `GET /models/{name}/features` shows the features currently
     in use.
     """
-    return _model(replica)
+    return await _model(replica)
 
 
-def _model(replica: Replica) -> Model:
-    machine = replica.machine
-    return Model(
-        name=replica.name,
-        incarnation=replica.incarnation,
-        config=machine.config.to_json(),
-        version=replica.version,
-        rows=machine.rows,
-        phase=machine.phase,
-        metrics=machine.metrics.report(),
-        info=machine.info(),
-        created=iso(replica.created_ms),
-        updated=iso(replica.time_ms),
-    )
+async def _model(replica: Replica) -> Model:
+    async with replica.held():
+        machine = replica.machine
+        return Model(
+            name=replica.name,
+            incarnation=replica.incarnation,
+            config=machine.config.to_json(),
+            version=replica.version,
+            rows=machine.rows,
+            phase=machine.phase,
+            metrics=machine.metrics.report(),
+            info=machine.info(),
+            created=iso(replica.created_ms),
+            updated=iso(replica.time_ms),
+        )
 
 
 @router.get("/models/{name}/metrics", tags=["models"], dependencies=[READ])
@@ -142,9 +144,10 @@ async def show_metrics(replica: ReadModel) -> ModelMetrics:
     frequent one (`last_value` for regression). `log_loss` is over the rows whose label had been seen before: the first
     row of a class has no probability to score.
     """
-    machine = replica.machine
-    own = {"version": replica.version, "incarnation": replica.incarnation}
-    return ModelMetrics(**machine.metrics.report(), learner=machine.learner_info(), **own)
+    async with replica.held():
+        machine = replica.machine
+        own = {"version": replica.version, "incarnation": replica.incarnation}
+        return ModelMetrics(**machine.metrics.report(), learner=machine.learner_info(), **own)
 
 
 @router.delete(
