@@ -224,14 +224,8 @@ def test_refusals_of_the_model_are_readable(tmp_path: Path, run: Callable, url: 
     odd = run(file, "--algorithm", "dfop", "--param", "forgetting_rate=7", "--url", url)[2]
     assert "params.forgetting_rate" in odd
     assert "<= 0.5" in odd
-
-
-def test_a_label_that_is_a_number_asks_for_the_task(tmp_path: Path, run: Callable, url: str) -> None:
-    """The default is classification; a column of numbers is refused with the option that takes it."""
-    file = stream(tmp_path / "numbers.csv", regression=True)
-    status, _, said = run(file, "--algorithm", "rls", "--url", url)
-    assert 1 == status
-    assert "where the label is a number: --task regression" in said
+    numbers = stream(tmp_path / "odd-task.csv", regression=True)
+    assert "--task regression" in run(numbers, "--algorithm", "rls", "--drop", "day", "--url", url)[2]
 
 
 def test_a_long_list_of_what_is_allowed_ends_with_a_count() -> None:
