@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.entry import Overlap, Rows, Segment
-from service.errors import OnepassError, QueueFull, StoreDown
+from service.errors import ModelDown, OnepassError, QueueFull, StoreDown
 from service.runtime.answer_writer import Answered, AnswerWriter
 from service.runtime.applier import DOWN, Applier, fail, gone, reject, resolve
 from service.runtime.replica import THREAD_FLOPS, Commit, Job, Replica, Reply
@@ -259,7 +259,7 @@ class Committer:
 
     def _next_commit(self, replica: Replica) -> Commit | None:
         if replica.down is not None:
-            self._fail(replica, replica.down)
+            self._fail(replica, ModelDown(replica.down))
         jobs: list[Job] = []
         size = 0
         while replica.queue and len(jobs) < self._limits.tick_segments_max:

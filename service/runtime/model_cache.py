@@ -44,7 +44,7 @@ class ModelCache:
         self._loaded: OrderedDict[str, Replica] = OrderedDict()
         self.ledger = Ledger()
         self.alarms = AlarmNotifier()
-        self._down: dict[str, tuple[ModelDown, float]] = {}
+        self._down: dict[str, tuple[str, float]] = {}
         self._loading: dict[str, asyncio.Task[Replica]] = {}
         self._came: Callable[[str], None] = lambda _: None
         self._left: Callable[[str], None] = lambda _: None
@@ -81,7 +81,7 @@ class ModelCache:
         else:
             self._loaded.move_to_end(name)
         if replica.down is not None:
-            raise replica.down
+            raise ModelDown(replica.down)
         return replica
 
     async def _load(self, name: str) -> Replica:
@@ -97,7 +97,7 @@ class ModelCache:
         try:
             replica = await self._loader.load(name)
         except ModelDown as error:
-            self._down[name] = (error, asyncio.get_running_loop().time() + DOWN_S)
+            self._down[name] = (error.detail, asyncio.get_running_loop().time() + DOWN_S)
             raise
         finally:
             del self._loading[name]
@@ -116,7 +116,7 @@ class ModelCache:
         found = self._down.pop(name, None)
         if found is not None and asyncio.get_running_loop().time() < found[1]:
             self._down[name] = found
-            raise found[0]
+            raise ModelDown(found[0])
 
     async def create(self, name: str, config: Config) -> tuple[Replica, bool]:
         """Create a model, or find the one that was created with the same configuration.

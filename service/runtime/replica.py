@@ -102,7 +102,8 @@ class Replica:
         unresolved: an append whose fate is not known yet.
         in_flight: an append is on its way to the store and back.
         busy: an apply or a reload is under way in a thread or a task.
-        down: why the model is out of service, or None; gone: it was deleted.
+        down: why the model is out of service, or None; gone: it was deleted. An error kept here and raised again would
+            hold every request it has refused.
         head: the highest version the log is known to have reached; since: when it passed ours, by the loop's clock.
         suspect: the log may have lost its tail, whatever its version.
         awaited: readers who wait for a version, by version.
@@ -128,7 +129,7 @@ class Replica:
     unresolved: Commit | None = None
     in_flight: bool = False
     busy: bool = False
-    down: ModelDown | None = None
+    down: str | None = None
     gone: bool = False
     head: int = 0
     since: float = 0.0
@@ -173,7 +174,7 @@ class Replica:
         """
         async with self.lock:
             if self.down is not None:
-                raise self.down
+                raise ModelDown(self.down)
             yield
 
     async def apply(
@@ -251,9 +252,10 @@ class Replica:
         if self.down is None:
             self.stats.models_down += 1
             logger.error("model %s is out of service: %s", self.name, why)
-        self.down = ModelDown(f"model {self.name} is out of service: {why}")
-        self._refuse(self.down)
-        return self.down
+        self.down = f"model {self.name} is out of service: {why}"
+        error = ModelDown(self.down)
+        self._refuse(error)
+        return error
 
     # ---------------------------------------------------------------- following
 

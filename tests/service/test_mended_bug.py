@@ -1,5 +1,6 @@
 """A bug in core takes one model out of service; with the bug mended the model serves again and has lost nothing."""
 
+import gc
 from contextlib import asynccontextmanager
 
 import httpx
@@ -8,6 +9,7 @@ import pytest
 from core.entry import Rows
 from core.machine import Machine
 from service.app import build
+from service.errors import ModelDown
 from service.settings import Settings
 from tests.service.api_fixtures import Api, features, problem
 
@@ -79,3 +81,25 @@ async def test_a_model_that_a_bug_took_out_serves_again_once_it_is_mended(store_
         for one in (path, twin):
             assert 7 == (await api.post(f"{one}/feedback", AFTER))["rows"]
         assert await learned(api, twin) == await learned(api, path)
+
+
+async def test_refused_requests_leave_nothing_in_memory(store_url):
+    """An error that is kept and raised again holds the tracebacks, and in them the bodies, of all that it refused."""
+    with pytest.MonkeyPatch.context() as bug:
+        bug.setattr(Machine, "apply", failing(Machine.apply))
+        async with running(store_url) as api:
+            path = await api.learnt(rows=5)
+            problem(await api.ask("POST", f"{path}/feedback", json=DEADLY_ROW), 503)
+            await is_down(api, path)
+            await api.learnt(rows=1)  # the next commit lets go of the one that has failed
+            assert [] == errors_kept()
+        async with running(store_url) as api:
+            await is_down(api, path)
+            await api.learnt(rows=1)  # the next commit lets go of the one that has failed
+            assert [] == errors_kept()
+
+
+def errors_kept():
+    """The errors of models out of service that are still in memory."""
+    gc.collect()
+    return [kept for kept in gc.get_objects() if type(kept) is ModelDown]
