@@ -126,10 +126,12 @@ class Outbox:
 
     Attributes:
         total: how many there have been, kept or not.
+        last: place of the newest alarm; (0, 0) before the first.
     """
 
     def __init__(self) -> None:
         self.total = 0
+        self.last = (0, 0)
         self._kept: deque[Drift] = deque(maxlen=KEPT)
 
     def put(self, drift: Drift) -> None:
@@ -141,6 +143,7 @@ class Outbox:
         if self._kept and drift.place <= self._kept[-1].place:
             raise ValueError("alarms come in the order of their places")
         self._kept.append(drift)
+        self.last = drift.place
         self.total += 1
 
     def after(self, place: tuple[int, int]) -> list[Drift]:
@@ -148,11 +151,6 @@ class Outbox:
         if not self._kept or self._kept[-1].place <= place:
             return []
         return [drift for drift in self._kept if drift.place > place]
-
-    @property
-    def last(self) -> tuple[int, int]:
-        """Place of the newest alarm; (0, 0) before the first."""
-        return self._kept[-1].place if self._kept else (0, 0)
 
     @property
     def nbytes(self) -> int:
@@ -178,6 +176,7 @@ class Outbox:
         if arrays or type(total) is not int or total < len(kept) or len(kept) > KEPT or sorted(set(places)) != places:
             raise ValueError("not the state of an outbox")
         self.total, self._kept = total, deque(kept, maxlen=KEPT)
+        self.last = places[-1] if places else (0, 0)
 
 
 def _drift(raw: Mapping[str, Any]) -> Drift:
