@@ -296,10 +296,18 @@ class Machine(ModelState):
 
     def flops_to_apply(self, segments: Sequence[Segment]) -> float:
         """Floating-point operations of applying some segments."""
-        learned = sum(len(segment.X) for segment in segments if isinstance(segment, Rows))
-        mapped = learned + sum(len(segment.X) for segment in segments if isinstance(segment, Overlap))
-        steps = any(isinstance(segment, Switch) for segment in segments)
-        return self.flops_to_predict(learned) + (self.switching.flops_to_map(mapped) if mapped or steps else 0.0)
+        learned = mapped = steps = 0
+        for segment in segments:
+            if isinstance(segment, Rows):
+                learned += len(segment.X)
+            elif isinstance(segment, Overlap):
+                mapped += len(segment.X)
+            elif isinstance(segment, Switch):
+                steps += 1
+        flops, now = self.flops_to_predict(learned), self.switching.now
+        if isinstance(now, OverlapPeriod) and (learned or mapped or steps):
+            flops += now.flops_to_map(learned + mapped)
+        return flops
 
     def _flops_of_row(self, width: int) -> float:
         classes = max(2, len(self.labels.labels))

@@ -28,6 +28,9 @@ from core.switching.initial_weights import InitialWeights
 from core.switching.linear_mapping import ROWS_MIN
 from core.switching.pipeline import Pipeline
 
+ROW_FLOPS = 3e5
+"""Some sixty microseconds of interpreted work per row of an overlap, in floating-point operations."""
+
 
 class OverlapPeriod(Nested):
     """An old model, a new one, and the recovery of the old one's columns.
@@ -123,6 +126,10 @@ class OverlapPeriod(Nested):
         self.recovery.learn(X2, self.old.to_own_columns(self.old.encoder.encode(old)))
         if self.new.scaler is not None:
             self.new.scaler.absorb(X2)
+
+    def flops_to_map(self, rows: int) -> float:
+        """Floating-point operations of learning the mapping from some rows and solving it once."""
+        return rows * ROW_FLOPS + self.recovery.mapping.flops_to_learn(rows)
 
     def complete(self, first_row: int, classes: int) -> Ensemble:
         """The ensemble after the period; several old experts become one.

@@ -43,8 +43,6 @@ RETIRED_MAX = 64
 """Spaces left behind that are remembered."""
 NAMES_SHOWN = 5
 """Features of a new space that a refusal names."""
-ROW_FLOPS = 3e5
-"""Some sixty microseconds of interpreted work per row of an overlap, in floating-point operations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,12 +273,6 @@ class Switching:
         foreign = len(set(now.columns) - set(now.schema.columns) - set(following.columns))
         own = max(0, now.nbytes - self.config.state_bytes(now.schema.width))
         return own + (mapping_bytes(foreign, following.width, mapping) if foreign else 0)
-
-    def flops_to_map(self, rows: int) -> float:
-        """Floating-point operations of learning a mapping from some rows and solving it once; 0 outside an overlap."""
-        if not isinstance(self.now, OverlapPeriod):
-            return 0.0
-        return rows * ROW_FLOPS + self.now.recovery.mapping.flops_to_learn(rows)
 
     @property
     def flops_to_recover(self) -> float:
