@@ -73,11 +73,11 @@ class RowValidator:
 
     def __init__(self, models: ModelCache, replica: Replica) -> None:
         machine = replica.machine
-        pipeline = machine.pipeline
+        now = machine.switching.now
         self._models, self._name, self._labels = models, replica.name, machine.labels
-        self._prediction: Space | None = None if pipeline is None else pipeline.schema
-        self._feedback: Space | None = None if pipeline is None else pipeline.feedback_schema
-        self._phase = "steady" if pipeline is None else pipeline.phase
+        self._prediction: Space | None = None if now is None else now.schema
+        self._feedback: Space | None = None if now is None else now.feedback_schema
+        self._phase = "steady" if now is None else now.phase
         self.config: Config = machine.config
         self.missing_allowed = self.config.missing != "error"
 
