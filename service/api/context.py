@@ -161,8 +161,6 @@ def known_queries(request: Request, *names: str) -> None:
     Raises:
         Invalid: naming them.
     """
-    if not request.scope["query_string"]:
-        return
     given = [name for name, _ in request.query_params.multi_items()]
     for name in given:
         if name not in names:

@@ -61,7 +61,8 @@ async def _predict(request: Request) -> Response:
 async def _feedback(request: Request) -> Response:
     context, name = request.app.state.context, request.path_params["name"]
     context.keys.check(request.headers, "learn", name)
-    known_queries(request)
+    if request.scope["query_string"]:
+        known_queries(request)
     return await feedback.feedback_row(context, name, request)
 
 
