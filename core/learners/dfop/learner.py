@@ -69,7 +69,7 @@ from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Prediction, Spec
 from core.learners.calibration import CALIBRATION, classify, classify_and_fit, fresh_calibration
-from core.learners.classes import column_count, with_class
+from core.learners.classes import with_class
 from core.learners.dfop import kernels
 from core.learners.dfop.blocks import (
     COLUMNS_MIN,
@@ -264,7 +264,7 @@ class Dfop(LinearLearner):
     @property
     def columns(self) -> int:
         """Columns that make predictions: one, or from three classes on one per class."""
-        return column_count(self.classes)
+        return len(self.W) if self.regression else len(self.W) - self.further_columns
 
     def empty(self, n: int) -> tuple[Floats, Floats]:
         """Room for the scores and deviations of n rows."""
