@@ -71,7 +71,7 @@ class Keys:
         key = self.caller(headers)
         if key is not None:
             self._spend(key)
-        self.allow(headers, scope, model)
+            _require(key, scope, model)
 
     def caller(self, headers: Mapping[str, str]) -> Key | None:
         """The key of a request, or None where no keys are configured.
@@ -93,12 +93,8 @@ class Keys:
             Unauthorized, Forbidden: it does not.
         """
         key = self.caller(headers)
-        if key is None:
-            return
-        if key.level < SCOPES[scope]:
-            raise Forbidden(f"key {key.name} lacks the scope {scope}")
-        if model is not None and not key.allows(model):
-            raise Forbidden(f"key {key.name} may not touch this model")
+        if key is not None:
+            _require(key, scope, model)
 
     def _spend(self, key: Key) -> None:
         if self._rate_per_s <= 0:
@@ -110,6 +106,13 @@ class Keys:
         if key.tokens < 1:
             raise TooManyRequests(f"key {key.name} is over its rate", (1 - key.tokens) / self._rate_per_s)
         key.tokens -= 1
+
+
+def _require(key: Key, scope: str, model: str | None) -> None:
+    if key.level < SCOPES[scope]:
+        raise Forbidden(f"key {key.name} lacks the scope {scope}")
+    if model is not None and not key.allows(model):
+        raise Forbidden(f"key {key.name} may not touch this model")
 
 
 def _parse(part: str, at: int) -> tuple[str, Key]:
