@@ -125,9 +125,14 @@ class Config:
         declared = tuple(None if math.isnan(low) or math.isnan(high) else (low, high) for low, high in pairs)
         return Spec(self.task, dimension, self.params, self.seed, declared if any(declared) else ())
 
-    def state_bytes(self, dimension: int) -> int:
-        """Bytes the state of learner, scaler and drift tests takes, for a number of encoded columns."""
-        classes, regression = len(self.labels or (0, 1)), self.task == "regression"
+    def state_bytes(self, dimension: int, classes: int | None = None) -> int:
+        """Bytes the state of learner, scaler and drift tests takes.
+
+        Args:
+            dimension: encoded columns.
+            classes: how many; None: as many as are declared, or two.
+        """
+        classes, regression = classes or len(self.labels or (0, 1)), self.task == "regression"
         own = self.algorithm.state_bytes(self.spec(dimension), classes)
         watch = detector_bytes(self.watch, dimension, 1 if regression else classes, regression)
         return own + watch + scaler_bytes(self.params.get("scaling", "none"), dimension)

@@ -157,6 +157,21 @@ class ModelCache:
                 f"<= {self._model_bytes_max / 2**20:.0f} MiB of state",
             )
 
+    def admit_classes(self, config: Config, space: Space, classes: int, field: str) -> None:
+        """Refuse a label whose class would make the state larger than the limit.
+
+        Raises:
+            Invalid: naming ``field``, where the label stands, and the limit.
+        """
+        need = config.state_bytes(space.width, classes)
+        if need > self._model_bytes_max:
+            raise Invalid.of(
+                field,
+                f"is a new class; with {classes} classes and {space.width} input columns "
+                f"the state of {config.algorithm_id} would take {need / 2**20:.0f} MiB",
+                f"<= {self._model_bytes_max / 2**20:.0f} MiB of state",
+            )
+
     def admission(self) -> Callable[[Config, Space], None]:
         """``admit`` for the spaces of one state, one after the other: a second one is that of a change of features."""
         before: list[Schema] = []

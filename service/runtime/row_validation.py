@@ -102,7 +102,7 @@ class RowValidator:
 
         Raises:
             RequestConflict: an array, and the model has no features yet; or more classes than the algorithm learns.
-            Invalid: naming the first fields that are wrong.
+            Invalid: naming the first fields that are wrong, or a class with which the state would not fit.
         """
         space, names = self._feedback, None
         if space is None:
@@ -110,7 +110,7 @@ class RowValidator:
         elif self._phase == "overlap":
             _refuse_incomplete(space, table)
         raw = self._raw(space, table)
-        labels = self.labels(table)
+        labels = self.labels(table, space)
         discounts = None if table.discounts is None else self.discounts(table)
         return Rows(space.id, names, raw, labels, discounts, None, ids)
 
@@ -194,16 +194,21 @@ class RowValidator:
 
     # ---------------------------------------------------------------- labels
 
-    def labels(self, table: Table) -> Labels:
+    def labels(self, table: Table, proposed: Space | None = None) -> Labels:
         """Labels as the model takes them: canonical values, or finite numbers (n,).
 
+        Args:
+            table: the rows.
+            proposed: the space of the rows, used where the model has none yet.
+
         Raises:
-            Invalid: a label of the wrong type, or not among the declared ones.
+            Invalid: a label of the wrong type, not among the declared ones, or with whose class the state would not
+                fit.
             RequestConflict: more classes than the algorithm learns.
         """
         found = self.bare_labels(table)
         if isinstance(found, list) and -1 in map(self._labels.index, found):
-            self._check_classes(found, table.label_path)
+            self._check_classes(found, table.label_path, self._prediction or proposed)
         return found
 
     def bare_labels(self, table: Table) -> Labels:
@@ -222,27 +227,32 @@ class RowValidator:
         except Invalid:  # again, to name the one that is wrong
             return [canonical(value, path(at)) for at, value in enumerate(values)]
 
-    def _check_classes(self, found: list[Label], path: FieldPath) -> None:
+    def _check_classes(self, found: list[Label], path: FieldPath, space: Space | None) -> None:
         """Refuse labels that are not declared, or could not all be classes of one model."""
         declared = self.config.labels
         if declared is None:
-            self._check_new_classes(found, path)
+            self._check_new_classes(found, path, space)
             return
         known = LabelSet(declared)
         strange = [at for at, label in enumerate(found) if known.index(label) < 0][:PROBLEMS_MAX]
         if strange:
             raise Invalid(*(Problem(path(at), "is not one of the declared labels", list(declared)) for at in strange))
 
-    def _check_new_classes(self, found: list[Label], path: FieldPath) -> None:
-        trial = LabelSet(self._labels.labels)
+    def _check_new_classes(self, found: list[Label], path: FieldPath, space: Space | None) -> None:
+        trial = LabelSet(self._labels.labels)  # a copy: the model may move on meanwhile
+        new: list[int] = []
         for at, label in enumerate(found):
             if trial.clash(label) is not None:
                 raise Invalid.of(path(at), "shows under the same JSON key as another label of the model", LABEL_KINDS)
-            trial.add(label)
+            if trial.index(label) < 0:
+                new.append(at)
+                trial.add(label)
         bound = self.config.algorithm.class_bound
         if len(trial) > bound:
             known = len(self._labels)
             raise RequestConflict(f"{self.config.algorithm_id} learns at most {bound} classes; the model has {known}")
+        if new and space is not None:
+            self._models.admit_classes(self.config, space, len(trial), path(new[0]))
 
     # ---------------------------------------------------------------- discounts
 
