@@ -1,10 +1,12 @@
 """Single rows bypass FastAPI: the short way does by hand what their endpoints depend on."""
 
 import httpx
+import pytest
 
 from service.api.route import Needs
 from service.api.routes import HOT, HOT_ROUTES, ROUTES
 
+in_the_loop_of_the_service = pytest.mark.asyncio(loop_scope="module")
 DONE_BY_HAND = {
     "feedback": ["_context", "idempotency_key", "learn"],
     "predict": ["_context", "fresh_enough", "read"],
@@ -24,6 +26,7 @@ def test_the_short_way_does_what_fastapi_would():
     assert set(DONE_BY_HAND) == set(HOT_ROUTES)
 
 
+@in_the_loop_of_the_service
 async def test_both_ways_let_in_and_refuse_alike(start):
     """Under a root path FastAPI answers: the same statuses for every key, and for a query that is not known."""
     api = await start(api_keys="ro:secret-ro:read,ad:secret-ad:admin")
