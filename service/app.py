@@ -99,7 +99,7 @@ class Grace:
         self._begun: float | None = None
 
     def begin(self) -> None:
-        """The stop has been asked for; asked again, it is not begun anew."""
+        """Begin the stop, unless it has begun."""
         if self._begun is None:
             self._begun = self._clock()
 
@@ -120,7 +120,7 @@ def build(settings: Settings, failpoint: Callable[[str], None] | None = None, gr
     Args:
         settings: the settings.
         failpoint: called at named points; fault tests crash there.
-        grace: of the stop, begun by whoever is asked to stop.
+        grace: the grace period, which begins with the first request to stop.
 
     Raises:
         ValueError: settings that cannot be used (found before anything starts).

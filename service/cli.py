@@ -57,7 +57,7 @@ def _command(arguments: Sequence[str] | None) -> int:
     options = parser.parse_args(arguments)
     if options.command == "replay":
         return _replay(options)
-    if "ONEPASS_WORKERS" in os.environ:  # a setting once: whoever sets it expects more than one process
+    if "ONEPASS_WORKERS" in os.environ:  # no longer a setting, but setting it means expecting more than one process
         print(_WORKERS, file=sys.stderr)
         return 2
     try:

@@ -80,7 +80,7 @@ async def _missed(streams: DriftStreams, listener: Listener, resume: Resume) -> 
     first = page[0].position if page else None
     missed = (listener.start.number if first is None else first.number - 1) - after.number
     if resume.position is None or (after < listener.start and missed != 0):
-        known = resume.position is not None and missed > 0  # less than none: the numbers have begun anew
+        known = resume.position is not None and missed > 0  # negative: the numbering has started again
         yield Gap(resume.given, first, missed if known else None)
     while page:
         for event in page:

@@ -1,4 +1,4 @@
-"""The request bodies of /openapi.json: one story from creating ``demo`` to deleting it, beside it ``mail``.
+"""The request bodies of /openapi.json: the story of ``demo``, from creating to deleting it, and ``mail``.
 
 ``mail`` is a model of named sparse rows; what is an example for it says so in its summary. Every example works where
 it stands in the story, but for the version to restore, which depends on what was clicked before.

@@ -176,7 +176,7 @@ def _address(where: Mapping[str, Any]) -> Address | None:
 
 
 class Channel:
-    """The lean connection to one server, made on demand and made anew after a failure.
+    """The lean connection to one server, made on demand, and again after a failure.
 
     Args:
         address: where to connect.
