@@ -26,7 +26,8 @@ from service.runtime import responses
 from service.runtime.replica import PATH_MAX, Commit, Job, Replica, Reply
 from service.runtime.stats import Stats
 from service.store import codec
-from service.store.codec import Answer, RawEntry, ReadOn
+from service.store.codec import Answer
+from service.store.entries import RawEntry, ReadOn
 from service.store.log import Appended, Log, SeenId, SegmentOut
 
 logger = logging.getLogger(__name__)

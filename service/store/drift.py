@@ -16,9 +16,9 @@ an event that gets the same key later is taken for a repeat.
 from dataclasses import dataclass
 from typing import Any
 
+from service.store.appends import failed
 from service.store.events import START, Event, EventKey, StoredEvent, StreamPosition
 from service.store.keys import DRIFT, DRIFT_GONE, DRIFT_MARKS, ModelKeys
-from service.store.log import failed
 from service.store.redis.connection import Call, Connection, Script
 
 BEFORE_FIRST = EventKey(0, 0)

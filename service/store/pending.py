@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from service.errors import StoreDown
+from service.store.appends import SeenId, decode_seen, failed
 from service.store.keys import ModelKeys, raw, text
-from service.store.log import SeenId, decode_seen, failed
 from service.store.redis.connection import Call, Connection, Script
 from service.store.scripts import BASICS, LOOK, SWEEP
 

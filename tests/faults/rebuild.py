@@ -15,8 +15,8 @@ from core.numerics.linalg import single_threaded
 from core.state import envelope
 from service.store import codec
 from service.store.catalog import Catalog, ModelMeta
-from service.store.codec import RawEntry
-from service.store.codec import raw_entry as read_entry
+from service.store.entries import RawEntry
+from service.store.entries import raw_entry as read_entry
 from service.store.keys import ModelKeys
 from service.store.log import Log
 from service.store.redis.connection import Connection

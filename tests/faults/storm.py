@@ -12,7 +12,7 @@ from typing import Any, Self
 from core.config import Config
 from core.machine import Machine
 from service.store import codec
-from service.store.codec import RawEntry
+from service.store.entries import RawEntry
 from tests.faults.load import Row, rows
 from tests.faults.processes import Answer, Service, eventually
 from tests.faults.rebuild import learnt, meta, oldest_snapshot, rebuild, stamp

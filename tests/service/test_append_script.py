@@ -7,7 +7,7 @@ import pytest
 
 from service.errors import StoreDown
 from service.store.catalog import Catalog
-from service.store.codec import RawEntry
+from service.store.entries import RawEntry
 from service.store.log import SeenId, SegmentIn, SegmentOut
 from tests.service.store_fixtures import INCARNATION, Model, many, one
 

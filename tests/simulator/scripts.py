@@ -3,37 +3,24 @@
 Data are what Redis would hold, by key. Replies are what the client library would return.
 """
 
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from service.store import catalog, drift, scripts, snapshots
 from service.store.redis.connection import Call, Script
-
-Args = list[bytes]
-Entry = tuple[int, list[bytes]]
-_RECORD = re.compile(rb"(\d+):(\d+):(\d+):([^:]*):(.*)", re.DOTALL)
-
-
-@dataclass
-class Data:
-    """Keys of all kinds; ``history`` has every entry that was not cut off, trimmed or not."""
-
-    hashes: dict[str, dict[bytes, bytes]] = field(default_factory=dict)
-    scores: dict[str, dict[bytes, float]] = field(default_factory=dict)
-    logs: dict[str, dict[int, list[bytes]]] = field(default_factory=dict)
-    history: dict[str, dict[int, list[bytes]]] = field(default_factory=dict)
-
-    def copy(self) -> "Data":
-        """As it is now; entries are never changed once they are there."""
-        parts = (self.hashes, self.scores, self.logs, self.history)
-        return Data(*({key: dict(held) for key, held in part.items()} for part in parts))
-
-    def unlink(self, key: str) -> None:
-        """Forget a key."""
-        for part in (self.hashes, self.scores, self.logs):
-            part.pop(key, None)
+from tests.simulator.script_parts import (
+    RECORD,
+    Args,
+    Data,
+    Joined,
+    Request,
+    as_bytes,
+    channel_of,
+    digest_clashes,
+    fields_of,
+    rows_of,
+    seen_record,
+)
 
 
 class Scripts:
@@ -61,12 +48,12 @@ class Scripts:
 
     def call(self, call: Call) -> Any:
         """Run a script."""
-        return self._known[call.script](call.keys, [_bytes(arg) for arg in call.args])
+        return self._known[call.script](call.keys, [as_bytes(arg) for arg in call.args])
 
     def command(self, words: Sequence[Any]) -> Any:
         """Run a plain command."""
         name, *rest = words
-        args = [_bytes(word) for word in rest[1:]]
+        args = [as_bytes(word) for word in rest[1:]]
         held = self.data.hashes.get(rest[0], {}) if rest else {}
         if name == "PING":
             return b"PONG"
@@ -93,19 +80,19 @@ class Scripts:
         now, records, dues = self._now_ms(), self.data.hashes.get(seen, {}), self.data.scores.get(due, {})
         return {i: records[i] if i in records and dues.get(i, 0) > now else None for i in ids}
 
-    def _join(self, keys: Sequence[str], args: Args) -> "_Joined | list[Any]":
+    def _join(self, keys: Sequence[str], args: Args) -> "Joined | list[Any]":
         meta = self.data.hashes.get(keys[0])
         if meta is None or meta[b"incarnation"] != args[0]:
             return [b"gone", int(meta is not None), b""]
         log = self.data.logs.get(keys[1], {})
-        joined = _Joined(int(meta[b"version"]), meta[b"uid"], int(args[1]), log)
+        joined = Joined(int(meta[b"version"]), meta[b"uid"], int(args[1]), log)
         if joined.v0 > joined.head:
             return [b"ahead", joined.head, joined.uid]
         if joined.v0 == joined.head:
             return joined if joined.uid == args[2] else [b"fork", joined.head, joined.uid]
         if joined.v0 + 1 not in log:
             return [b"trimmed", joined.head, joined.uid]
-        if _fields(log[joined.v0 + 1])[b"p"] != args[2]:
+        if fields_of(log[joined.v0 + 1])[b"p"] != args[2]:
             return [b"fork", joined.head, joined.uid]
         return joined
 
@@ -128,7 +115,7 @@ class Scripts:
         joined = self._join(keys, args)
         if isinstance(joined, list):
             return joined
-        request = _Request.parse(args)
+        request = Request.parse(args)
         meta = self.data.hashes[keys[0]]
         known = self._look(keys[2], keys[3], [i for _, _, ids, _ in request.segments for i in ids])
         last = meta.get(b"w:" + request.writer)
@@ -141,20 +128,20 @@ class Scripts:
         return self._add(keys, joined, request, known, last is None)
 
     def _told_again(
-        self, joined: "_Joined", request: "_Request", known: dict[bytes, bytes | None], made: int
+        self, joined: "Joined", request: "Request", known: dict[bytes, bytes | None], made: int
     ) -> list[Any]:
-        held = _fields(joined.log[made]) if made in joined.log else None
+        held = fields_of(joined.log[made]) if made in joined.log else None
         out: list[Any] = []
         for k, (_, _, ids, digests) in enumerate(request.segments):
             kept = None if held is None else held.get(b"%d" % k)
-            skipped = set() if kept is None else set(_rows(held.get(b"%ds" % k, b"")))
-            own = [(known[i] or b"").startswith(_record(made, k, row)) for row, i in enumerate(ids)]
+            skipped = set() if kept is None else set(rows_of(held.get(b"%ds" % k, b"")))
+            own = [(known[i] or b"").startswith(seen_record(made, k, row)) for row, i in enumerate(ids)]
             hits: list[Any] = []
             for row, i in enumerate(ids):
                 if row in skipped or (kept is None and known[i] and not own[row]):
                     hits += [row, known[i] or b""]
             added = kept is not None if held is not None else any(own) or not ids
-            clashes = [] if added else _others(known, ids, digests, made, k)
+            clashes = [] if added else digest_clashes(known, ids, digests, made, k)
             if clashes:
                 out.append([b"seen", clashes])
             elif added:
@@ -168,8 +155,8 @@ class Scripts:
     def _add(
         self,
         keys: Sequence[str],
-        joined: "_Joined",
-        request: "_Request",
+        joined: "Joined",
+        request: "Request",
         known: dict[bytes, bytes | None],
         new_writer: bool,
     ) -> list[Any]:
@@ -188,8 +175,8 @@ class Scripts:
                 if record := known[i] or mine.get(i):
                     hits += [row, record]
                 else:
-                    mine[i] = _record(made, k, row) + digest + b":"
-            clashes = _others(known, ids, digests, made, k)
+                    mine[i] = seen_record(made, k, row) + digest + b":"
+            clashes = digest_clashes(known, ids, digests, made, k)
             if clashes:
                 out.append([b"seen", clashes])
             elif ids and not mine:
@@ -224,7 +211,7 @@ class Scripts:
             self.data.hashes.get(pending, {}).pop(identity, None)
             self.data.scores.get(pending_due, {}).pop(identity, None)
         self._sweep(seen, seen_due)
-        self._publish(_channel(meta_key), b"%s %d %s" % (meta[b"incarnation"], made, request.new_uid))
+        self._publish(channel_of(meta_key), b"%s %d %s" % (meta[b"incarnation"], made, request.new_uid))
         return [b"ok", made, request.new_uid, made, now, complete, out, entries]
 
     def _record(self, keys: Sequence[str], args: Args) -> list[Any]:
@@ -234,7 +221,7 @@ class Scripts:
         held, found = self.data.hashes.get(keys[2], {}), {}
         count = 0
         for i, version, answer in zip(args[3::3], args[4::3], args[5::3], strict=True):
-            record = _RECORD.fullmatch(held.get(i, b""))
+            record = RECORD.fullmatch(held.get(i, b""))
             if record is not None and record[1] == version and not record[5]:
                 found[i] = held[i] + answer
                 count += 1
@@ -259,7 +246,7 @@ class Scripts:
             self.data.unlink((args[1] + version).decode())
         for key in keys:
             self.data.unlink(key)
-        self._publish(_channel(keys[0]), args[0])
+        self._publish(channel_of(keys[0]), args[0])
         return 1
 
     def _chunk(self, keys: Sequence[str], args: Args) -> int:
@@ -278,7 +265,7 @@ class Scripts:
         version, head, log = int(args[1]), int(meta[b"version"]), self.data.logs.get(keys[1], {})
         uid = meta[b"uid"] if version == head else None
         if version < head and version + 1 in log:
-            uid = _fields(log[version + 1])[b"p"]
+            uid = fields_of(log[version + 1])[b"p"]
         if uid != args[2]:
             return 0
         kept, keep = [*map(int, self.data.hashes.get(keys[2], {}))], int(args[7])
@@ -301,82 +288,3 @@ class Scripts:
             for trimmed in [v for v in log if v <= oldest]:
                 del log[trimmed]
         return 1
-
-
-@dataclass
-class _Joined:
-    """A reader that joins its log: the head, its uid, where the reader stands."""
-
-    head: int
-    uid: bytes
-    v0: int
-    log: dict[int, list[bytes]]
-
-    def read(self, last: int, limit: int, most: int) -> tuple[list[Any], int]:
-        """Entries after v0 up to ``last``, at least one where there are any, and whether these are all."""
-        out: list[Any] = []
-        for version in range(self.v0 + 1, last + 1):
-            if version not in self.log:
-                return out, 0
-            size = sum(map(len, self.log[version]))
-            if out and (size > limit or len(out) >= most):
-                return out, 0
-            limit -= size
-            out.append([b"%d-0" % version, self.log[version]])
-        return out, 1
-
-
-@dataclass
-class _Request:
-    writer: bytes
-    sequence: int
-    new_uid: bytes
-    ttl_ms: int
-    cap: int
-    max_bytes: int
-    segments: list[tuple[bytes, bytes, list[bytes], list[bytes]]]
-
-    @classmethod
-    def parse(cls, args: Args) -> "_Request":
-        segments, at = [], 10
-        for _ in range(int(args[9])):
-            n = int(args[at + 2])
-            ids, digests = args[at + 3 : at + 3 + n], args[at + 3 + n : at + 3 + 2 * n]
-            segments.append((args[at], args[at + 1], ids, digests))
-            at += 3 + 2 * n
-        return cls(args[3], int(args[4]), args[5], int(args[6]), int(args[7]), int(args[8]), segments)
-
-
-def _others(
-    known: dict[bytes, bytes | None], ids: Sequence[bytes], digests: Sequence[bytes], made: int, k: int
-) -> list[Any]:
-    """Rows whose id is known, or stands further up, with another digest."""
-    above: dict[bytes, bytes] = {}
-    found: list[Any] = []
-    for row, (i, digest) in enumerate(zip(ids, digests, strict=True)):
-        record = known[i] or above.get(i)
-        if record is None:
-            above[i] = _record(made, k, row) + digest + b":"
-        elif record.split(b":", 4)[3] != digest:
-            found += [row, record]
-    return found
-
-
-def _record(version: int, k: int, row: int) -> bytes:
-    return b"%d:%d:%d:" % (version, k, row)
-
-
-def _fields(flat: Sequence[bytes]) -> dict[bytes, bytes]:
-    return dict(zip(flat[::2], flat[1::2], strict=True))
-
-
-def _rows(skip: bytes) -> list[int]:
-    return [*map(int, skip.split(b","))] if skip else []
-
-
-def _channel(meta_key: str) -> str:
-    return meta_key.removesuffix("meta") + "hints"
-
-
-def _bytes(word: Any) -> bytes:
-    return word if isinstance(word, bytes) else str(word).encode()

@@ -11,7 +11,7 @@ from core.machine import Machine
 from service.errors import ModelDown, OnepassError
 from service.runtime.engine import Freshness
 from service.store import codec
-from service.store.codec import raw_entry as read_entry
+from service.store.entries import raw_entry as read_entry
 from service.store.keys import ModelKeys
 from tests.simulator.network import TIMEOUT_S
 
