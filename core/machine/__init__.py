@@ -1,6 +1,7 @@
 """One model as one deterministic state machine."""
 
 from core.machine.machine import Machine
+from core.machine.summary import Summary
 from core.switching.phases import bytes_to_switch
 
-__all__ = ["Machine", "bytes_to_switch"]
+__all__ = ["Machine", "Summary", "bytes_to_switch"]

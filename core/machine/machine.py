@@ -34,6 +34,7 @@ from core.entry import (
 from core.features import Schema
 from core.machine.acceptance import check_labels, check_space, group_into_blocks
 from core.machine.state import ModelState
+from core.machine.summary import Summary
 from core.machine.training import (
     Scored,
     TrainingBlock,
@@ -277,8 +278,14 @@ class Machine(ModelState):
         model = self.switching.in_force
         return {} if model is None else model.info()
 
+    def summary(self) -> Summary:
+        """What a list of models shows of this one."""
+        config, metrics = self.config, self.metrics
+        score, baseline = metrics.headline(), metrics.best_baseline()
+        return Summary(config.algorithm_id, config.task, self.rows, score, baseline, self.phase)
+
     def info(self) -> Header:
-        """A summary of the state for people."""
+        """What the model has become: its features, its labels, its size, and what its learner reports."""
         schema = self.prediction_schema
         features = [] if schema is None else [feature.to_json() for feature in schema.features]
         labels = list(self.labels.labels)

@@ -1,7 +1,8 @@
 """Prequential metrics: test, then train, and score the prediction made before each label came.
 
 ``ClassificationMetrics`` and ``RegressionMetrics`` are state machines with the same verbs (absorb, mark, report,
-headline, to_arrays, load_arrays); here too are the metrics of just one batch. Other parts import from this file.
+headline, best_baseline, to_arrays, load_arrays); here too are the metrics of just one batch. Other parts import from
+this file.
 """
 
 import numpy as np

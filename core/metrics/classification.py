@@ -212,6 +212,11 @@ class ClassificationMetrics(PrequentialMetrics):
         """The overall accuracy, None before the first row."""
         return float(self._scalars[_RIGHT]) / self.rows if self.rows else None
 
+    def best_baseline(self) -> float | None:
+        """The overall accuracy of ``no_change`` or ``majority``, the higher one, None before the first row."""
+        s = self._scalars
+        return float(max(s[_NO_CHANGE], s[_MAJORITY])) / self.rows if self.rows else None
+
     def _spans(self) -> tuple[Header, Header, Header]:
         s, width = self._scalars, min(self.rows, WINDOW)
         losses = self._ring[:width, 2]

@@ -85,6 +85,10 @@ class PrequentialMetrics(ABC):
         """The one number that a list of models shows, None before the first row."""
 
     @abstractmethod
+    def best_baseline(self) -> float | None:
+        """The same number of the best baseline, None where none has been scored yet."""
+
+    @abstractmethod
     def _spans(self) -> tuple[Header, Header, Header]:
         """The scores overall, in the window and fading, those overall with the ``baselines``."""
 

@@ -154,6 +154,10 @@ class RegressionMetrics(PrequentialMetrics):
         """The overall mean squared error, None before the first row."""
         return float(self._scalars[_MSE]) if self.rows else None
 
+    def best_baseline(self) -> float | None:
+        """The overall mean squared error of ``last_value``, None before the second row."""
+        return float(self._scalars[_B_MSE]) if self.rows > 1 else None
+
     def _spans(self) -> tuple[Header, Header, Header]:
         s, ring = self._scalars, self._ring[: min(self.rows, WINDOW)]
         window = np.empty(4)

@@ -75,6 +75,7 @@ class Append:
         id_ttl_ms: how long ids are remembered.
         id_cap: how many are remembered at most.
         max_bytes: the most bytes of entries to return (at least one entry comes, however large).
+        summary: of the model at ``version``, to be stored with the entry unless a later one is; empty: none.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Append:
     id_ttl_ms: int
     id_cap: int
     max_bytes: int
+    summary: bytes = b""
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.segments) <= SEGMENTS_MAX:
@@ -177,6 +179,7 @@ def append_call(request: Append) -> Call:
         for seen_id in segment.ids:
             args.append(seen_id.encode(*TEXT))
         args += segment.digests
+    args.append(request.summary)
     own = (keys.meta, keys.log, keys.idempotency, keys.idempotency_expiry, keys.pending, keys.pending_due)
     return Call(APPEND, own, args)
 

@@ -4,13 +4,19 @@ The meta HASH decides. The index is written before it and cleared after it: it m
 (after a crash in between), but never lacks one that does; ``names`` looks up the meta of every member.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
+from service.store import codec, summaries
 from service.store.drift import forget
 from service.store.keys import INDEX, ModelKeys
 from service.store.redis.connection import Call, Connection, Script
 from service.store.scripts import BASICS
+from service.store.summaries import StoredSummary
 
+# KEYS meta; ARGV incarnation, config, summary without version and time, or '' for none
 _CREATE = Script(
     BASICS
     + """
@@ -19,6 +25,7 @@ if old[1] then return old end
 local time = string.format('%.0f', now)
 call('HSET', KEYS[1], 'incarnation', ARGV[1], 'config', ARGV[2], 'version', 0, 'uid', ARGV[1],
   'created', time, 'updated', time)
+if ARGV[3] ~= '' then redis.call('HSET', KEYS[1], 'summary', '0:' .. time .. ':' .. ARGV[3]) end
 return false
 """
 )
@@ -48,7 +55,11 @@ class Existing:
 
 @dataclass(frozen=True, slots=True)
 class ModelMeta:
-    """A model as the store knows it; ``expired`` counts tracked predictions that were swept without a label."""
+    """A model as the store knows it.
+
+    ``expired`` counts tracked predictions that were swept without a label; ``summary`` is the stored record, empty
+    where there is none.
+    """
 
     name: str
     incarnation: str
@@ -58,6 +69,15 @@ class ModelMeta:
     created_ms: int
     updated_ms: int
     expired: int
+    summary: bytes = b""
+
+
+class Listed(NamedTuple):
+    """A model in the list of all: who has the name now, and what is stored of how it stands."""
+
+    name: str
+    incarnation: str
+    summary: StoredSummary
 
 
 class Catalog:
@@ -69,11 +89,18 @@ class Catalog:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    async def create(self, name: str, incarnation: str, config: bytes) -> Existing:
-        """Create a model, unless the name is taken; an ``incarnation`` is used for one model only."""
+    async def create(self, name: str, incarnation: str, config: bytes, summary: bytes = b"") -> Existing:
+        """Create a model, unless the name is taken.
+
+        Args:
+            name: of the model.
+            incarnation: used for this one model only.
+            config: its configuration.
+            summary: its first record, as ``summaries.encode_first`` makes it.
+        """
         keys = ModelKeys(name, incarnation)
         await self._connection.ask(("ZADD", INDEX, 0, keys.member()))
-        old = await self._connection.one(Call(_CREATE, (keys.meta,), (incarnation, config)))
+        old = await self._connection.one(Call(_CREATE, (keys.meta,), (incarnation, config, summary)))
         if old is None or old[0] == incarnation.encode():
             return Existing(incarnation, config, created=True)
         await self._connection.ask(("ZREM", INDEX, keys.member()))  # ours will never be created
@@ -81,9 +108,9 @@ class Catalog:
 
     async def read(self, name: str) -> ModelMeta | None:
         """The model of that name, or None."""
-        fields = ("incarnation", "config", "version", "uid", "created", "updated", "expired")
+        fields = ("incarnation", "config", "version", "uid", "created", "updated", "expired", "summary")
         (answer,) = await self._connection.ask(("HMGET", ModelKeys(name, "").meta, *fields))
-        incarnation, config, version, uid, created, updated, expired = answer
+        incarnation, config, version, uid, created, updated, expired, summary = answer
         if incarnation is None:
             return None
         return ModelMeta(
@@ -95,6 +122,7 @@ class Catalog:
             int(created),
             int(updated),
             int(expired or 0),
+            summary or b"",
         )
 
     async def delete(self, name: str) -> bool:
@@ -120,18 +148,62 @@ class Catalog:
 
     async def names(self, limit: int, after: str | None = None) -> tuple[list[tuple[str, str]], str | None]:
         """Up to ``limit`` models as (name, incarnation), by name, and the name to go on after, or None at the end."""
-        found: list[tuple[str, str]] = []
+        found, following = await self._page(limit, after, ())
+        return [(name, incarnation) for name, incarnation, _ in found], following
+
+    async def summaries(self, limit: int, after: str | None = None) -> tuple[list[Listed], str | None]:
+        """The same with what is stored of each model; nothing else of it is read."""
+        found, following = await self._page(limit, after, ("version", "updated", "summary"))
+        known = [summaries.decode(summary) for _, _, (_, _, summary) in found]
+        lacking = [row for row, summary in zip(found, known, strict=True) if summary is None]
+        made = iter(await self._from_config(lacking))
+        return [
+            Listed(name, incarnation, summary or next(made))
+            for (name, incarnation, _), summary in zip(found, known, strict=True)
+        ], following
+
+    async def _page(self, limit: int, after: str | None, fields: Sequence[str]) -> "tuple[list[_Row], str | None]":
+        found: list[_Row] = []
         low = b"-" if after is None else f"[{after}!".encode()  # "!" follows the space: behind all members of that name
         while len(found) <= limit:
             (members,) = await self._connection.ask(("ZRANGEBYLEX", INDEX, low, b"+", "LIMIT", 0, limit + 1))
             if not members:
                 break
-            found += await self._living(members)
+            found += await self._living(members, fields)
             low = b"(" + members[-1]
         return found[:limit], found[limit - 1][0] if len(found) > limit else None
 
-    async def _living(self, members: list[bytes]) -> list[tuple[str, str]]:
-        pairs = [tuple(member.decode().split(" ", 1)) for member in members]
-        commands = [("HGET", ModelKeys(name, "").meta, "incarnation") for name, _ in pairs]
-        living = await self._connection.ask(*commands)
-        return [(name, inc) for (name, inc), is_now in zip(pairs, living, strict=True) if is_now == inc.encode()]
+    async def _living(self, members: list[bytes], fields: Sequence[str]) -> "list[_Row]":
+        """Those of some members of the index that exist, with fields of their meta."""
+        pairs = [member.decode().split(" ", 1) for member in members]
+        commands = [("HMGET", ModelKeys(name, "").meta, "incarnation", *fields) for name, _ in pairs]
+        answers = await self._connection.ask(*commands)
+        return [
+            (name, incarnation, rest)
+            for (name, incarnation), (is_now, *rest) in zip(pairs, answers, strict=True)
+            if is_now == incarnation.encode()
+        ]
+
+    async def _from_config(self, rows: "Sequence[_Row]") -> list[StoredSummary]:
+        """What can be told of models that have no summary: they have not been loaded since there are any."""
+        if not rows:
+            return []
+        configs = await self._connection.ask(*(("HGET", ModelKeys(name, "").meta, "config") for name, _, _ in rows))
+        return [
+            StoredSummary(int(version or 0), int(updated or 0), *_kind(config or b"{}"), None, None, None, "steady")
+            for (_, _, (version, updated, _)), config in zip(rows, configs, strict=True)
+        ]
+
+
+_Row = tuple[str, str, list[bytes | None]]
+"""A model's name, its incarnation, and fields of its meta."""
+
+
+@lru_cache(maxsize=1024)
+def _kind(config: bytes) -> tuple[str, str]:
+    """Algorithm and task; many models share a configuration."""
+    try:
+        found = codec.config(config)
+    except ValueError:
+        found = {}
+    return str(found.get("algorithm", "")), str(found.get("task", ""))

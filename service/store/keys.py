@@ -3,6 +3,7 @@
     onepass:models                      ZSET  "NAME INCARNATION", score 0: an index only, never the truth
 
     onepass:{NAME}:meta                 HASH  incarnation, config, version, uid, created, updated (ms), expired (count),
+                                              summary (see summaries.py),
                                               w:WRITER -> "SEQUENCE:VERSION" of that writer's last append
     onepass:{NAME}:INC:log              STREAM  see log.py
     onepass:{NAME}:INC:seen             HASH  id -> "VERSION:ORDINAL:ROW:DIGEST:" + answer (empty until it is known)

@@ -38,6 +38,17 @@ local function look(seen, seen_due, ids)
 end
 """
 
+# Stores a summary unless the stored one is of version `least` or later; the version that is stored now.
+STORE_SUMMARY = """
+local function store_summary(summary, least)
+  local stored = redis.call('HGET', KEYS[1], 'summary')
+  local held = tonumber(string.match(stored or '', '^(%d+):') or -1)
+  if held >= least then return held end
+  redis.call('HSET', KEYS[1], 'summary', summary)
+  return tonumber(string.match(summary, '^(%d+):'))
+end
+"""
+
 # The checks every reader of the log shares, in the order of DESIGN.md, then reading.
 # KEYS 1 meta, 2 log; ARGV 1 incarnation, 2 version, 3 uid of that version.
 _JOIN = """
@@ -81,7 +92,8 @@ end
 
 # KEYS 3 seen, 4 seen_due, 5 pending, 6 pending_due
 # ARGV 4 writer, 5 sequence, 6 new uid, 7 life of an id in ms, 8 most ids, 9 bytes to read, 10 number of segments,
-#      then per segment: blob, pending id or '', number of ids, the ids, their digests
+#      then per segment: blob, pending id or '', number of ids, the ids, their digests;
+#      last a summary of version v0, or ''
 _APPEND = """
 local log, seen, seen_due = KEYS[2], KEYS[3], KEYS[4]
 local writer, sequence, count = 'w:' .. ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[10])
@@ -93,6 +105,7 @@ for k = 0, count - 1 do
   for i = at[k], at[k] + held - 1 do ids[#ids + 1] = ARGV[i] end
   next_arg = at[k] + 2 * held
 end
+local summary = ARGV[next_arg]
 local function ids_of(k) return tonumber(ARGV[at[k] - 1]) end
 local function record(version, k, row) return string.format('%.0f:%d:%d:', version, k, row) end
 local known = look(seen, seen_due, ids)
@@ -198,6 +211,7 @@ local answer = redis.pcall('XADD', log, entry_id(made), unpack(fields))
 if type(answer) == 'table' and answer.err then return answer end
 call('HSET', KEYS[1], 'version', string.format('%.0f', made), 'uid', ARGV[6], 'updated', string.format('%.0f', now),
   writer, string.format('%.0f:%.0f', sequence, made))
+if summary ~= '' then store_summary(summary, v0 + 1) end
 
 if not last then                             -- a new writer: forget the one that has been silent longest
   local all, writers = call('HGETALL', KEYS[1]), {}
@@ -276,7 +290,18 @@ for i = 1, #ARGV do out[i] = known[ARGV[i]] or false end
 return out
 """
 
-APPEND = Script(BASICS + LOOK + SWEEP + _JOIN + _APPEND)
+# KEYS 1 meta; ARGV 1 incarnation, 2 version, 3 uid of that version, 4 least (see above), 5 summary of that version.
+# A failover may have cut the version from the log; what has been rewritten below the head, the next summary replaces.
+_SUMMARY = """
+local meta = redis.call('HMGET', KEYS[1], 'incarnation', 'version', 'uid')
+if meta[1] ~= ARGV[1] then return -1 end
+local version, head = tonumber(ARGV[2]), tonumber(meta[2])
+if version > head or version == head and meta[3] ~= ARGV[3] then return -1 end
+return store_summary(ARGV[5], tonumber(ARGV[4]))
+"""
+
+APPEND = Script(BASICS + LOOK + SWEEP + STORE_SUMMARY + _JOIN + _APPEND)
 READ_AFTER = Script(BASICS + _JOIN + _READ_AFTER)
 RECORD = Script(BASICS + _JOIN + _RECORD)
 LOOKUP = Script(BASICS + LOOK + _LOOKUP)
+SUMMARY = Script(STORE_SUMMARY + _SUMMARY)

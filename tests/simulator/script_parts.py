@@ -62,6 +62,7 @@ class Request:
     cap: int
     max_bytes: int
     segments: list[tuple[bytes, bytes, list[bytes], list[bytes]]]
+    summary: bytes
 
     @classmethod
     def parse(cls, args: Args) -> "Request":
@@ -71,7 +72,7 @@ class Request:
             ids, digests = args[at + 3 : at + 3 + n], args[at + 3 + n : at + 3 + 2 * n]
             segments.append((args[at], args[at + 1], ids, digests))
             at += 3 + 2 * n
-        return cls(args[3], int(args[4]), args[5], int(args[6]), int(args[7]), int(args[8]), segments)
+        return cls(args[3], int(args[4]), args[5], int(args[6]), int(args[7]), int(args[8]), segments, args[at])
 
 
 def digest_clashes(

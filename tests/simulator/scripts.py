@@ -38,6 +38,7 @@ class Scripts:
             scripts.APPEND: self._append,
             scripts.READ_AFTER: self._read_after,
             scripts.RECORD: self._record,
+            scripts.SUMMARY: self._summary,
             scripts.LOOKUP: lambda keys, ids: [*self._look(keys[0], keys[1], ids).values()],
             catalog._CREATE: self._create,
             catalog._DELETE: self._delete,
@@ -205,6 +206,8 @@ class Scripts:
             others.sort(key=lambda w: int(meta[w].split(b":")[1]))
             for silent in others[: max(0, len(others) - 63)]:
                 del meta[silent]
+        if request.summary:
+            self._store_summary(meta, request.summary, joined.v0 + 1)
         self.data.hashes.setdefault(seen, {}).update(remember)
         self.data.scores.setdefault(seen_due, {}).update(dict.fromkeys(remember, now + request.ttl_ms))
         for identity in done:
@@ -228,6 +231,23 @@ class Scripts:
         held.update(found)
         return [b"ok", count]
 
+    def _summary(self, keys: Sequence[str], args: Args) -> int:
+        meta = self.data.hashes.get(keys[0], {})
+        if meta.get(b"incarnation") != args[0]:
+            return -1
+        head = int(meta[b"version"])
+        if int(args[1]) > head or (int(args[1]) == head and meta[b"uid"] != args[2]):
+            return -1
+        return self._store_summary(meta, args[4], int(args[3]))
+
+    @staticmethod
+    def _store_summary(meta: dict[bytes, bytes], summary: bytes, least: int) -> int:
+        held = int(meta[b"summary"].split(b":")[0]) if b"summary" in meta else -1
+        if held >= least:
+            return held
+        meta[b"summary"] = summary
+        return int(summary.split(b":")[0])
+
     # ---------------------------------------------------------------- models and snapshots
 
     def _create(self, keys: Sequence[str], args: Args) -> Any:
@@ -237,6 +257,8 @@ class Scripts:
         now = b"%d" % self._now_ms()
         named = {b"incarnation": args[0], b"config": args[1], b"version": b"0", b"uid": args[0]}
         self.data.hashes[keys[0]] = {**named, b"created": now, b"updated": now}
+        if args[2]:
+            self.data.hashes[keys[0]][b"summary"] = b"0:%b:%b" % (now, args[2])
         return None
 
     def _delete(self, keys: Sequence[str], args: Args) -> int:

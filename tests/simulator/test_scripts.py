@@ -9,6 +9,7 @@ from service.store.catalog import Catalog
 from service.store.keys import ModelKeys
 from service.store.log import Answers, Append, Log, SegmentIn
 from service.store.snapshots import SnapshotInfo, Snapshots, digest
+from service.store.summaries import Summaries, SummaryWrite
 from tests.service.store_fixtures import connection, server  # noqa: F401  fixtures
 from tests.simulator.scripts import Scripts
 
@@ -63,7 +64,8 @@ class Writer:
     async def step(self):
         """One call, most often an append."""
         kind = self._draw.choices(
-            ("append", "again", "read", "record", "snapshot", "lookup", "trim", "delete"), (8, 2, 2, 2, 2, 1, 1, 0.3)
+            ("append", "again", "read", "record", "snapshot", "summarise", "lookup", "trim", "delete"),
+            (8, 2, 2, 2, 2, 2, 1, 1, 0.3),
         )[0]
         await getattr(self, f"_{kind}")()
 
@@ -90,8 +92,12 @@ class Writer:
             id_ttl_ms=draw.choice((0, 60_000, 60_000, 60_000)),
             id_cap=draw.choice((3, 1000)),
             max_bytes=draw.choice((1, 100, 10_000)),
+            summary=self._summary() if draw.random() < 0.3 else b"",
         )
         await self._send()
+
+    def _summary(self):
+        return b"%d:17:of %s" % (self._version, self._id.encode())
 
     async def _send(self):
         ((answer,), _) = await self._store.log.exchange([self._last])
@@ -117,7 +123,7 @@ class Writer:
         meta = await self._store.catalog.read(self._name)
         if meta is None:
             fresh = f"i{self._draw.randrange(10**6)}"
-            await self._store.catalog.create(self._name, fresh, b"{}")
+            await self._store.catalog.create(self._name, fresh, b"{}", self._draw.choice((b"", b"[1]")))
             meta = await self._store.catalog.read(self._name)
         if self._draw.random() < 0.9:
             self._version, self._uid, self._incarnation = meta.version, meta.uid, meta.incarnation
@@ -125,6 +131,12 @@ class Writer:
     async def _record(self):
         found = [(i, self._draw.randrange(self._version + 1), b"told:") for i in self._draw.sample("abcdefgh", 3)]
         await self._store.log.record_answers([Answers(self._name, self._incarnation, self._version, self._uid, found)])
+
+    async def _summarise(self):
+        least = self._version + self._draw.choice((-2, 0, 1, 1, 1))
+        write = SummaryWrite(self._name, self._incarnation, self._version, self._uid, least, self._summary())
+        await self._store.summaries.write([write])
+        await self._store.catalog.read(self._name)
 
     async def _lookup(self):
         await self._store.log.lookup(self._name, self._incarnation, [*"abcdefgh"])
@@ -147,11 +159,12 @@ class Writer:
 class Parts:
     def __init__(self, both):
         self.log, self.catalog, self.snapshots = Log(both), Catalog(both), Snapshots(both)
+        self.summaries = Summaries(both)
 
 
 @pytest.mark.parametrize("part", range(4))
 async def test_python_and_lua_answer_alike(connection, part):  # noqa: F811  the fixture
-    """Random appends, retries, reads, records, snapshots and deletions of three writers who share a model."""
+    """Random appends, retries, reads, records, snapshots, summaries and deletions of three writers of one model."""
     codes = 0
     for seed in range(part * SEQUENCES // 4, (part + 1) * SEQUENCES // 4):
         draw = random.Random(seed)

@@ -71,7 +71,15 @@ def test_a_metric_without_rows_is_none():
         "history": [],
         "marks": [],
     } == report
-    assert ClassificationMetrics().headline() is None
+    assert (None, None) == (ClassificationMetrics().headline(), ClassificationMetrics().best_baseline())
+
+
+def test_the_best_baseline_is_the_more_accurate_one():
+    """``majority`` on a stream that alternates, ``no_change`` on one that changes once."""
+    for labels, best in (([0, 0, 0, 1, 0, 1, 0], "majority"), ([0, 0, 0, 0, 1, 1, 1, 1, 1], "no_change")):
+        metrics = fed(ClassificationMetrics(), classes_of([(0, label, 1.0) for label in labels]), [], 2)
+        found = {name: span["accuracy"] for name, span in metrics.report()["baselines"].items()}
+        assert (best, found[best]) == (max(found, key=found.get), metrics.best_baseline())
 
 
 def test_the_first_row_is_wrong_for_the_baselines():

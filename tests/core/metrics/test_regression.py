@@ -40,6 +40,7 @@ def test_regression_is_what_the_full_list_gives(n):
         last = report[name]["baselines"]["last_value"]
         assert_close(reg_scores(span, weights), {**report[name], "last_mse": last["mse"], "last_mae": last["mae"]})
     assert (n, report["overall"]["mse"]) == (report["rows"], metrics.headline())
+    assert report["baselines"]["last_value"]["mse"] == metrics.best_baseline()
 
 
 def test_r2_needs_a_variance():

@@ -1,0 +1,126 @@
+"""Summaries of models, for lists: one small record in the meta HASH of each, so that listing loads nothing.
+
+    summary = "VERSION:TIME:" + JSON [1, algorithm, task, rows, score, baseline, phase]
+
+All of a record is of one version, TIME (ms) the time of its entry. It may lag behind the log, never run ahead of it: an
+append stores the summary of the state before it, and ``Summaries.write`` of versions that are on the log only. Of two
+records the later version stays.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from core.machine import Summary
+from service.errors import StoreDown
+from service.store.appends import failed
+from service.store.keys import cached_keys
+from service.store.redis.connection import Call, Connection
+from service.store.scripts import SUMMARY
+
+FORMAT: Literal[1] = 1
+"""Version of the record; one with another number is not read."""
+DOWN = "down"
+"""The phase of a model that is out of service."""
+
+
+class _Record(msgspec.Struct, array_like=True, frozen=True):
+    format: Literal[1]
+    algorithm: str
+    task: str
+    rows: int | None
+    score: float | None
+    baseline: float | None
+    phase: str
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(_Record)
+
+
+class StoredSummary(NamedTuple):
+    """The summary of a model at one version.
+
+    Attributes:
+        version, time_ms: the version, and the time of its entry.
+        algorithm, task, rows, score, baseline, phase: as in ``core.machine.Summary``; ``phase`` is "down" while the
+            model is out of service. ``rows`` and the scores are None where nobody has known them yet.
+    """
+
+    version: int
+    time_ms: int
+    algorithm: str
+    task: str
+    rows: int | None
+    score: float | None
+    baseline: float | None
+    phase: str
+
+
+class SummaryWrite(NamedTuple):
+    """A record to be stored.
+
+    Attributes:
+        name, incarnation: the model.
+        version, uid: of which entry it tells.
+        least: it is stored only while the stored record is of a version below this one.
+        record: its bytes.
+    """
+
+    name: str
+    incarnation: str
+    version: int
+    uid: str
+    least: int
+    record: bytes
+
+
+def encode(version: int, time_ms: int, summary: Summary) -> bytes:
+    """The record of a model at a version."""
+    return b"%d:%d:%b" % (version, time_ms, encode_first(summary))
+
+
+def encode_first(summary: Summary) -> bytes:
+    """A record without version and time, which the store adds when it creates the model."""
+    return _encoder.encode((FORMAT, *summary))
+
+
+def out_of_service(record: bytes) -> bytes:
+    """The same record of a model that is out of service."""
+    found = decode(record)
+    return record if found is None else b"%d:%d:%b" % (*found[:2], _encoder.encode((FORMAT, *found[2:7], DOWN)))
+
+
+def decode(record: bytes | None) -> StoredSummary | None:
+    """The inverse of ``encode``; None where there is no record, or none that this code reads."""
+    if not record:
+        return None
+    try:
+        version, time_ms, rest = record.split(b":", 2)
+        _, *found = msgspec.structs.astuple(_decoder.decode(rest))
+        return StoredSummary(int(version), int(time_ms), *found)
+    except (ValueError, msgspec.MsgspecError):
+        return None
+
+
+class Summaries:
+    """Writes the summaries of many models at once."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def write(self, writes: Sequence[SummaryWrite]) -> list[int | StoreDown]:
+        """Store records, in one round trip; what fails for one does not concern the others.
+
+        Returns:
+            Per record the version that is stored now; -1 where the model is gone, or the version not on its log (any
+            more); StoreDown where the store did not answer.
+        """
+        results = await self._connection.run([_call(write) for write in writes]) if writes else []
+        return [failed(result) if isinstance(result, Exception) else int(result) for result in results]
+
+
+def _call(write: SummaryWrite) -> Call:
+    args = (write.incarnation, write.version, write.uid, write.least, write.record)
+    return Call(SUMMARY, (cached_keys(write.name, write.incarnation).meta,), args)
