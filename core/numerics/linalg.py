@@ -54,7 +54,15 @@ def spd_inverse(R: Floats) -> Floats:
         if inverse is not None:
             inverse *= scales
             return np.clip(inverse, -_ENTRY_MAX, _ENTRY_MAX, out=inverse)
-    return np.diag(np.minimum(scale * scale, _ENTRY_MAX))
+    return diagonal_matrix(np.minimum(scale * scale, _ENTRY_MAX))
+
+
+def diagonal_matrix(values: Floats) -> Floats:
+    """The matrix (d, d) with this diagonal (d,), like ``np.diag``, which keeps other threads waiting for O(d^2)."""
+    d = len(values)
+    A = np.zeros((d, d))
+    A.reshape(-1)[:: d + 1] = values
+    return A
 
 
 def _cholesky_inverse(S: Floats, jitter: float) -> Floats | None:

@@ -2,7 +2,7 @@
 
     bytes = safetensors( arrays by name, metadata {"onepass": compact JSON with sorted keys} )
 
-Safetensors orders the arrays by itself (by alignment, then name), and one metadata key cannot be reordered, so the
+The order of the arrays in the file is fixed (core.state.container) and one metadata key cannot be reordered, so the
 same arrays and header give the same bytes whatever order they were collected in. A state can then be compared, and
 written by two replicas at once, as bytes.
 
@@ -16,13 +16,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load, save
 
 from core.contract import Floats, Header
-
-METADATA_KEY = "onepass"
-_LENGTH_BYTES = 8
+from core.state import container
 
 
 def pack(arrays: Mapping[str, NDArray[Any]], header: Mapping[str, Any]) -> bytes:
@@ -36,38 +32,25 @@ def pack(arrays: Mapping[str, NDArray[Any]], header: Mapping[str, Any]) -> bytes
         ValueError: the header holds NaN or infinity, or an array is of a type that safetensors does not know.
         TypeError: the header holds something that JSON does not know.
     """
-    text = json.dumps(dict(header), sort_keys=True, separators=(",", ":"), allow_nan=False)
-    try:
-        # ascontiguousarray, because safetensors would write the memory of a transposed view as it lies
-        tensors = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-        return bytes(save(tensors, metadata={METADATA_KEY: text}))
-    except (SafetensorError, KeyError) as error:
-        raise ValueError(f"arrays cannot be packed: {error}") from error
+    return container.write(arrays, json.dumps(dict(header), sort_keys=True, separators=(",", ":"), allow_nan=False))
 
 
-def unpack(packed: bytes) -> tuple[dict[str, NDArray[Any]], Header]:
-    """The arrays and the header of ``pack``: writable, C-contiguous, aligned copies, sorted by name.
+def unpack(packed: bytes | bytearray | memoryview) -> tuple[dict[str, NDArray[Any]], Header]:
+    """The arrays and the header of ``pack``: read-only views of the bytes, sorted by name.
 
     Raises:
-        ValueError: the bytes are truncated, are not safetensors, or hold no JSON object as their header.
+        ValueError: the bytes are truncated, are not a packed state, or hold no JSON object as their header.
     """
-    try:
-        arrays = load(packed)
-    except Exception as error:  # the library raises its own, NumPy's and KeyError: all mean the same here
-        raise ValueError(f"not a packed state: {error}") from error
-    header = _header(packed)
-    return {name: np.array(arrays[name], order="C", copy=True) for name in sorted(arrays)}, header
+    arrays, text = container.read(packed)
+    return arrays, _header(text)
 
 
-def _header(packed: bytes) -> Header:
-    """The header of bytes that safetensors accepted: a little-endian length, then that many bytes of JSON."""
-    length = int.from_bytes(packed[:_LENGTH_BYTES], "little")
+def _header(text: str) -> Header:
+    """The header that ``pack`` wrote as this text."""
     try:
-        described = json.loads(packed[_LENGTH_BYTES : _LENGTH_BYTES + length])
-        text = described["__metadata__"][METADATA_KEY]
         header = json.loads(text, parse_constant=_refuse_constant)
         canonical = json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"the state has no readable header: {error}") from error
     if not isinstance(header, dict):
         raise ValueError("the state's header is not a JSON object")  # noqa: TRY004 - corrupt content, not a caller's type error

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from core.contract import Header
 from core.state import arrays as packing
+from core.state import container
 
 FORMAT = 3
 """Version of the layout; a newer one is refused, never guessed at."""
@@ -31,7 +32,7 @@ def dump(arrays: Mapping[str, NDArray[Any]], header: Header) -> bytes:
     return packing.pack(arrays, {**body, "digest": _digest(arrays, body)})
 
 
-def load(data: bytes) -> tuple[dict[str, NDArray[Any]], Header]:
+def load(data: bytes | bytearray | memoryview) -> tuple[dict[str, NDArray[Any]], Header]:
     """Arrays and header of bytes that ``dump`` gave.
 
     Raises:
@@ -51,6 +52,7 @@ def _digest(arrays: Mapping[str, NDArray[Any]], header: Header) -> str:
     for name in sorted(arrays):
         array = arrays[name]
         digest.update(f"{name}|{array.dtype.str}|{array.shape}|".encode())
-        digest.update(array.tobytes())
+        for piece in container.pieces(array):  # hashing one lets other threads run
+            digest.update(piece)
     digest.update(json.dumps(header, sort_keys=True).encode())
     return digest.hexdigest()

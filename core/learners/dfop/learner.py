@@ -85,7 +85,7 @@ from core.learners.dfop.blocks import (
     with_bias,
 )
 from core.learners.linear import LinearLearner
-from core.numerics.linalg import mirror_upper, spd_inverse
+from core.numerics.linalg import diagonal_matrix, mirror_upper, spd_inverse
 from core.state.layout import POSITIVE, WHOLE, Array, Layout, Range, Symmetric
 
 LEAK_SIZE = 1e-6
@@ -149,8 +149,8 @@ class Dfop(LinearLearner):
         self._leak_size, self._fresh = LEAK_SIZE / (self.rate or 1.0), 1.0 / self.variance
         D = self.W.shape[1]
         self._refresh_rows = refresh_rows(D)
-        self.Q = np.diag(np.full(D, self.variance))
-        self.R = np.diag(np.full(D, 1.0 / self.variance))
+        self.Q = diagonal_matrix(np.full(D, self.variance))
+        self.R = diagonal_matrix(np.full(D, 1.0 / self.variance))
         self.mean_square = np.zeros(D)
         self.counters = np.array([0.0, 0.0, 1.0, 0.0])
         self.calibration = fresh_calibration()

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays as numpy_arrays
 from numpy.testing import assert_array_equal
 
-from core.state.arrays import METADATA_KEY, pack, symmetric, triangle, unpack
+from core.state.arrays import pack, symmetric, triangle, unpack
+from core.state.container import METADATA_KEY
 
 STATE = {
     "weights": np.arange(6.0).reshape(2, 3),
@@ -54,16 +55,16 @@ def test_views_are_packed_by_value():
     assert_array_equal(A[:, ::2], arrays["strided"])
 
 
-def test_unpacked_arrays_can_be_written_to():
-    """What comes back is writable, contiguous, aligned and independent of the bytes."""
-    packed = pack(STATE, HEADER)
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_unpacked_arrays_are_views_that_cannot_be_written_to(kind):
+    """What comes back is contiguous, aligned, of the bytes themselves and read-only, whatever buffer holds them."""
+    packed = kind(pack(STATE, HEADER))
     arrays, _ = unpack(packed)
     for array in arrays.values():
-        assert array.flags.writeable
+        assert not array.flags.writeable
         assert array.flags.c_contiguous
         assert array.flags.aligned
-        array[...] = 1
-    assert packed == pack(STATE, HEADER)
+    assert np.shares_memory(arrays["weights"], np.frombuffer(packed, dtype=np.uint8))
 
 
 def test_every_truncation_is_refused():
