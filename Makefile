@@ -86,6 +86,9 @@ bench-switch: test-setup ## a change of features through the HTTP API, beside a 
 bench-models: test-setup ## ten thousand models: creating, memory, loading
 	$(PY) -m tests.benchmarks.models
 
+bench-isolation: test-setup ## what a row of one model waits for while another is sent heavy work
+	$(PY) -m tests.benchmarks.isolation
+
 bench-drift-latency: test-setup ## from the answer to a drift's row to its event on /drift/stream
 	$(PY) -m tests.benchmarks.drift_latency
 

@@ -23,6 +23,7 @@ from tests.benchmarks.load import Job, Tally
 ROOT = Path(__file__).resolve().parents[2]
 START_S_MAX = 60.0
 STOP_S_MAX = 90.0
+STORES = ("redis-server", "valkey-server")
 
 
 class Used(NamedTuple):
@@ -33,11 +34,19 @@ class Used(NamedTuple):
 
 
 class Process:
-    """A server in a process of its own, stopped when the ``with`` block ends."""
+    """A server in a process of its own, stopped when the ``with`` block ends.
 
-    def __init__(self, command: list[str], environment: Mapping[str, str] | None = None) -> None:
+    Args:
+        command: what follows ``python``; PORT stands for the port.
+        environment: added to this process's, of which ONEPASS_* is left out.
+        checkout: whose code runs: another checkout's runs with the Python of its .venv.
+    """
+
+    def __init__(self, command: list[str], environment: Mapping[str, str] | None = None, checkout: Path = ROOT) -> None:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("ONEPASS_")}
         self._command, self._environment = command, {**inherited, **(environment or {})}
+        self._python = sys.executable if checkout == ROOT else str(checkout / ".venv" / "bin" / "python")
+        self._checkout = checkout
         self.port = 0
 
     def __enter__(self) -> Self:
@@ -52,7 +61,7 @@ class Process:
         begun = time.monotonic()
         self.port = _free_port()
         command = [part.replace("PORT", str(self.port)) for part in self._command]
-        self._process = subprocess.Popen([sys.executable, *command], cwd=ROOT, env=self._environment)
+        self._process = subprocess.Popen([self._python, *command], cwd=self._checkout, env=self._environment)
         self.system = psutil.Process(self._process.pid)
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > begun + START_S_MAX:
@@ -78,6 +87,11 @@ class Process:
             raise
         return time.monotonic() - begun
 
+    def kill(self) -> None:
+        """End it without a word; its private store ends by itself soon after."""
+        self._process.kill()
+        self._process.wait()
+
     def call(self, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
         """One request; status and body."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
@@ -90,9 +104,17 @@ class Process:
             connection.close()
 
     def used(self) -> Used:
-        """CPU time of the server and of its store."""
-        stores = [_cpu_s(child) for child in self.system.children()]
-        return Used(_cpu_s(self.system), sum(stores))
+        """CPU time of the server with its own worker processes, and of its store."""
+        stores = self._stores()
+        return Used(sum(map(_cpu_s, self.own_processes())), sum(map(_cpu_s, stores)))
+
+    def own_processes(self) -> list[psutil.Process]:
+        """The server and its children, the store excepted."""
+        stores = self._stores()
+        return [self.system, *(child for child in self.system.children(recursive=True) if child not in stores)]
+
+    def _stores(self) -> list[psutil.Process]:
+        return [child for child in self.system.children() if child.name() in STORES]
 
 
 def _cpu_s(process: psutil.Process) -> float:
@@ -111,17 +133,22 @@ class Service(Process):
     """``onepass serve`` with a private store in a directory of its own.
 
     Args:
+        checkout: whose code runs.
         settings: without their prefix, e.g. durability="always".
     """
 
-    def __init__(self, **settings: str) -> None:
+    def __init__(self, checkout: Path = ROOT, **settings: str) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="onepass-bench-"))
         given = {f"ONEPASS_{name.upper()}": value for name, value in settings.items()}
         given |= {"ONEPASS_DATA_DIR": str(self.directory), "ONEPASS_LOG_LEVEL": "warning"}
-        super().__init__(["-m", "service.cli", "serve", "--host", "127.0.0.1", "--port", "PORT"], given)
+        super().__init__(["-m", "service.cli", "serve", "--host", "127.0.0.1", "--port", "PORT"], given, checkout)
 
     def __exit__(self, *error: object) -> None:
         super().__exit__(*error)
+        self.remove()
+
+    def remove(self) -> None:
+        """Remove its directory."""
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def create(self, name: str, body: Mapping[str, Any]) -> None:

@@ -32,8 +32,7 @@ def recovery(load: Load) -> Iterator[tuple[int, int, float]]:
         for entries in LOGS:
             while (shown := _shown(service))["version"] < entries:
                 _feed(load, service, 1.0)
-            service._process.kill()  # a stop would write a snapshot
-            service._process.wait()
+            service.kill()  # a stop would write a snapshot
             time.sleep(0.5)
             service.start()
             begun = time.monotonic()

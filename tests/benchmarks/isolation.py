@@ -1,0 +1,374 @@
+"""What a single row of one model waits for while another model is sent something heavy.
+
+    python -m tests.benchmarks.isolation [SCENARIO ...] [--checkout DIRECTORY]
+
+Every scenario starts ``onepass serve`` with a private store and two models: "other", a regression by ``rls`` with one
+feature, to which ``probe`` sends a feedback and a predict every 10 ms from a process of its own; and one that is sent
+the heavy work. A line of the table is measured from shortly before the work begins until a second after its last
+answer. The first line of each service is the service at rest. ``own lag`` is how late the measuring process itself woke
+up: where the machine is busy with other things, so much of the wait is not the service's. ``peak`` is the most
+memory that the service and its worker processes have held meanwhile. ``--checkout`` measures the code of another
+checkout, which has to have its own .venv.
+
+Exits with 1 where a row waited 250 ms or longer, was not answered 200, or the heavy work had another answer than it
+should have had. Needs Linux (peaks are read from /proc).
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import psutil
+
+from tests.benchmarks import heavy
+from tests.benchmarks.heavy import MIB, Ask, ask
+from tests.benchmarks.probe import MODEL, Waits
+from tests.benchmarks.processes import ROOT, Service
+
+WORST_MS_MAX = 250.0
+IDLE_S, BEFORE_S, AFTER_S = 2.0, 0.3, 1.0
+DONE, REFUSED, BUSY = ("200", "201"), ("400", "413", "422"), ("400", "413", "422", "503")
+WIDE = 1_500
+HUGE = 5_000
+"""Columns of a model whose state takes 200 MB."""
+
+Work = Callable[[], list[str]]
+
+
+@dataclass
+class Found:
+    """One line of the table."""
+
+    what: str
+    waits: Waits
+    answers: list[str]
+    expected: Sequence[str]
+    seconds: float
+    peak_mib: float
+
+    @property
+    def misses(self) -> list[str]:
+        """What is not as it should be."""
+        waits, found = self.waits, []
+        if waits.worst_ms >= WORST_MS_MAX:
+            found.append(f"worst {waits.worst_ms:.0f} ms")
+        if set(waits.statuses) != {"200"}:
+            found.append(f"answers {waits.statuses}")
+        if wrong := [status for status in self.answers if status not in self.expected]:
+            found.append(f"heavy answers {dict(Counter(wrong))}")
+        return [f"{self.what}: {miss}" for miss in found]
+
+    def __str__(self) -> str:
+        waits = self.waits
+        statuses = " ".join(f"{status}x{count}" for status, count in sorted(waits.statuses.items()))
+        told = " ".join(f"{status}x{count}" for status, count in sorted(Counter(self.answers).items()))
+        return (
+            f"{self.what:34}{waits.p50_ms:8.1f}{waits.p99_ms:9.1f}{waits.worst_ms:9.1f}{waits.lag_worst_ms:9.1f}"
+            f"{self.peak_mib:8.0f}{self.seconds:8.1f}  {statuses:16}  {told}"
+        )
+
+
+HEADER = f"{'ms':34}{'p50':>8}{'p99':>9}{'worst':>9}{'own lag':>9}{'peak':>8}{'s':>8}  {'rows':16}  heavy"
+
+
+class Stage:
+    """A service with the model "other", and the process that measures it."""
+
+    def __init__(self, service: Service, rows: list[Found]) -> None:
+        self.service, self._rows = service, rows
+
+    def __enter__(self) -> Self:
+        command = [sys.executable, "-m", "tests.benchmarks.probe", str(self.service.port)]
+        if self.service.call("GET", f"/models/{MODEL}")[0] != 200:
+            self.service.create(MODEL, heavy.model(["x1"]))
+            self.done(Ask("POST", f"/models/{MODEL}/feedback", b'{"features":{"x1":0.5},"label":1.0}'))
+        self._probe = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.beside("at rest", lambda: time.sleep(IDLE_S) or [])
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._probe.kill()
+        self._probe.wait()
+
+    def ask(self, *requests: Ask) -> list[str]:
+        """Send requests, all at once; their statuses."""
+        with ThreadPoolExecutor(len(requests)) as threads:
+            return [status for status, _ in threads.map(lambda each: ask(self.service.port, each), requests)]
+
+    def done(self, *requests: Ask) -> bytes:
+        """Prepare something, one request after the other; the last answer's body.
+
+        Raises:
+            RuntimeError: an answer is not 200 or 201.
+        """
+        body = b""
+        for request in requests:
+            status, body = ask(self.service.port, request)
+            if status not in DONE:
+                raise RuntimeError(f"{request.method} {request.path}: {status} {body[:500]!r}")
+        return body
+
+    def beside(self, what: str, work: Work, expected: Sequence[str] = DONE) -> None:
+        """Measure while the work, which returns the statuses of its answers, is done."""
+        self._say("start")
+        reset_peaks(self.service)
+        time.sleep(BEFORE_S)
+        begun = time.monotonic()
+        answers = work()
+        seconds = time.monotonic() - begun
+        time.sleep(AFTER_S)
+        self._say("stop")
+        waits = Waits(**json.loads(self._probe.stdout.readline()))
+        found = Found(what, waits, answers, expected, seconds, peak_mib(self.service))
+        self._rows.append(found)
+        print(found, flush=True)
+
+    def _say(self, word: str) -> None:
+        self._probe.stdin.write(word + "\n")
+        self._probe.stdin.flush()
+
+
+def reset_peaks(service: Service) -> None:
+    """Forget the highest memory so far."""
+    for process in service.own_processes():
+        with suppress(OSError):
+            Path(f"/proc/{process.pid}/clear_refs").write_text("5")
+
+
+def peak_mib(service: Service) -> float:
+    """Sum of the highest resident memory of the service's processes."""
+    total_kb = 0
+    for process in service.own_processes():
+        with suppress(OSError, psutil.Error):
+            lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+            total_kb += next((int(line.split()[1]) for line in lines if line.startswith("VmHWM")), 0)
+    return total_kb / 1024
+
+
+@dataclass
+class Bench:
+    """Whose code is measured, and what has been found in the scenario under way."""
+
+    checkout: Path
+    rows: list[Found] = field(default_factory=list)
+
+    @contextmanager
+    def service(self, **settings: str) -> Iterator[Service]:
+        """A service, ended by force: what it would write in the end is of no use."""
+        service = Service(self.checkout, **settings)
+        try:
+            service.start()
+            yield service
+        finally:
+            service.kill()
+            service.remove()
+
+    def on(self, service: Service) -> Stage:
+        """Measure a service."""
+        return Stage(service, self.rows)
+
+    @contextmanager
+    def stage(self, **settings: str) -> Iterator[Stage]:
+        """A service of its own, measured as long as it runs."""
+        with self.service(**settings) as service, self.on(service) as stage:
+            yield stage
+
+
+# ------------------------------------------------------------------------------------------------ the scenarios
+
+
+def predict(bench: Bench) -> None:
+    """A batch prediction of 30 MB holds a model while a row of it is learned."""
+    with bench.stage() as stage:
+        stage.service.create("wide", heavy.wide(WIDE))
+        row = Ask("POST", "/models/wide/feedback", heavy.wide_row(WIDE))
+        stage.done(row, row, row)
+        table = Ask("POST", "/models/wide/predict/batch", heavy.wide_npy(2_500, WIDE), heavy.NPY)
+
+        def work() -> list[str]:
+            with ThreadPoolExecutor(1) as thread:
+                predicted = thread.submit(stage.ask, table)
+                time.sleep(0.3)
+                return stage.ask(row) + predicted.result()
+
+        stage.beside(".npy predict and one feedback", work)
+
+
+def state(bench: Bench) -> None:
+    """A state of 200 MB: snapshot, export, import, restore, cold load."""
+    with bench.service() as service:
+        with bench.on(service) as stage:
+            _large_state(stage)
+        service.stop()
+        service.start()
+        with bench.on(service) as stage:
+            stage.beside("cold load of 200 MB", lambda: stage.ask(Ask("GET", "/models/huge/metrics")))
+
+
+def _large_state(stage: Stage) -> None:
+    stage.service.create("huge", heavy.wide(HUGE))
+    stage.done(Ask("POST", "/models/huge/feedback", heavy.wide_row(HUGE)))
+    stage.beside("snapshot of 200 MB", lambda: stage.ask(Ask("POST", "/models/huge/snapshots")))
+    exported: list[bytes] = []
+
+    def export() -> list[str]:
+        status, body = ask(stage.service.port, Ask("GET", "/models/huge/state"))
+        exported.append(body)
+        return [status]
+
+    stage.beside("export of 200 MB", export)
+    imported = Ask("PUT", "/models/huge/state", exported[0], heavy.STATE)
+    stage.beside("import of 200 MB", lambda: stage.ask(imported))
+    for snapshot in json.loads(stage.done(Ask("GET", "/models/huge/snapshots")))["snapshots"][-1:]:
+        back = Ask("POST", "/models/huge/restore", json.dumps({"version": snapshot["version"]}).encode())
+        stage.beside("restore of 200 MB", lambda sent=back: stage.ask(sent))
+
+
+def tables(bench: Bench) -> None:
+    """Tables of 27 to 31 MB, as JSON with a colon in every row and as CSV."""
+    with bench.stage() as stage:
+        stage.service.create("colon", heavy.colon_model())
+        stage.service.create("plain", heavy.model(heavy.COLUMNS))
+        for route, labelled, query in (("predict", False, ""), ("feedback", True, "?label=label")):
+            colons = Ask("POST", f"/models/colon/{route}/batch", heavy.colon_table(labelled))
+            stage.beside(f"JSON {route}, {len(colons.body) / MIB:.0f} MiB", lambda sent=colons: stage.ask(sent))
+            lines = Ask("POST", f"/models/plain/{route}/batch{query}", heavy.csv_table(labelled), heavy.CSV)
+            stage.beside(f"CSV {route}, {len(lines.body) / MIB:.0f} MiB", lambda sent=lines: stage.ask(sent))
+
+
+def refused(bench: Bench) -> None:
+    """Bodies of 31 MB that are refused, each alone."""
+    for what, request in heavy.refused().items():
+        with bench.stage() as stage:
+            _to_refuse(stage)
+            stage.beside(what, lambda sent=request: stage.ask(sent), REFUSED)
+
+
+def refused_together(bench: Bench) -> None:
+    """Eight of them at once."""
+    with bench.stage() as stage:
+        _to_refuse(stage)
+        stage.beside("eight refused bodies", lambda: stage.ask(*(2 * list(heavy.refused().values()))), BUSY)
+
+
+def _to_refuse(stage: Stage) -> None:
+    stage.service.create("wide", heavy.model(heavy.COLUMNS))
+    stage.service.create("sparse", heavy.sparse_model())
+
+
+def ids(bench: Bench) -> None:
+    """Batches of 10 000 rows with ids, each sent twice."""
+    with bench.stage() as stage:
+        stage.service.create("plain", heavy.model(heavy.COLUMNS))
+        path = "/models/plain/feedback/batch"
+        batches = [Ask("POST", path, heavy.with_ids(10_000, 10_000 * number)) for number in range(5)]
+
+        def work() -> list[str]:
+            return [status for batch in batches for status in stage.ask(batch) + stage.ask(batch)]
+
+        stage.beside("10 000 rows with ids, repeated", work)
+
+
+def follower(bench: Bench) -> None:
+    """A service that only reads while another one learns 600 000 rows with ids; then a snapshot on the reader."""
+    with bench.stage() as learning, bench.stage(redis_url=f"unix://{learning.service.socket}") as reading:
+        learning.service.create("plain", heavy.model(heavy.COLUMNS[:2]))
+        reading.done(Ask("GET", "/models/plain"))
+        path = "/models/plain/feedback/batch"
+
+        def work() -> list[str]:
+            batches = (heavy.with_ids(2_000, 2_000 * number, 2) for number in range(300))
+            return [ask(learning.service.port, Ask("POST", path, body))[0] for body in batches]
+
+        reading.beside("600 000 rows learned elsewhere", work)
+        reading.beside("snapshot by the reader", lambda: reading.ask(Ask("POST", "/models/plain/snapshots")))
+
+
+def listing(bench: Bench) -> None:
+    """A list of 600 models, of which memory holds a few."""
+    with bench.service(memory_budget_mb="16") as service:
+        body = heavy.with_ids(300, 0)
+        for name in (f"m{number:03d}" for number in range(600)):
+            service.create(name, {**heavy.model(heavy.COLUMNS), "algorithm": "dfop"})
+            if ask(service.port, Ask("POST", f"/models/{name}/feedback/batch", body))[0] != "200":
+                raise RuntimeError(f"{name} could not be taught")
+        service.stop()
+        service.start()
+        with bench.on(service) as stage:
+            stage.beside("list of 600 models", lambda: stage.ask(Ask("GET", "/models?limit=1000")))
+        loads, evictions = (service.counter(f"onepass_{what}_total") for what in ("loads", "evictions"))
+        print(f"models loaded {loads:.0f}, evicted {evictions:.0f}")
+
+
+def reads(bench: Bench) -> None:
+    """Weights and features of a model of 1 500 columns."""
+    with bench.stage() as stage:
+        stage.service.create("wide", heavy.wide(WIDE))
+        stage.done(Ask("POST", "/models/wide/feedback", heavy.wide_row(WIDE)))
+        for what in ("weights", "features"):
+            request = Ask("GET", f"/models/wide/{what}")
+            stage.beside(
+                f"{what} of 1 500 columns, 20 times",
+                lambda sent=request: [status for _ in range(20) for status in stage.ask(sent)],
+            )
+
+
+def unfinished(bench: Bench) -> None:
+    """Forty bodies of 31 MB whose last bytes never come."""
+    with bench.stage() as stage:
+        stage.service.create("plain", heavy.model(heavy.COLUMNS))
+        table = Ask("POST", "/models/plain/predict/batch", heavy.colon_table(False))
+        requests = heavy.Unfinished(stage.service.port, 40, table)
+        stage.beside("forty unfinished bodies", lambda: requests.send(10.0), ("open", "408", "503"))
+        requests.close()
+
+
+SCENARIOS: dict[str, Callable[[Bench], None]] = {
+    each.__name__.replace("_", "-"): each
+    for each in (
+        predict, state, tables, refused, refused_together, ids, follower, listing, reads, unfinished,
+    )
+}  # fmt: skip
+
+
+def run(bench: Bench, name: str) -> list[str]:
+    """One scenario; what was missed in it."""
+    print(f"\n{name}: {(SCENARIOS[name].__doc__ or '').partition('.')[0]}\n{HEADER}", flush=True)
+    bench.rows.clear()
+    missed = []
+    try:
+        SCENARIOS[name](bench)
+    except (RuntimeError, OSError, ValueError, subprocess.SubprocessError) as error:
+        missed = [f"could not be carried out: {error!r}"]
+    missed += [miss for found in bench.rows for miss in found.misses]
+    print("ok" if not missed else "\n".join(f"MISSED  {miss}" for miss in missed), flush=True)
+    return missed
+
+
+def main() -> int:
+    """Print a table for each scenario; 1 where one is missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"all, or some of: {', '.join(SCENARIOS)}")
+    parser.add_argument("--checkout", type=Path, default=ROOT, help="whose code to measure (this one)")
+    given: Any = parser.parse_args()
+    if unknown := set(given.scenarios) - set(SCENARIOS):
+        parser.error(f"no such scenario: {', '.join(sorted(unknown))}")
+    bench = Bench(given.checkout.resolve())
+    missed = {name: run(bench, name) for name in given.scenarios or SCENARIOS}
+    held = sum(not misses for misses in missed.values())
+    print(f"\n{held} of {len(missed)} scenarios held: worst below {WORST_MS_MAX:g} ms, answers 200")
+    return 0 if held == len(missed) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
