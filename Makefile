@@ -89,6 +89,9 @@ bench-models: test-setup ## ten thousand models: creating, memory, loading
 bench-isolation: test-setup ## what a row of one model waits for while another is sent heavy work
 	$(PY) -m tests.benchmarks.isolation
 
+bench-follower: test-setup ## the memory of a service that only reads, over a million rows with ids
+	$(PY) -m tests.benchmarks.follower
+
 bench-drift-latency: test-setup ## from the answer to a drift's row to its event on /drift/stream
 	$(PY) -m tests.benchmarks.drift_latency
 
