@@ -86,6 +86,12 @@ def end_streams(app: FastAPI) -> None:
         app.state.context.broadcast.stop()
 
 
+def refused(app: FastAPI, status: int) -> None:
+    """Count a connection that was refused before it had a route."""
+    if hasattr(app.state, "context"):
+        app.state.context.telemetry.observe("-", "-", status, 0.0)
+
+
 class Grace:
     """What is left of the time a stop may take; requests, snapshots and the rest share it.
 

@@ -24,7 +24,7 @@ from service.settings import Settings
 
 logger = logging.getLogger(__name__)
 
-_UNFINISHED = "ASGI callable returned without completing response"
+_SAID_BEFORE = ("ASGI callable returned without completing response", "Invalid HTTP request received.")
 _WORKERS = (
     "ONEPASS_WORKERS: Onepass serves with one process; start one per core behind a balancer that hashes the model's "
     "name; unset ONEPASS_WORKERS"
@@ -127,12 +127,13 @@ def _load_core() -> None:
 class _NoTraceback(logging.Filter):
     """What the service has said in one line already, and the server would say again.
 
-    That the private store cannot start, with a traceback; and that a stream was cut whose client does not read.
+    That the private store cannot start, with a traceback; that a stream was cut whose client does not read; that a
+    connection was refused, once for each, which the metrics count.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
         text = record.getMessage()
-        return not (text.startswith("Traceback") and "CannotStart" in text) and not text.startswith(_UNFINISHED)
+        return not (text.startswith("Traceback") and "CannotStart" in text) and not text.startswith(_SAID_BEFORE)
 
 
 def _serve(settings: Settings, options: argparse.Namespace) -> int:
@@ -153,7 +154,9 @@ def _serve(settings: Settings, options: argparse.Namespace) -> int:
 def _run_server(settings: Settings, options: argparse.Namespace) -> int:
     import uvicorn  # noqa: PLC0415  the other commands start without it
 
-    from service.app import Grace, build, crasher, end_streams  # noqa: PLC0415  likewise
+    from service import descriptors  # noqa: PLC0415  likewise
+    from service.app import Grace, build, crasher, end_streams, refused  # noqa: PLC0415  likewise
+    from service.http_protocol import KEEP_ALIVE_S, Gate, bounded  # noqa: PLC0415  likewise
 
     grace = Grace(settings.grace_s)
 
@@ -177,9 +180,13 @@ def _run_server(settings: Settings, options: argparse.Namespace) -> int:
     except (ValueError, OSError) as error:
         print(error if isinstance(error, ValueError) else f"--fd {options.fd}: {error.strerror}", file=sys.stderr)
         return 2
+    most = descriptors.for_clients(descriptors.raise_limit(), settings.connections_max)
     server = Server(
         uvicorn.Config(
             app,
+            http=bounded(Gate(most, lambda status: refused(app, status))),
+            ws="none",
+            timeout_keep_alive=KEEP_ALIVE_S,
             host=options.host or settings.host,
             port=settings.port if options.port is None else options.port,
             log_config=None,

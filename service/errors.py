@@ -9,6 +9,8 @@
     │   ├── Unauthorized     no key or an unknown one
     │   ├── Forbidden        the key's scopes or models do not allow it
     │   └── TooManyRequests  over the key's rate
+    ├── BadHead              request line and headers could not be read
+    │   └── HeadTooLarge     more of them than may be
     ├── BadBody
     │   ├── NotJson          not JSON, or not UTF-8
     │   ├── NotTable         not CSV, SVMlight or .npy
@@ -19,6 +21,7 @@
         ├── IdsFull          the model remembers as many ids as it may
         ├── PendingFull      the model has as many tracked predictions waiting as it may
         ├── StreamsFull      as many streams of events are open as may be
+        ├── ConnectionsFull  as many connections are open as may be
         ├── Recreated        the model was deleted and its name given to another one meanwhile
         ├── Busy             one at a time of what it asks for, and others wait
         ├── Unreplicated     committed, but not yet on as many of the store's replicas as were asked for
@@ -96,6 +99,14 @@ class TooManyRequests(Denied):
         self.retry_after_s = retry_after_s
 
 
+class BadHead(OnepassError):
+    """Request line and headers could not be read."""
+
+
+class HeadTooLarge(BadHead):
+    """More header lines, or more bytes of them, than a request may have."""
+
+
 class BadBody(OnepassError):
     """The body could not be read at all."""
 
@@ -136,6 +147,12 @@ class PendingFull(Unavailable):
 
 class StreamsFull(Unavailable):
     """As many streams of events are open as may be, or the service stops."""
+
+
+class ConnectionsFull(Unavailable):
+    """As many connections are open as may be."""
+
+    retry_after_s = 5.0
 
 
 class Recreated(Unavailable):

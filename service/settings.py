@@ -23,6 +23,11 @@ class Settings(BaseSettings):
     data_dir: Path = Field(Path("onepass-data"), description="Directory of the private store; one service at a time.")
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    connections_max: int = Field(
+        10_000,
+        ge=8,
+        description="Most open connections of clients, fewer where ulimit -n leaves none for the store; beyond it 503.",
+    )
     min_replicas: int = Field(
         0, ge=0, le=16, description="Replicas of the store that have to have a feedback before it is acknowledged."
     )

@@ -16,7 +16,9 @@ from starlette.routing import Match
 
 from core.problems import PROBLEMS_MAX, Conflict, Invalid, Problem
 from service.errors import (
+    BadHead,
     Forbidden,
+    HeadTooLarge,
     ModelDown,
     NotFound,
     NotJson,
@@ -31,6 +33,7 @@ from service.errors import (
 )
 
 STATUS: dict[type[Exception], int] = {
+    BadHead: 400,
     NotJson: 400,
     NotTable: 400,
     Unauthorized: 401,
@@ -42,6 +45,7 @@ STATUS: dict[type[Exception], int] = {
     Invalid: 422,
     RequestValidationError: 422,
     TooManyRequests: 429,
+    HeadTooLarge: 431,
     ModelDown: 503,
     Unavailable: 503,
     NotReached: 504,

@@ -1,0 +1,38 @@
+"""File descriptors of this process: as many as the system grants, and some that clients never get.
+
+Every open connection takes one. A process that has none left cannot connect to its store either, so clients get what is
+left after a reserve: connections to the store, its private server's files, webhooks, libraries that load late.
+"""
+
+import resource
+
+WANTED = 65_536
+"""Beyond this a larger limit gains nothing; macOS refuses what is larger than its own bound per process."""
+RESERVED_MIN = 64
+RESERVED_SHARE = 8
+"""One descriptor in so many is reserved: a store of many servers takes a pool of connections to each."""
+CLIENTS_MIN = 8
+
+
+def raise_limit() -> int:
+    """Raise the soft limit of open files towards the hard one; the limit that is in force then."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = WANTED if hard == resource.RLIM_INFINITY else min(hard, WANTED)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return WANTED if soft == resource.RLIM_INFINITY else soft
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    except (OSError, ValueError):  # a system that bounds it elsewhere as well
+        return soft
+    return wanted
+
+
+def for_clients(limit: int, wanted: int) -> int:
+    """How many connections clients may have open.
+
+    Args:
+        limit: descriptors of this process.
+        wanted: the setting; the result is less where ``limit`` does not allow as many.
+    """
+    reserved = max(RESERVED_MIN, limit // RESERVED_SHARE)
+    return max(CLIENTS_MIN, min(wanted, limit - reserved))

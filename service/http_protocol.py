@@ -1,0 +1,207 @@
+"""uvicorn's HTTP/1.1 protocol with bounds: what a client may send before it is a request, and how long it may take.
+
+    request line and headers, or trailers     HEAD_BYTES_MAX, HEAD_LINES_MAX     431, closed
+    the same, in time                         HEAD_S                             closed
+    a connection that has sent nothing        HEAD_S                             closed
+    between two requests                      KEEP_ALIVE_S (uvicorn's own)       closed
+    connections                               ``Gate``                           503 with Retry-After, closed
+
+The parser itself has no bound: it collects header lines, and the parts of one, for as long as they come.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from http import HTTPStatus
+from time import monotonic
+from typing import Any
+
+from starlette.responses import Response
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from service.api.problems import problem
+from service.errors import BadHead, ConnectionsFull, HeadTooLarge, OnepassError
+
+logger = logging.getLogger(__name__)
+_on_header = HttpToolsProtocol.on_header  # called for every line, and super() costs as much as it does
+
+HEAD_BYTES_MAX = 65_536
+"""Of names and values together; also of what comes without any progress (one endless line, extensions of a chunk)."""
+HEAD_LINES_MAX = 100
+HEAD_S = 10.0
+"""From the first byte of a head (or from connecting) to its last."""
+KEEP_ALIVE_S = 5
+"""How long a connection may wait for its next request."""
+LINGER_S = 1.0
+"""How long a refused connection is read on, unheeded: closed with bytes unread, its client would lose the answer."""
+REFUSED_OPEN_MAX = 32
+"""Connections over the bound that are open for their refusal; the next ones are closed without a word."""
+WARN_S = 10.0
+"""Pause between two warnings that connections are refused."""
+
+
+class Gate:
+    """How many connections may be open, and what becomes of the others.
+
+    Args:
+        connections_max: the bound.
+        refused: told the status of every refusal.
+        clock: seconds, monotonic.
+    """
+
+    def __init__(
+        self, connections_max: int, refused: Callable[[int], None], clock: Callable[[], float] = monotonic
+    ) -> None:
+        self.connections_max, self.refused, self._clock = connections_max, refused, clock
+        self._silent_until = 0.0
+
+    def full(self) -> ConnectionsFull:
+        """The refusal of a connection that is one too many; said in the log now and then."""
+        if self._clock() >= self._silent_until:
+            self._silent_until = self._clock() + WARN_S
+            logger.warning(
+                "%d connections are open, as many as may be (ONEPASS_CONNECTIONS_MAX, ulimit -n); more get 503",
+                self.connections_max,
+            )
+        return ConnectionsFull("as many connections are open as may be; nothing was read of this request")
+
+
+def bounded(gate: Gate) -> type[asyncio.Protocol]:
+    """The protocol for uvicorn to make one of for each connection of a server."""
+    return type("BoundedProtocol", (_Bounded,), {"gate": gate})
+
+
+class _Bounded(HttpToolsProtocol):
+    """One connection.
+
+    The parser's callbacks raise what is wrong; the parser stops, and uvicorn asks ``send_400_response`` for the answer.
+    """
+
+    gate: Gate
+
+    def __init__(self, *args: Any, **how: Any) -> None:
+        super().__init__(*args, **how)
+        self._late: asyncio.TimerHandle | None = None
+        self._refusal: OnepassError | None = None
+        self._in_head = self._extra = self._refused = False
+        self._head_bytes = self._stale_bytes = 0
+
+    # ---------------------------------------------------------------- the connection
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        super().connection_made(transport)
+        over = len(self.connections) - self.gate.connections_max
+        if over > REFUSED_OPEN_MAX:
+            self.gate.full()
+            self.gate.refused(503)
+            transport.abort()
+            return
+        self._extra = over > 0
+        self._close_after(LINGER_S if self._extra else HEAD_S)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._in_time()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._refused:
+            return
+        self._stale_bytes += len(data)  # the callbacks set it to 0 with all that a request makes of them
+        super().data_received(data)
+        if self._stale_bytes > HEAD_BYTES_MAX:
+            self._refuse(self._too_large())
+        elif self._late is None and (self._in_head or not self._answering):
+            self._close_after(HEAD_S)
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002  uvicorn's words
+        """Answer what the parser, or one of the callbacks below, does not take."""
+        self._refuse(self._refusal or BadHead("this is not a request of HTTP/1.1"))
+
+    # ---------------------------------------------------------------- what the parser finds
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._in_head, self._head_bytes, self._stale_bytes = True, 0, 0
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header line, or a trailer."""
+        self._head_bytes += len(name) + len(value)
+        if self._head_bytes > HEAD_BYTES_MAX or len(self.headers) >= HEAD_LINES_MAX:
+            self._refusal = self._too_large()
+            raise self._refusal
+        _on_header(self, name, value)
+
+    def on_headers_complete(self) -> None:
+        if self._extra:
+            if len(self.connections) > self.gate.connections_max:
+                self._refusal = self.gate.full()
+                raise self._refusal
+            self._extra = False
+        if len(self.url) > HEAD_BYTES_MAX:
+            self._refusal = self._too_large()
+            raise self._refusal
+        self._in_time()
+        self._in_head, self._stale_bytes = False, 0
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._stale_bytes = 0
+        super().on_body(body)
+
+    # ---------------------------------------------------------------- the end
+
+    @property
+    def _answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete  # type: ignore[redundant-expr]  # None at first
+
+    @staticmethod
+    def _too_large() -> HeadTooLarge:
+        return HeadTooLarge(
+            f"the request line and headers, or the trailers, are more than {HEAD_LINES_MAX} lines or "
+            f"{HEAD_BYTES_MAX} bytes"
+        )
+
+    def _refuse(self, error: OnepassError) -> None:
+        """Answer with a problem and close; behind answers that are under way, only close."""
+        self._refused = True
+        self._in_time()
+        if self._answering:
+            if self._in_head or not self.cycle.more_body:  # a later request is what is wrong
+                self.cycle.keep_alive = False  # uvicorn closes after the answer
+                return
+            self.cycle.disconnected = True  # its own body is: the endpoint finds its client gone
+            self.cycle.message_event.set()
+            if self.cycle.response_started:
+                self.transport.close()
+                return
+        self._write_and_close(problem(error))
+
+    def _write_and_close(self, answer: Response) -> None:
+        self.gate.refused(answer.status_code)
+        self.transport.write(_bytes(answer.status_code, [*answer.raw_headers], bytes(answer.body)))
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+            self._late = self.loop.call_later(LINGER_S, self.transport.abort)
+        else:
+            self.transport.close()
+
+    def _close_after(self, seconds: float) -> None:
+        self._late = self.loop.call_later(seconds, self._too_late)
+
+    def _in_time(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+    def _too_late(self) -> None:
+        self._late = None
+        if self._answering:
+            self._close_after(HEAD_S)  # the head that is late is that of a later request
+        elif not self.transport.is_closing():
+            self.transport.close()
+
+
+def _bytes(status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> bytes:
+    lines = [b"HTTP/1.1 %d %s" % (status, HTTPStatus(status).phrase.encode())]
+    lines += [b"%s: %s" % pair for pair in [*headers, (b"connection", b"close")]]
+    return b"\r\n".join([*lines, b"", body])

@@ -1,0 +1,258 @@
+"""What a connection may send before it is a request, how long it may take, and how many there may be."""
+
+import asyncio
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import psutil
+import pytest
+import uvicorn
+from uvicorn.server import ServerState
+
+from service import descriptors, http_protocol
+from service.http_protocol import HEAD_BYTES_MAX, HEAD_LINES_MAX, REFUSED_OPEN_MAX, Gate, bounded
+from tests.service.test_cli import serving
+
+SENT_MAX = 8 * 2**20
+"""Bytes after which a client that is never refused gives up."""
+GET = b"GET / HTTP/1.1\r\nHost: h\r\n"
+CHUNKED = b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+async def echo(scope, receive, send) -> None:
+    """Answers the path and the length of the body, once it is there."""
+    length, more = 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return
+        length, more = length + len(message["body"]), message["more_body"]
+    if scope["path"] == "/slow":
+        await asyncio.sleep(0.5)
+    said = f"{scope['path']} {length}".encode()
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(said))]})
+    await send({"type": "http.response.body", "body": said})
+
+
+class Served:
+    """A server on a free port of this machine, in the test's own loop."""
+
+    def __init__(self, connections_max: int) -> None:
+        self.refused: list[int] = []
+        self.gate = Gate(connections_max, self.refused.append)
+        self.config, self.state = uvicorn.Config(echo, log_config=None, access_log=False), ServerState()
+        self.port = 0
+        self._writers: list[asyncio.StreamWriter] = []
+
+    def protocol(self) -> asyncio.Protocol:
+        return bounded(self.gate)(config=self.config, server_state=self.state, app_state={})
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection, closed with the server."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        self._writers.append(writer)
+        return reader, writer
+
+    async def answer(self, sent: bytes) -> bytes:
+        """Everything that comes back until the server closes."""
+        reader, writer = await self.connect()
+        writer.write(sent)
+        answer = await asyncio.wait_for(reader.read(), 10)
+        writer.close()
+        return answer
+
+    async def close(self) -> None:
+        """Close both ends of every connection."""
+        for connection in [*self.state.connections]:
+            connection.transport.abort()
+        for writer in self._writers:
+            writer.close()
+        await asyncio.gather(*(writer.wait_closed() for writer in self._writers), return_exceptions=True)
+
+
+@contextlib.asynccontextmanager
+async def served(connections_max: int = 100) -> AsyncIterator[Served]:
+    made = Served(connections_max)
+    server = await asyncio.get_running_loop().create_server(made.protocol, "127.0.0.1", 0)
+    made.port = server.sockets[0].getsockname()[1]
+    try:
+        yield made
+    finally:
+        server.close()
+        await made.close()
+
+
+def status(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1])
+
+
+def problem(answer: bytes) -> dict:
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert b"application/problem+json" in head
+    assert b"connection: close" in head
+    return json.loads(body)
+
+
+ENDLESS = {
+    "header lines": (GET, b"X-A: b\r\n"),
+    "one header": (GET + b"X-A: ", b"b" * 100),
+    "a path": (b"GET /", b"a" * 100),
+    "trailers": (CHUNKED + b"1\r\nx\r\n0\r\n", b"X-A: b\r\n"),
+    "one trailer": (CHUNKED + b"1\r\nx\r\n0\r\nX-A: ", b"b" * 100),
+    "the extension of a chunk": (CHUNKED + b"1;a=", b"b" * 100),
+}
+
+
+@pytest.mark.parametrize("what", ENDLESS)
+async def test_what_never_ends_is_431(what):
+    """Whatever of a head, of trailers or of a chunk's line has no end is refused within bounds, then closed."""
+    begin, again = ENDLESS[what]
+    async with served() as server:
+        reader, writer = await server.connect()
+        writer.write(begin)
+        answered = asyncio.create_task(reader.read())
+        sent = 0
+        while not answered.done() and sent < SENT_MAX:
+            part = again * (16_384 // len(again))
+            writer.write(part)
+            sent += len(part)
+            await asyncio.sleep(0)
+            await asyncio.wait_for(writer.drain(), 10)
+        answer = await asyncio.wait_for(answered, 10)
+        assert (431, "urn:onepass:problem:head-too-large") == (status(answer), problem(answer)["type"])
+        assert SENT_MAX > sent
+        assert [431] == server.refused
+
+
+async def test_as_many_lines_as_may_be_are_taken():
+    """The bound itself is allowed, one more is not; the same in bytes."""
+    lines = b"".join(b"X-%d: b\r\n" % n for n in range(HEAD_LINES_MAX - 2)) + b"Connection: close\r\n"
+    long = b"X: " + b"b" * (HEAD_BYTES_MAX - len("hosthconnectioncloseX")) + b"\r\nConnection: close\r\n"
+    async with served() as server:
+        assert 200 == status(await server.answer(GET + lines + b"\r\n"))
+        assert 431 == status(await server.answer(GET + b"One: more\r\n" + lines + b"\r\n"))
+        assert 200 == status(await server.answer(GET + long + b"\r\n"))
+        assert 431 == status(await server.answer(GET + long.replace(b"X: ", b"XX: ") + b"\r\n"))
+
+
+async def test_requests_on_one_connection_count_alone():
+    """Heads are counted one by one, and a long body in small chunks is no head."""
+    request = CHUNKED + b"400;x=y\r\n%b\r\n" % (b"x" * 1024) * 4096 + b"0\r\nA: b\r\n\r\n"
+    heads = (GET + b"X: %b\r\n\r\n" % (b"b" * 60_000)) * 4
+    async with served() as server:
+        answer = await server.answer(request + heads + GET + b"Connection: close\r\n\r\n")
+        assert 6 == answer.count(b"HTTP/1.1 200 OK")
+        assert 1 == answer.count(b"/ 4194304")
+        assert [] == server.refused
+
+
+async def test_what_is_not_http_is_a_problem():
+    """400, in the words of every other error."""
+    async with served() as server:
+        answer = await server.answer(b"hello\r\n\r\n")
+        assert (400, "urn:onepass:problem:bad-head") == (status(answer), problem(answer)["type"])
+
+
+async def test_a_bad_head_does_not_take_the_answer_of_the_request_before_it():
+    """The first request of a connection gets its own answer, then the connection is closed."""
+    async with served() as server:
+        answer = await server.answer(b"GET /slow HTTP/1.1\r\nHost: h\r\n\r\n" + GET + b"X-A: b\r\n" * 200 + b"\r\n")
+        assert (200, True) == (status(answer), answer.endswith(b"/slow 0"))
+
+
+async def test_slow_heads_and_silent_connections_are_closed(monkeypatch):
+    """Nothing sent, half a head, or blank lines after an answer: closed in bounded time; a slow answer is not."""
+    monkeypatch.setattr(http_protocol, "HEAD_S", 0.1)
+    async with served() as server:
+        for sent in (b"", GET, b"\r\n", GET + b"\r\n" + GET):
+            answer = await asyncio.wait_for(server.answer(sent), 4)  # uvicorn's own bound comes after five seconds
+            assert sent.count(b"\r\n\r\n") == answer.count(b"HTTP/1.1 200")
+        reader, writer = await server.connect()
+        writer.write(GET + b"\r\n")
+        assert 200 == status(await reader.readuntil(b"/ 0"))
+        writer.write(b"\r\n")
+        assert b"" == await asyncio.wait_for(reader.read(), 4)
+        slow = b"GET /slow HTTP/1.1\r\nHost: h\r\n\r\n"
+        assert b"/slow 0" in await server.answer(slow + GET)
+        assert [] == server.refused
+
+
+async def test_connections_beyond_the_bound_get_503():
+    """With Retry-After, once they ask; when others have left, a connection is served as ever."""
+    async with served(2) as server:
+        held = [await server.connect() for _ in range(2)]
+        answer = await server.answer(GET + b"\r\n")
+        assert (503, "urn:onepass:problem:connections-full") == (status(answer), problem(answer)["type"])
+        assert b"retry-after: 5" in answer
+        late, writer = await server.connect()
+        held[0][1].close()
+        await asyncio.sleep(0.05)
+        writer.write(GET + b"\r\n")
+        assert 200 == status(await late.readuntil(b"/ 0"))
+        held[1][1].write(GET + b"\r\n")
+        assert 200 == status(await held[1][0].readuntil(b"/ 0"))
+        assert [503] == server.refused
+
+
+async def test_even_refused_connections_are_bounded(caplog):
+    """Far beyond the bound they are closed at once, and one line in the log stands for all of them."""
+    async with served(1) as server:
+        held = [await server.connect() for _ in range(1 + REFUSED_OPEN_MAX)]
+        reader, _ = await server.connect()
+        with contextlib.suppress(ConnectionResetError):
+            assert b"" == await asyncio.wait_for(reader.read(), 0.5)  # the others have a second to say something
+        for _, writer in held[1:]:
+            writer.write(GET + b"\r\n")
+        assert {503} == {status(await asyncio.wait_for(reader.read(), 10)) for reader, _ in held[1:]}
+        assert [503] * (1 + REFUSED_OPEN_MAX) == server.refused
+        assert 1 == sum("ONEPASS_CONNECTIONS_MAX" in line for line in caplog.messages)
+
+
+@pytest.mark.parametrize(
+    ("limit", "wanted", "granted"),
+    [(256, 10_000, 192), (1024, 10_000, 896), (20_000, 10_000, 10_000), (64, 10_000, 8), (1024, 20, 20)],
+)
+def test_some_descriptors_are_never_the_clients(limit, wanted, granted):
+    """An eighth, and 64 at least, are kept for the store and the process itself."""
+    assert granted == descriptors.for_clients(limit, wanted)
+
+
+LIMITS = """
+import resource
+from service import descriptors
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, 200))
+print(descriptors.raise_limit(), *resource.getrlimit(resource.RLIMIT_NOFILE))
+"""
+
+
+def test_the_soft_limit_of_open_files_is_raised_to_the_hard_one():
+    """In a process of its own: a hard limit cannot be raised again."""
+    root = Path(http_protocol.__file__).parents[1]
+    said = subprocess.run([sys.executable, "-c", LIMITS], capture_output=True, text=True, cwd=root, check=True)
+    assert "200 200 200" == said.stdout.strip()
+
+
+def test_endless_headers_do_not_grow_the_service(tmp_path):
+    """100 MB of header lines to the real command: 431, and no memory to speak of."""
+    with serving(tmp_path) as (child, url):
+        host, port = url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), 60) as client:
+            client.sendall(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")
+            assert 200 == status(client.recv(10_000))
+        before = psutil.Process(child.pid).memory_info().rss
+        answers = []
+        for _ in range(20):
+            with socket.create_connection((host, int(port)), 60) as client:
+                try:
+                    client.sendall(b"GET / HTTP/1.1\r\nHost: h\r\n")
+                    client.sendall(b"X-A: b\r\n" * (5 * 2**20 // 8))
+                    answers.append(status(client.recv(10_000)))
+                except ConnectionError:  # closed in the midst of what it sent
+                    answers.append(431)
+        assert [431] * 20 == answers
+        assert 30 * 2**20 > psutil.Process(child.pid).memory_info().rss - before
