@@ -2,6 +2,7 @@
 
 from core.machine.machine import Machine
 from core.machine.summary import Summary
+from core.state.envelope import FORMAT as STATE_VERSION
 from core.switching.phases import bytes_to_switch
 
-__all__ = ["Machine", "Summary", "bytes_to_switch"]
+__all__ = ["STATE_VERSION", "Machine", "Summary", "bytes_to_switch"]

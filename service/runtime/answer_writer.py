@@ -6,7 +6,7 @@ The clients have been answered by then; until the store has an answer, a retry i
 import asyncio
 from collections.abc import Callable, Sequence
 
-from service.errors import RequestConflict, StoreDown
+from service.errors import RequestConflict, Unavailable
 from service.runtime.replica import Replica
 from service.store.log import Answers, Log
 
@@ -65,14 +65,14 @@ class AnswerWriter:
         """Write to the store every answer up to a version (a snapshot may follow then).
 
         Raises:
-            StoreDown: the store did not answer.
+            Unavailable: the store did not answer, or cannot.
             RequestConflict: the replica does not join its log.
         """
         held = [(identity, *found) for identity, found in replica.answers.items() if found[0] <= version]
         if not held:
             return
         (known,) = await self._log.record_answers([_answers(replica, held)])
-        if isinstance(known, StoreDown):
+        if isinstance(known, Unavailable):
             raise known
         if not known:
             raise RequestConflict(f"version {version} is not on the log any more")

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.entry import Overlap, Rows, Segment
-from service.errors import ModelDown, OnepassError, QueueFull, StoreDown
+from service.errors import ModelDown, OnepassError, QueueFull, StoreDown, Unavailable
 from service.runtime.answer_writer import Answered, AnswerWriter
 from service.runtime.applier import DOWN, Applier, fail, gone, reject, resolve
 from service.runtime.replica import THREAD_FLOPS, Commit, Job, Replica, Reply
@@ -228,12 +228,15 @@ class Committer:
             if isinstance(result, StoreDown):
                 unreachable = unreachable or result.__cause__ is None
                 self._resend(commit, result)
+            elif isinstance(result, Unavailable):  # it was not carried out, and will not be for now
+                commit.replica.unresolved, commit.replica.in_flight = None, False
+                self._fail_commit(commit, result)
             else:
                 await self._settle(commit, result)
         self._in_flight[node_key] = []
         for (replica, found), known in zip(answered, recorded, strict=True):
-            if isinstance(known, StoreDown):
-                unreachable = unreachable or known.__cause__ is None
+            if isinstance(known, Unavailable):
+                unreachable = unreachable or (isinstance(known, StoreDown) and known.__cause__ is None)
                 self.answer_writer.note(replica)
             elif known:  # else the replica does not join its log: reading on regenerates the answers
                 self.answer_writer.recorded(replica, found.items)

@@ -8,6 +8,7 @@ import asyncio
 import hashlib
 import logging
 
+from core.machine import STATE_VERSION
 from service.errors import OnepassError, RequestConflict, StoreDown
 from service.runtime.committer import Committer
 from service.runtime.model_cache import ModelCache
@@ -100,7 +101,10 @@ class Snapshotter:
                 await self._committer.sync(replica)
                 raise
             await self._models.alarms.until_published(replica)
-            if await self._snapshots.write(replica.name, replica.incarnation, info, blob, self._keep):
+            written = await self._snapshots.write(replica.name, replica.incarnation, info, blob, self._keep)
+            if written.outcome == "differs":
+                self._note_divergence(replica, info, written.digest)
+            if written.held:
                 self._stats.snapshots += 1
                 replica.log_bytes = max(0, replica.log_bytes - size)  # it may have reloaded meanwhile
                 replica.snapshot_bytes, replica.snapshot_version = info.bytes, info.version
@@ -110,6 +114,17 @@ class Snapshotter:
                     f"version {info.version} is older than the snapshots kept, or not on the log any more"
                 )
             return info
+
+    def _note_divergence(self, replica: Replica, info: SnapshotInfo, published: str) -> None:
+        """Two replicas have made two states of one log: other code, another kind of CPU, or a fault."""
+        self._stats.diverged += 1
+        logger.error(
+            "model %s has diverged: at version %d its state here has the digest %s, the published snapshot %s",
+            replica.name,
+            info.version,
+            info.digest,
+            published,
+        )
 
     async def _pack(self, replica: Replica) -> tuple[bytes, SnapshotInfo, int]:
         async with replica.held():
@@ -121,4 +136,4 @@ class Snapshotter:
             else:
                 blob = replica.machine.to_bytes(stamp)
         digest = hashlib.blake2b(blob, digest_size=16).hexdigest()
-        return blob, SnapshotInfo(version, uid, rows, time_ms, len(blob), digest), size
+        return blob, SnapshotInfo(version, uid, rows, time_ms, len(blob), digest, STATE_VERSION), size

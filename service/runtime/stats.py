@@ -24,6 +24,7 @@ class Stats:
     loads: int = _counter("Models loaded from the store")
     evictions: int = _counter("Models that left memory for the budget")
     snapshots: int = _counter("Snapshots written")
+    diverged: int = _counter("Snapshots whose bytes differ from those that another replica has published")
     corrupt_snapshots: int = _counter("Snapshots found corrupt and passed over")
     lost_tails: int = _counter("Times a replica found the tail of its log gone or rewritten")
     lost_entries: int = _counter("Entries applied here that were lost so, at least")

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from service.errors import StoreDown
+from core.machine import STATE_VERSION
+from service.errors import StoreDown, Unavailable
 from service.store.entries import Code, RawEntry, entries
 from service.store.keys import TEXT, cached_keys
 from service.store.redis.connection import Call, Unreplicated
@@ -15,6 +16,10 @@ from service.store.scripts import APPEND, RECORD
 
 SEGMENTS_MAX = 1000
 """Most segments of one entry; the server's Lua cannot pass on many more in one command."""
+ITEMS_MAX = 1000
+"""Most answers that one call of a script stores."""
+SOON_BYTES_MAX = 2**20
+"""Most bytes of entries in one reply on the connection that carries the rows of all models."""
 
 _log = logging.getLogger(__name__)
 
@@ -74,8 +79,9 @@ class Append:
         segments: at least one, at most SEGMENTS_MAX.
         id_ttl_ms: how long ids are remembered.
         id_cap: how many are remembered at most.
-        max_bytes: the most bytes of entries to return (at least one entry comes, however large).
+        max_bytes: the most bytes of entries to return; what does not come with it is read on.
         summary: of the model at ``version``, to be stored with the entry unless a later one is; empty: none.
+        state_version: of the code that appends.
     """
 
     name: str
@@ -90,6 +96,12 @@ class Append:
     id_cap: int
     max_bytes: int
     summary: bytes = b""
+    state_version: int = STATE_VERSION
+
+    @property
+    def nbytes(self) -> int:
+        """About what it takes on its way: blobs, ids and digests."""
+        return sum(len(own.blob) + 2 * sum(map(len, own.ids)) for own in self.segments)
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.segments) <= SEGMENTS_MAX:
@@ -131,7 +143,8 @@ class Appended:
 
     Attributes:
         code: "gone", "ahead", "fork", "trimmed" and "fenced" are DESIGN.md's; "foreign": the log holds an entry that is
-            not ours, and whether anything was written is unknown.
+            not ours, and whether anything was written is unknown; "newer": the log holds entries of a newer state
+            version than the caller's.
         head: the model's version now.
         head_uid: its uid.
         made: version made by this append, or by the one it repeats; None where no segment was added.
@@ -171,7 +184,8 @@ def append_call(request: Append) -> Call:
         request.new_uid,
         request.id_ttl_ms,
         request.id_cap,
-        request.max_bytes,
+        min(request.max_bytes, SOON_BYTES_MAX),
+        request.state_version,
         len(request.segments),
     ]
     for segment in request.segments:
@@ -184,8 +198,7 @@ def append_call(request: Append) -> Call:
     return Call(APPEND, own, args)
 
 
-def record_call(answers: Answers) -> Call:
-    """The call that stores answers."""
+def _record_call(answers: Answers) -> Call:
     keys = cached_keys(answers.name, answers.incarnation)
     args: list[bytes | str | int] = [answers.incarnation, answers.version, answers.uid]
     for seen_id, version, answer in answers.items:
@@ -193,18 +206,29 @@ def record_call(answers: Answers) -> Call:
     return Call(RECORD, (keys.meta, keys.log, keys.idempotency), args)
 
 
-def recorded(result: Any) -> StoreDown | bool:
-    """Whether answers were stored; False: their replica does not join the log."""
+def record_calls(answers: Answers) -> list[Call]:
+    """The calls that store answers, at most ITEMS_MAX each."""
+    parts = range(0, len(answers.items), ITEMS_MAX)
+    return [_record_call(answers._replace(items=answers.items[at : at + ITEMS_MAX])) for at in parts]
+
+
+def all_recorded(results: Sequence[Any]) -> Unavailable | bool:
+    """Whether all pieces of a set of answers were stored: True, else the first failure, else False."""
+    told = [*map(_recorded, results)]
+    return next((each for each in told if isinstance(each, Unavailable)), all(told))
+
+
+def _recorded(result: Any) -> Unavailable | bool:
     found = result.result if isinstance(result, Unreplicated) else result
     return failed(found) if isinstance(found, Exception) else bool(found[0] == b"ok")
 
 
-def appended_or_down(request: Append, result: Any) -> Appended | StoreDown:
+def appended_or_unavailable(request: Append, result: Any) -> Appended | Unavailable:
     """What became of an append."""
     if isinstance(result, Exception):
         return failed(result)
     if isinstance(result, Unreplicated):
-        appended = appended_or_down(request, result.result)
+        appended = appended_or_unavailable(request, result.result)
         return replace(appended, safe=False) if isinstance(appended, Appended) else appended
     try:
         return _appended(request, result)
@@ -212,9 +236,9 @@ def appended_or_down(request: Append, result: Any) -> Appended | StoreDown:
         return Appended("foreign", result[1], result[2].decode())
 
 
-def failed(error: Exception) -> StoreDown:
+def failed(error: Exception) -> Unavailable:
     """The error of one model among many; one that is not the store's is logged."""
-    if isinstance(error, StoreDown):
+    if isinstance(error, Unavailable):
         return error
     _log.error("unexpected answer of the store: %s", error)
     down = StoreDown("the store gave an unexpected answer")

@@ -3,12 +3,21 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Code = Literal["ok", "gone", "ahead", "fork", "trimmed", "fenced", "foreign"]
+from core.machine import STATE_VERSION
+
+Code = Literal["ok", "gone", "ahead", "fork", "trimmed", "fenced", "newer", "foreign"]
+FIRST_STATE_VERSION = 3
+"""The state version of code that did not write its version into its entries."""
+NEWER = "its log was written by a newer version of Onepass; update this replica"
+"""Why a model is out of service on a replica that meets the code "newer"."""
 
 
 @dataclass(frozen=True, slots=True)
 class RawEntry:
-    """An undecoded log entry; ``segments`` are (ordinal, blob, rows to skip), by ordinal."""
+    """An undecoded log entry; ``segments`` are (ordinal, blob, rows to skip), by ordinal.
+
+    ``state`` is the state version of the code that wrote it; older code does not apply it.
+    """
 
     version: int
     uid: str
@@ -16,34 +25,49 @@ class RawEntry:
     time_ms: int
     count: int
     segments: tuple[tuple[int, bytes, tuple[int, ...]], ...]
+    state: int = FIRST_STATE_VERSION
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOn:
-    """Entries after a version, and whether they reach the head."""
+    """Entries after a version, and whether they reach the head.
+
+    Attributes:
+        code: "newer": the next entry was written by a newer version of the code, and is not to be applied by this one.
+        head, head_uid: the log's last entry.
+        entries: those after the version, up to the first that is newer than this code.
+        complete: whether these are all.
+        left_bytes: the size of the next entry where it alone exceeds the bytes asked for, and was not returned.
+    """
 
     code: Code
     head: int
     head_uid: str
     entries: tuple[RawEntry, ...] = ()
     complete: bool = True
+    left_bytes: int = 0
 
 
 def read_on(answer: list[Any], version: int) -> ReadOn:
     """The reply of READ_AFTER to a replica at ``version``."""
     if answer[0] != b"ok":
         return ReadOn(answer[0].decode(), answer[1], answer[2].decode())
+    head, head_uid, complete, items, left = answer[1], answer[2].decode(), answer[3], answer[4], answer[5]
+    if items and _state(items[0]) > STATE_VERSION:
+        return ReadOn("newer", head, head_uid)
     try:
-        found = entries(answer[4], version)
+        found = entries(items, version)
     except (KeyError, ValueError):
-        return ReadOn("foreign", answer[1], answer[2].decode())
-    return ReadOn("ok", answer[1], answer[2].decode(), found, bool(answer[3]) and len(found) == len(answer[4]))
+        return ReadOn("foreign", head, head_uid)
+    return ReadOn("ok", head, head_uid, found, bool(complete) and len(found) == len(items), left)
 
 
 def entries(found: list[Any], after: int) -> tuple[RawEntry, ...]:
-    """The entries up to the first gap; reading on from there reports that the log is trimmed."""
+    """The entries up to the first gap or newer state version; reading on from there reports which of the two it is."""
     read: list[RawEntry] = []
     for item in found:
+        if _state(item) > STATE_VERSION:
+            break
         each = raw_entry(item)
         if each.version != after + 1 + len(read):
             break
@@ -59,7 +83,15 @@ def raw_entry(item: list[Any]) -> RawEntry:
     uid, previous = fields[b"u"].decode(), fields[b"p"].decode()
     ordinals = sorted(int(field) for field in fields if field.isdigit())
     segments = tuple((k, fields[b"%d" % k], _skipped(fields.get(b"%ds" % k, b""))) for k in ordinals)
-    return RawEntry(version, uid, previous, int(fields[b"t"]), int(fields[b"n"]), segments)
+    return RawEntry(version, uid, previous, int(fields[b"t"]), int(fields[b"n"]), segments, _state(item))
+
+
+def _state(item: list[Any]) -> int:
+    """The state version of an entry, which is known before anything else of it can be read; 0: it is not ours."""
+    fields = item[1]
+    if fields[8:9] != [b"s"]:
+        return FIRST_STATE_VERSION
+    return int(fields[9]) if fields[9].isdigit() else 0
 
 
 def _skipped(skip: bytes) -> tuple[int, ...]:

@@ -4,6 +4,8 @@
 
     onepass:{NAME}:meta                 HASH  incarnation, config, version, uid, created, updated (ms), expired (count),
                                               summary (see summaries.py),
+                                              code: newest state version of those that appended (missing: 3),
+                                              snapshot: version of the newest published snapshot (missing: none),
                                               w:WRITER -> "SEQUENCE:VERSION" of that writer's last append
     onepass:{NAME}:INC:log              STREAM  see log.py
     onepass:{NAME}:INC:seen             HASH  id -> "VERSION:ORDINAL:ROW:DIGEST:" + answer (empty until it is known)
@@ -19,7 +21,9 @@
     onepass:{onepass:drift}:marks       HASH  "NAME INC" -> place of the model's last event in it, or "gone"
     onepass:{onepass:drift}:gone        ZSET  "NAME INC" -> when the model was deleted, ms
 
-    onepass:{NAME}:hints                CHANNEL  "INC VERSION UID" for every entry; "INC" when the model is deleted
+    onepass:{NAME}:hints                CHANNEL  "INC VERSION UID" for every entry; "INC" when the model is deleted;
+                                                 "INC VERSION - SNAPSHOT" for every published snapshot; read as a notice
+                                                 of an entry it is true as well, the log has reached that version
 
 The hash tag {NAME} puts all keys of one model in one slot, so that one script can change them together. Everything but
 meta carries the incarnation: what a deleted model's writers still send can never reach its successor.

@@ -7,6 +7,7 @@
         n    how many segments the request had
         0    blob of segment 0 of the request; a segment that was not added leaves its ordinal out
         0s   "1,4": rows of segment 0 that must not be learned, since their ids had been seen
+        s    state version of the code that wrote it; missing in entries of versions before it was written, which are 3
 
     segment: no id               always added
              one id              seen already: dropped whole
@@ -19,37 +20,51 @@ continued from the one a replica knows. scripts.py is the Lua of it.
 """
 
 import asyncio
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from service.errors import StoreDown
+from service.errors import Unavailable
 from service.store.appends import (
     SEGMENTS_MAX,
+    SOON_BYTES_MAX,
     Answers,
     Append,
     Appended,
     SeenId,
     SegmentIn,
     SegmentOut,
+    all_recorded,
     append_call,
-    appended_or_down,
+    appended_or_unavailable,
     decode_seen,
     failed,
-    record_call,
-    recorded,
+    record_calls,
 )
-from service.store.entries import ReadOn, read_on
+from service.store.entries import Code, ReadOn, read_on
 from service.store.keys import ModelKeys, cached_keys, raw
 from service.store.redis.connection import Call, Connection, Safety
 from service.store.scripts import LOOKUP, READ_AFTER
 
+APART_BYTES = 2**20
+"""Appends larger than this travel by themselves (``append_apart``): what they take, the others need not wait for."""
+_RECORDS_AT_ONCE = 4
+"""Pieces of answers in one round trip; they change a thousand ids each."""
+_READ_BYTES_MAX = 4 * 2**20
+"""Most bytes of entries in one reply off the connection of the rows: as many as a piece of a snapshot has."""
+
 
 class Head(NamedTuple):
-    """Who has a name now, and the last entry of its log."""
+    """Who has a name now, and the last entry of its log.
+
+    ``snapshot`` is the version of the newest published snapshot, None before the first one: the answers to all ids
+    learned up to it are in the store.
+    """
 
     incarnation: str
     version: int
     uid: str
+    snapshot: int | None = None
 
 
 class Log:
@@ -66,7 +81,7 @@ class Log:
 
     async def exchange(
         self, requests: Sequence[Append], answers: Sequence[Answers] = (), safety: Safety | None = None
-    ) -> tuple[list[Appended | StoreDown], list[StoreDown | bool]]:
+    ) -> tuple[list[Appended | Unavailable], list[Unavailable | bool]]:
         """Append to many models and store answers, in one round trip; what fails for one does not concern the others.
 
         Args:
@@ -77,17 +92,46 @@ class Log:
         Returns:
             The result of each append, and of each set of answers (see ``record_answers``).
         """
-        calls = [*map(record_call, answers), *map(append_call, requests)]
+        record = [record_calls(each) for each in answers]
+        calls = [*itertools.chain(*record), *map(append_call, requests)]
         results = await self._connection.run(calls, quick=True, safety=safety if requests else None) if calls else []
-        known = [*map(recorded, results[: len(answers)])]
-        return [*map(appended_or_down, requests, results[len(answers) :])], known
+        told = iter(results)
+        known = [all_recorded([next(told) for _ in parts]) for parts in record]
+        return [*map(appended_or_unavailable, requests, told)], known
 
-    async def record_answers(self, answers: Sequence[Answers]) -> list[StoreDown | bool]:
+    async def append_apart(self, request: Append, safety: Safety | None = None) -> Appended | Unavailable:
+        """One append in a round trip of its own, on a connection that carries no other model's.
+
+        It has more time than the store's timeout, in proportion to its bytes; where it fails, it fails alone.
+        """
+        (result,) = await self._connection.run([append_call(request)], safety=safety, large_bytes=request.nbytes)
+        return appended_or_unavailable(request, result)
+
+    async def record_answers(self, answers: Sequence[Answers]) -> list[Unavailable | bool]:
         """Add answers to ids that are still remembered for that version and have none; may be repeated.
 
-        False where nothing was added, since the caller is not, or no longer, on this log.
+        Any number of them: they go in pieces, and where one fails, what follows of that model is not sent.
+
+        Returns:
+            Per set True; False where the caller is not, or no longer, on this log; else why the store failed.
         """
-        return (await self.exchange((), answers))[1]
+        return [await self._record_in_pieces(each) for each in answers]
+
+    async def _record_in_pieces(self, answers: Answers) -> Unavailable | bool:
+        calls = record_calls(answers)
+        for at in range(0, len(calls), _RECORDS_AT_ONCE):
+            known = all_recorded(await self._connection.run(calls[at : at + _RECORDS_AT_ONCE]))
+            if known is not True:
+                return known
+        return True
+
+    async def joins(self, name: str, incarnation: str, version: int, uid: str) -> Code:
+        """Whether the entry ``uid`` that made ``version`` is on the log: "ok", or why reading on from it would fail.
+
+        Raises:
+            Unavailable: the store did not answer, or answered that it cannot.
+        """
+        return (await self._read_after(name, incarnation, version, uid, 0, 0)).code
 
     async def read_after(
         self, name: str, incarnation: str, version: int, uid: str, limit_bytes: int, limit_entries: int
@@ -95,25 +139,43 @@ class Log:
         """Read what follows the entry ``uid`` that made ``version``: at least one entry, if there is one.
 
         Raises:
-            StoreDown: the store did not answer, or answered that it cannot.
+            Unavailable: the store did not answer, or answered that it cannot.
         """
+        position = (name, incarnation, version, uid)
+        found = await self._read_after(*position, min(limit_bytes, _READ_BYTES_MAX), limit_entries)
+        return await self._or_one(position, found)
+
+    async def _or_one(self, position: tuple[str, str, int, str], found: ReadOn) -> ReadOn:
+        """``found``, or the one entry that alone exceeds what was asked for: by itself, with time for its size."""
+        left = found.left_bytes
+        return await self._read_after(*position, left, 1, left if left > _READ_BYTES_MAX else 0) if left else found
+
+    async def _read_after(
+        self, name: str, incarnation: str, version: int, uid: str, limit_bytes: int, limit_entries: int, large: int = 0
+    ) -> ReadOn:
         call = _read_call(name, incarnation, version, uid, limit_bytes, limit_entries)
-        return read_on(await self._connection.one(call), version)
+        (result,) = await self._connection.run([call], large_bytes=large)
+        if isinstance(result, Exception):
+            raise failed(result)
+        return read_on(result, version)
 
     async def read_soon(
         self, name: str, incarnation: str, version: int, uid: str, limit_bytes: int, limit_entries: int
     ) -> ReadOn:
         """``read_after`` of all models that read on at the same moment, in one round trip on the rows' connection.
 
+        At most SOON_BYTES_MAX come this way; a larger entry is fetched by itself.
+
         Raises:
-            StoreDown: the store did not answer, or answered that it cannot.
+            Unavailable: the store did not answer, or answered that it cannot.
         """
         loop = asyncio.get_running_loop()
         reply: asyncio.Future[Any] = loop.create_future()
         if not self._reads:
             loop.call_soon(self._send_reads)
-        self._reads.append((_read_call(name, incarnation, version, uid, limit_bytes, limit_entries), reply))
-        return read_on(await reply, version)
+        position = (name, incarnation, version, uid)
+        self._reads.append((_read_call(*position, min(limit_bytes, SOON_BYTES_MAX), limit_entries), reply))
+        return await self._or_one(position, read_on(await reply, version))
 
     def _send_reads(self) -> None:
         reads, self._reads = self._reads, []
@@ -149,9 +211,14 @@ class Log:
         Raises:
             StoreDown: the store did not answer, or answered that it cannot.
         """
-        asked = [("HMGET", ModelKeys(name, "").meta, "incarnation", "version", "uid") for name in names]
+        fields = ("incarnation", "version", "uid", "snapshot")
+        asked = [("HMGET", ModelKeys(name, "").meta, *fields) for name in names]
         answers = await self._connection.ask(*asked) if asked else []
-        return [None if i is None else Head(i.decode(), int(v), u.decode()) for i, v, u in answers]
+        return [None if found[0] is None else _head(*found) for found in answers]
+
+
+def _head(incarnation: bytes, version: bytes, uid: bytes, snapshot: bytes | None) -> Head:
+    return Head(incarnation.decode(), int(version), uid.decode(), None if snapshot is None else int(snapshot))
 
 
 def _read_call(name: str, incarnation: str, *position: str | int) -> Call:
@@ -159,4 +226,15 @@ def _read_call(name: str, incarnation: str, *position: str | int) -> Call:
     return Call(READ_AFTER, (keys.meta, keys.log), (incarnation, *position))
 
 
-__all__ = ["SEGMENTS_MAX", "Answers", "Append", "Appended", "Head", "Log", "SeenId", "SegmentIn", "SegmentOut"]
+__all__ = [
+    "APART_BYTES",
+    "SEGMENTS_MAX",
+    "Answers",
+    "Append",
+    "Appended",
+    "Head",
+    "Log",
+    "SeenId",
+    "SegmentIn",
+    "SegmentOut",
+]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from service.errors import StoreDown
+from service.errors import Unavailable
 from service.store.appends import SeenId, decode_seen, failed
 from service.store.keys import ModelKeys, raw, text
 from service.store.redis.connection import Call, Connection, Script
@@ -74,7 +74,7 @@ class Track:
     cap: int
 
 
-Tracked = Literal["gone", "full"] | StoreDown | None
+Tracked = Literal["gone", "full"] | Unavailable | None
 
 
 class Pending:

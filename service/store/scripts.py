@@ -5,6 +5,7 @@ Keys and arguments are checked in log.py only. Versions are written with %.0f: L
 exponents.
 """
 
+from service.store.entries import FIRST_STATE_VERSION
 from service.store.redis.connection import Script
 
 # Lua's unpack has a bound (8000); a thousand at a time also keeps single commands short.
@@ -52,7 +53,7 @@ end
 # The checks every reader of the log shares, in the order of DESIGN.md, then reading.
 # KEYS 1 meta, 2 log; ARGV 1 incarnation, 2 version, 3 uid of that version.
 _JOIN = """
-local meta = call('HMGET', KEYS[1], 'incarnation', 'version', 'uid')
+local meta = call('HMGET', KEYS[1], 'incarnation', 'version', 'uid', 'code')
 if meta[1] ~= ARGV[1] then return {'gone', meta[1] and 1 or 0, ''} end
 local head, v0 = tonumber(meta[2]), tonumber(ARGV[2])
 if v0 > head then return {'ahead', head, meta[3]} end
@@ -68,16 +69,16 @@ else
   end
 end
 
--- Entries v0+1 to `last` in order, at least one where there are any, and whether these are all.
+-- Entries v0+1 to `last` in order, whether these are all, and the size of the first one where that alone is too large.
 -- Few at a time: an entry can be large, and what is read beyond the limit was read for nothing.
 local function read(last, bytes, entries)
   local out, version, part = {}, v0 + 1, {first}
   while version <= last do
-    if #part == 0 then return out, 0 end
+    if #part == 0 then return out, 0, 0 end
     for i = 1, #part do
       local fields, size = part[i][2], 0
       for j = 1, #fields do size = size + #fields[j] end
-      if #out > 0 and (size > bytes or #out >= entries) then return out, 0 end
+      if size > bytes or #out >= entries then return out, 0, #out == 0 and size or 0 end
       bytes = bytes - size
       out[#out + 1] = part[i]
     end
@@ -86,19 +87,19 @@ local function read(last, bytes, entries)
       part = call('XRANGE', KEYS[2], entry_id(version), entry_id(last), 'COUNT', math.min(8, #out))
     end
   end
-  return out, 1
+  return out, 1, 0
 end
 """
 
 # KEYS 3 seen, 4 seen_due, 5 pending, 6 pending_due
-# ARGV 4 writer, 5 sequence, 6 new uid, 7 life of an id in ms, 8 most ids, 9 bytes to read, 10 number of segments,
-#      then per segment: blob, pending id or '', number of ids, the ids, their digests;
+# ARGV 4 writer, 5 sequence, 6 new uid, 7 life of an id in ms, 8 most ids, 9 bytes to read, 10 state version of the
+#      writer, 11 number of segments, then per segment: blob, pending id or '', number of ids, the ids, their digests;
 #      last a summary of version v0, or ''
 _APPEND = """
 local log, seen, seen_due = KEYS[2], KEYS[3], KEYS[4]
-local writer, sequence, count = 'w:' .. ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[10])
+local writer, sequence, count = 'w:' .. ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[11])
 local ids, at = {}, {}                       -- all ids of the request; where in ARGV each segment's ids begin
-local next_arg = 11
+local next_arg = 12
 for k = 0, count - 1 do
   local held = tonumber(ARGV[next_arg + 2])
   at[k] = next_arg + 3
@@ -163,9 +164,10 @@ if last then
   if sequence < tonumber(last_sequence) then return {'fenced', head, meta[3]} end
   if sequence == tonumber(last_sequence) then return retry_reply(tonumber(made)) end
 end
+if tonumber(meta[4] or ${FIRST_STATE_VERSION}) > tonumber(ARGV[10]) then return {'newer', head, meta[3]} end
 
 local made = head + 1
-local fields = {'u', ARGV[6], 'p', meta[3], 't', string.format('%.0f', now), 'n', count}
+local fields = {'u', ARGV[6], 'p', meta[3], 't', string.format('%.0f', now), 'n', count, 's', ARGV[10]}
 local segments, remember, dues, done, adds = {}, {}, {}, {}, false
 local due = string.format('%.0f', now + tonumber(ARGV[7]))
 local room = #ids > 0 and tonumber(ARGV[8]) - call('ZCOUNT', seen_due, '(' .. string.format('%.0f', now), '+inf') or 0
@@ -210,7 +212,7 @@ if not adds then return {'ok', head, meta[3], 0, 0, complete, segments, entries}
 local answer = redis.pcall('XADD', log, entry_id(made), unpack(fields))
 if type(answer) == 'table' and answer.err then return answer end
 call('HSET', KEYS[1], 'version', string.format('%.0f', made), 'uid', ARGV[6], 'updated', string.format('%.0f', now),
-  writer, string.format('%.0f:%.0f', sequence, made))
+  'code', ARGV[10], writer, string.format('%.0f:%.0f', sequence, made))
 if summary ~= '' then store_summary(summary, v0 + 1) end
 
 if not last then                             -- a new writer: forget the one that has been silent longest
@@ -259,8 +261,8 @@ end
 
 # ARGV 4 most bytes, 5 most entries
 _READ_AFTER = """
-local entries, complete = read(head, tonumber(ARGV[4]), tonumber(ARGV[5]))
-return {'ok', head, meta[3], complete, entries}
+local entries, complete, left = read(head, tonumber(ARGV[4]), tonumber(ARGV[5]))
+return {'ok', head, meta[3], complete, entries, left}
 """
 
 # KEYS 3 seen; ARGV 4 and so on: id, version, answer. Only where the id is still that version's, and has no answer yet;
@@ -300,6 +302,7 @@ if version > head or version == head and meta[3] ~= ARGV[3] then return -1 end
 return store_summary(ARGV[5], tonumber(ARGV[4]))
 """
 
+_APPEND = _APPEND.replace("${FIRST_STATE_VERSION}", str(FIRST_STATE_VERSION))
 APPEND = Script(BASICS + LOOK + SWEEP + STORE_SUMMARY + _JOIN + _APPEND)
 READ_AFTER = Script(BASICS + _JOIN + _READ_AFTER)
 RECORD = Script(BASICS + _JOIN + _RECORD)

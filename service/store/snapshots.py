@@ -6,10 +6,13 @@ kept.
 """
 
 import asyncio
+from collections.abc import Sequence
 from hashlib import blake2b
+from typing import Literal, NamedTuple
 
 import msgspec
 
+from service.store.entries import FIRST_STATE_VERSION
 from service.store.keys import ModelKeys
 from service.store.redis.connection import Call, Connection, Script
 
@@ -30,8 +33,8 @@ return 1
 # ARGV incarnation, version, uid, info, bytes, number of pieces, digest, how many to keep, what chunk keys begin with
 _PUBLISH = Script("""
 local call = redis.call
-local meta = call('HMGET', KEYS[1], 'incarnation', 'version', 'uid')
-if meta[1] ~= ARGV[1] then return 0 end
+local meta = call('HMGET', KEYS[1], 'incarnation', 'version', 'uid', 'snapshot')
+if meta[1] ~= ARGV[1] then return {'refused'} end
 local version, head = tonumber(ARGV[2]), tonumber(meta[2])
 local function id(v) return string.format('%.0f-0', v) end
 
@@ -42,14 +45,15 @@ if version < head then
   local fields = next_entry and next_entry[2] or {}
   for i = 1, #fields, 2 do if fields[i] == 'p' then uid = fields[i + 1] end end
 end
-if uid ~= ARGV[3] then return 0 end
+if uid ~= ARGV[3] then return {'refused'} end
 
 local kept = {}
 for _, v in ipairs(call('HKEYS', KEYS[3])) do kept[#kept + 1] = tonumber(v) end
-if call('HEXISTS', KEYS[3], ARGV[2]) == 0 then
+local old = call('HGET', KEYS[3], ARGV[2])
+if not old then
   local newer = 0
   for i = 1, #kept do if kept[i] > version then newer = newer + 1 end end
-  if newer >= tonumber(ARGV[8]) then return 0 end
+  if newer >= tonumber(ARGV[8]) then return {'refused'} end
 
   -- Two replicas may have sent pieces that differ (another CPU): the first that publishes wins, whole.
   local own, size = {}, 0
@@ -57,7 +61,7 @@ if call('HEXISTS', KEYS[3], ARGV[2]) == 0 then
     local field = ARGV[7] .. ':' .. i
     own[field], size = true, size + call('HSTRLEN', KEYS[4], field)
   end
-  if size ~= tonumber(ARGV[5]) then return 0 end
+  if size ~= tonumber(ARGV[5]) then return {'refused'} end
   call('HSET', KEYS[3], ARGV[2], ARGV[4])
   call('PERSIST', KEYS[4])
   for _, field in ipairs(call('HKEYS', KEYS[4])) do
@@ -69,13 +73,17 @@ end
 table.sort(kept, function(a, b) return a > b end)
 local keep = tonumber(ARGV[8])
 for i = keep + 1, #kept do
-  local old = string.format('%.0f', kept[i])
-  call('HDEL', KEYS[3], old)
-  call('UNLINK', ARGV[9] .. old)
+  local dropped = string.format('%.0f', kept[i])
+  call('HDEL', KEYS[3], dropped)
+  call('UNLINK', ARGV[9] .. dropped)
 end
+local newest = string.format('%.0f', kept[1])
+if meta[4] ~= newest then call('HSET', KEYS[1], 'snapshot', newest) end
 -- A first snapshot alone does not trim: should it turn out corrupt, the log still has everything.
 if #kept >= math.min(keep, 2) then call('XTRIM', KEYS[2], 'MINID', id(kept[math.min(keep, #kept)] + 1)) end
-return 1
+if old then return {'existed', old} end
+redis.pcall('PUBLISH', (string.gsub(KEYS[1], 'meta$', 'hints')), ARGV[1] .. ' ' .. ARGV[2] .. ' - ' .. newest)
+return {'published'}
 """)
 
 
@@ -93,6 +101,7 @@ class SnapshotInfo(msgspec.Struct, frozen=True):
         time_ms: when it was taken.
         bytes: its length.
         digest: blake2b-16 of it, hexadecimal.
+        state_version: of the code that wrote it.
     """
 
     version: int
@@ -101,6 +110,26 @@ class SnapshotInfo(msgspec.Struct, frozen=True):
     time_ms: int
     bytes: int
     digest: str
+    state_version: int = FIRST_STATE_VERSION
+
+
+class Written(NamedTuple):
+    """What became of a snapshot.
+
+    Attributes:
+        outcome: "published"; "same", "differs" or "not compared" where the version had been published before, with
+            these bytes, with others, or by code of another state version; "refused": another incarnation, a version
+            that is not on this log, or older than those kept.
+        digest: of the snapshot that is published; empty where it was refused.
+    """
+
+    outcome: Literal["published", "same", "differs", "not compared", "refused"]
+    digest: str = ""
+
+    @property
+    def held(self) -> bool:
+        """Whether the version has a published snapshot now."""
+        return self.outcome != "refused"
 
 
 def digest(blob: bytes) -> str:
@@ -117,12 +146,12 @@ class Snapshots:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    async def write(self, name: str, incarnation: str, info: SnapshotInfo, blob: bytes, keep: int = 3) -> bool:
+    async def write(self, name: str, incarnation: str, info: SnapshotInfo, blob: bytes, keep: int = 3) -> Written:
         """Write and publish a snapshot, keep the ``keep`` newest, trim the log to the oldest of them.
 
         Returns:
-            False where nothing was published: another incarnation, a version that is not on this log, or too old a one.
-            True also where the version is published already: by another replica, or by a call whose answer got lost.
+            What became of it. A version that is published already, by another replica or by a call whose answer got
+            lost, stays as it is: "differs" means that two replicas have made two states of one log.
 
         Raises:
             ValueError: ``info`` does not describe ``blob``.
@@ -132,14 +161,9 @@ class Snapshots:
         keys = ModelKeys(name, incarnation)
         await self._send_pieces(keys, info, blob)
         what = (info.version, info.uid, msgspec.json.encode(info), info.bytes, _count(info.bytes), info.digest)
-        return bool(
-            await self._connection.one(
-                Call(
-                    _PUBLISH,
-                    (keys.meta, keys.log, keys.snapshots, keys.chunks(info.version)),
-                    (incarnation, *what, keep, keys.chunks_prefix),
-                )
-            )
+        own = (keys.meta, keys.log, keys.snapshots, keys.chunks(info.version))
+        return _written(
+            info, await self._connection.one(Call(_PUBLISH, own, (incarnation, *what, keep, keys.chunks_prefix)))
         )
 
     async def list(self, name: str, incarnation: str) -> list[SnapshotInfo]:
@@ -176,6 +200,15 @@ class Snapshots:
 
 def _count(size: int) -> int:
     return max(1, -(-size // CHUNK_BYTES))
+
+
+def _written(info: SnapshotInfo, told: Sequence[bytes]) -> Written:
+    if told[0] != b"existed":
+        return Written("published", info.digest) if told[0] == b"published" else Written("refused")
+    other = _info(told[1])
+    if other is None or other.state_version != info.state_version:
+        return Written("not compared", "" if other is None else other.digest)
+    return Written("same" if other.digest == info.digest else "differs", other.digest)
 
 
 def _info(data: bytes) -> SnapshotInfo | None:

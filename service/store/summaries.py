@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from core.machine import Summary
-from service.errors import StoreDown
+from service.errors import Unavailable
 from service.store.appends import failed
 from service.store.keys import cached_keys
 from service.store.redis.connection import Call, Connection
@@ -110,12 +110,12 @@ class Summaries:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    async def write(self, writes: Sequence[SummaryWrite]) -> list[int | StoreDown]:
+    async def write(self, writes: Sequence[SummaryWrite]) -> list[int | Unavailable]:
         """Store records, in one round trip; what fails for one does not concern the others.
 
         Returns:
             Per record the version that is stored now; -1 where the model is gone, or the version not on its log (any
-            more); StoreDown where the store did not answer.
+            more); Unavailable where the store did not answer, or cannot.
         """
         results = await self._connection.run([_call(write) for write in writes]) if writes else []
         return [failed(result) if isinstance(result, Exception) else int(result) for result in results]

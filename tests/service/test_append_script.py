@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from core.machine import STATE_VERSION
 from service.errors import StoreDown
 from service.store.catalog import Catalog
 from service.store.entries import RawEntry
@@ -22,7 +23,7 @@ async def test_an_append_makes_the_next_version(model):
         answer.code, answer.head, answer.head_uid, answer.made, answer.segments, answer.entries, answer.complete,
     )  # fmt: skip
     read = await model.log.read_after("m", INCARNATION, 0, INCARNATION, 1 << 20, 10)
-    expected = RawEntry(1, "w1-1", INCARNATION, answer.time_ms, 2, ((0, blob, ()), (1, b"", ())))
+    expected = RawEntry(1, "w1-1", INCARNATION, answer.time_ms, 2, ((0, blob, ()), (1, b"", ())), STATE_VERSION)
     assert (expected,) == read.entries
     (now,) = await model.connection.ask(("TIME",))
     assert 10_000 > abs(answer.time_ms - int(now[0]) * 1000)

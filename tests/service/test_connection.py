@@ -284,7 +284,7 @@ async def test_a_user_and_a_database_are_those_of_the_url(server):
         await Catalog(mine).create("m", INCARNATION, b"{}")
         ((answer,), _) = await Log(mine).exchange([Model(mine).asks()])
         assert ("ok", 1) == (answer.code, answer.made)
-        assert [(INCARNATION, 1, answer.head_uid)] == await Log(mine).heads(["m"])
+        assert [(INCARNATION, 1, answer.head_uid, None)] == await Log(mine).heads(["m"])
         assert [0] == await admin.ask(("EXISTS", ModelKeys("m", INCARNATION).log))
         stranger = Connection(f"unix://app:wrong@{server.socket}?db=1", 5)
         ((refused,), _) = await Log(stranger).exchange([Model(stranger).asks()])

@@ -2,17 +2,20 @@
 
 import asyncio
 
+from service.errors import StoreDown
+from service.store.appends import SOON_BYTES_MAX
 from service.store.log import Answers, SeenId, SegmentIn
-from tests.service.store_fixtures import INCARNATION, Model, one
+from service.store.scripts import RECORD
+from tests.service.store_fixtures import INCARNATION, Model, many, one
 
 
 async def test_entries_come_up_to_the_limit_and_reading_goes_on(model):
-    """At least one comes, whatever its size; ``complete`` says whether more are to be read."""
+    """None comes with an append where the first is too large, one at least when read on; ``complete``: whether all."""
     for k in range(40):
         await model.append(SegmentIn(b"%03d" % k * 100))
     other = Model(model.connection, "w2")
     answer = await other.append(max_bytes=1, version=0, uid=INCARNATION)
-    assert (41, [1], False) == (answer.made, [entry.version for entry in answer.entries], answer.complete)
+    assert (41, [], False) == (answer.made, [entry.version for entry in answer.entries], answer.complete)
     again = await other.again()
     assert answer == again
     most = await Model(model.connection, "w3").append(max_bytes=330 * 12)
@@ -57,6 +60,67 @@ async def test_answers_are_added_once_and_to_their_version_only(model):
     assert [] == [key for key in await model.contents() if b"inc0" in key]
 
 
+async def test_many_answers_go_in_pieces_and_a_piece_that_fails_fails_them_all(model, monkeypatch):
+    """No call of a script stores more than a thousand; what has been stored stays so, and can be stored again."""
+    ids = [f"i{k}" for k in range(9_500)]
+    await model.append(many(*ids), id_cap=10_000)
+    run, sizes, fails_at = model.connection.run, [], 6
+
+    async def watched(calls, **how):
+        sizes.append([(len(call.args) - 3) // 3 for call in calls if call.script is RECORD])
+        results = await run(calls, **how)
+        return [StoreDown("no answer") if sum(map(len, sizes[:-1])) + at == fails_at else result
+                for at, result in enumerate(results)]  # fmt: skip
+
+    monkeypatch.setattr(model.connection, "run", watched)
+    answers = model.answered([(seen_id, 1, b"a") for seen_id in ids])
+    (failed,) = await model.log.record_answers([answers])
+    assert (StoreDown, [[1000] * 4] * 2) == (type(failed), sizes)
+    fails_at = None
+    assert [True] == await model.log.record_answers([answers])
+    assert {b"a"} == {seen.answer for seen in await model.log.lookup("m", INCARNATION, ids)}
+    sizes.clear()
+    lost = Answers("m", INCARNATION, 1, "of the lost tail", answers.items)
+    assert [False, True] == await model.log.record_answers([lost, model.answered([])])
+    assert [[1000] * 4] == sizes
+    assert ([], [True]) == await model.log.exchange([], [answers])
+    assert [1000] * 9 + [500] == sizes[-1]
+
+
+async def test_reading_on_tells_whether_a_position_is_on_the_log(model):
+    """Without bringing any entry, however large the next one is."""
+    await model.append(SegmentIn(bytes(3 * SOON_BYTES_MAX)))
+    await model.append()
+    told = [await model.log.joins("m", INCARNATION, *at) for at in ((0, INCARNATION), (2, "w1-2"), (1, "x"), (3, "x"))]
+    assert ["ok", "ok", "fork", "ahead"] == told
+
+
+async def test_a_large_entry_is_fetched_by_itself(model, monkeypatch):
+    """The reply on the connection of the rows has none of it; it comes in a call of its own, with time for its size."""
+    await model.append(SegmentIn(b"small"))
+    await model.append(SegmentIn(bytes(3 * SOON_BYTES_MAX)))
+    await model.append(SegmentIn(bytes(5 * 2**20)))
+    run, ways = model.connection.run, []
+
+    async def watched(calls, **how):
+        ways.append(how)
+        return await run(calls, **how)
+
+    monkeypatch.setattr(model.connection, "run", watched)
+    read = await model.log.read_soon("m", INCARNATION, 0, INCARNATION, 2**30, 10)
+    assert ([1], False) == ([entry.version for entry in read.entries], read.complete)
+    large = await model.log.read_soon("m", INCARNATION, 1, "w1-1", 2**30, 10)
+    assert ([2], False) == ([entry.version for entry in large.entries], large.complete)
+    assert [{"quick": True}, {"quick": True}, {"large_bytes": 0}] == ways
+    ways.clear()
+    larger = await model.log.read_after("m", INCARNATION, 2, "w1-2", 2**30, 10)
+    assert ([3], True) == ([entry.version for entry in larger.entries], larger.complete)
+    assert [True, False] == [way["large_bytes"] == 0 for way in ways]
+    assert 5 * 2**20 < ways[1]["large_bytes"] < 5 * 2**20 + 1000
+    answer = await Model(model.connection, "w2").append(version=1, uid="w1-1", max_bytes=2**30)
+    assert ("ok", (), False) == (answer.code, answer.entries, answer.complete)
+
+
 async def test_answers_of_a_tail_that_was_cut_are_not_those_of_the_new_one(model):
     """The same id in the same version of another tail: only who joins the log may say what was answered."""
     await model.append(one("a"))
@@ -72,9 +136,9 @@ async def test_answers_of_a_tail_that_was_cut_are_not_those_of_the_new_one(model
 
 async def test_the_heads_of_many_models_are_told_at_once(model):
     """With whom the name belongs to, or that there is none."""
-    assert [(INCARNATION, 0, INCARNATION)] == await model.log.heads(["m"])
+    assert [(INCARNATION, 0, INCARNATION, None)] == await model.log.heads(["m"])
     await model.append()
-    assert [None, (INCARNATION, 1, "w1-1")] == await model.log.heads(["nobody", "m"])
+    assert [None, (INCARNATION, 1, "w1-1", None)] == await model.log.heads(["nobody", "m"])
     assert [] == await model.log.heads([])
 
 

@@ -1,13 +1,16 @@
 """Snapshots in the store: published whole or not at all, kept few, checked when read."""
 
+import asyncio
 import os
 from dataclasses import dataclass
 
 import msgspec
 import pytest
 
+from core.machine import STATE_VERSION
+from service.store.append_notices import AppendNotice, AppendNotices
 from service.store.catalog import Catalog
-from service.store.snapshots import CHUNK_BYTES, CorruptSnapshot, SnapshotInfo, Snapshots, digest
+from service.store.snapshots import CHUNK_BYTES, CorruptSnapshot, SnapshotInfo, Snapshots, Written, digest
 from tests.service.store_fixtures import INCARNATION, Model
 
 
@@ -20,9 +23,12 @@ class Taker:
 
     def info(self, version: int, blob: bytes, uid: str | None = None) -> SnapshotInfo:
         uid = uid or (f"w1-{version}" if version else INCARNATION)
-        return SnapshotInfo(version, uid, version * 10, 1234, len(blob), digest(blob))
+        return SnapshotInfo(version, uid, version * 10, 1234, len(blob), digest(blob), STATE_VERSION)
 
     async def take(self, version: int, blob: bytes = b"state", uid: str | None = None, keep: int = 3) -> bool:
+        return (await self.write(version, blob, uid, keep)).held
+
+    async def write(self, version: int, blob: bytes = b"state", uid: str | None = None, keep: int = 3) -> Written:
         return await self.store.write("m", INCARNATION, self.info(version, blob, uid), blob, keep)
 
     async def versions(self) -> list[int]:
@@ -95,18 +101,51 @@ async def test_a_snapshot_that_does_not_join_the_log_is_refused(taker):
     assert not await taker.take(7)
     assert not await taker.take(0, uid="other")
     dead = SnapshotInfo(6, "w1-6", 0, 0, 1, digest(b"x"))
-    assert not await taker.store.write("m", "inc0", dead, b"x")
+    assert Written("refused") == await taker.store.write("m", "inc0", dead, b"x")
     assert ([], [b"1-0"]) == (await taker.versions(), await taker.log_begins())
     assert await taker.take(0)
 
 
 async def test_two_replicas_write_the_same_snapshot(taker):
-    """The second changes nothing, be its bytes the same or, on another CPU, not."""
-    assert await taker.take(6, b"state")
+    """The second changes nothing, and is told whether its bytes are those of the first or, on another CPU, not."""
+    assert Written("published", digest(b"state")) == await taker.write(6, b"state")
     before = await taker.model.contents()
-    assert await taker.take(6, b"state")
-    assert await taker.take(6, b"State")
+    assert Written("same", digest(b"state")) == await taker.write(6, b"state")
+    assert Written("differs", digest(b"state")) == await taker.write(6, b"State")
     assert before == await taker.model.contents()
+
+
+async def test_snapshots_of_two_state_versions_are_not_compared(taker):
+    """Their bytes differ by design; a description without a state version is of the first one that was written."""
+    newer = msgspec.structs.replace(taker.info(6, b"newer"), state_version=STATE_VERSION + 1)
+    assert "published" == (await taker.write(6)).outcome
+    assert Written("not compared", digest(b"state")) == await taker.store.write("m", INCARNATION, newer, b"newer")
+    bare = msgspec.json.encode({"version": 6, "uid": "w1-6", "rows": 1, "time_ms": 1, "bytes": 5, "digest": "d"})
+    await taker.model.connection.ask(("HSET", taker.model.keys.snapshots, 6, bare))
+    assert [3] == [info.state_version for info in await taker.store.list("m", INCARNATION)]
+    await taker.model.connection.ask(("HSET", taker.model.keys.snapshots, 6, "{"))
+    assert Written("not compared") == await taker.write(6)
+
+
+async def test_the_newest_published_version_is_told_with_the_head_and_to_followers(taker):
+    """Also of an older snapshot that is published later; one that was there already is no news."""
+    notices, heard = AppendNotices(taker.model.connection, "w1"), asyncio.Queue()
+    notices.want("m")
+    begun = asyncio.Event()
+    listening = asyncio.create_task(notices.listen(heard.put_nowait, lambda _: begun.set()))
+    async with asyncio.timeout(10):
+        await begun.wait()
+        assert [None] == [head.snapshot for head in await taker.model.log.heads(["m"])]
+        for version, newest in ((5, 5), (3, 5), (6, 6)):
+            await taker.take(version)
+            await taker.take(version)
+            assert [newest] == [head.snapshot for head in await taker.model.log.heads(["m"])]
+            assert AppendNotice("m", INCARNATION, version, "-", newest) == await heard.get()
+        await Model(taker.model.connection, "w2").append(version=6, uid="w1-6")
+        assert AppendNotice("m", INCARNATION, 7, "w2-1") == await heard.get()
+    listening.cancel()
+    await asyncio.gather(listening, return_exceptions=True)
+    assert heard.empty()
 
 
 async def test_pieces_of_two_writers_do_not_mix(taker):

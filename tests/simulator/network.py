@@ -71,7 +71,9 @@ class Way:
     def node_key(self, key: str) -> str:
         return ""
 
-    async def run(self, calls: Sequence[Call], *, quick: bool = False, safety: Safety | None = None) -> list[Any]:
+    async def run(
+        self, calls: Sequence[Call], *, quick: bool = False, safety: Safety | None = None, large_bytes: int = 0
+    ) -> list[Any]:
         scripts = self._world.scripts
         try:
             return await self._trip(lambda: [scripts.call(call) for call in calls])

@@ -39,18 +39,18 @@ class Joined:
     v0: int
     log: dict[int, list[bytes]]
 
-    def read(self, last: int, limit: int, most: int) -> tuple[list[Any], int]:
-        """Entries after v0 up to ``last``, at least one where there are any, and whether these are all."""
+    def read(self, last: int, limit: int, most: int) -> tuple[list[Any], int, int]:
+        """Entries after v0 up to ``last``, whether these are all, the size of the first if it alone is too large."""
         out: list[Any] = []
         for version in range(self.v0 + 1, last + 1):
             if version not in self.log:
-                return out, 0
+                return out, 0, 0
             size = sum(map(len, self.log[version]))
-            if out and (size > limit or len(out) >= most):
-                return out, 0
+            if size > limit or len(out) >= most:
+                return out, 0, 0 if out else size
             limit -= size
             out.append([b"%d-0" % version, self.log[version]])
-        return out, 1
+        return out, 1, 0
 
 
 @dataclass
@@ -61,18 +61,20 @@ class Request:
     ttl_ms: int
     cap: int
     max_bytes: int
+    state_version: bytes
     segments: list[tuple[bytes, bytes, list[bytes], list[bytes]]]
     summary: bytes
 
     @classmethod
     def parse(cls, args: Args) -> "Request":
-        segments, at = [], 10
-        for _ in range(int(args[9])):
+        segments, at = [], 11
+        for _ in range(int(args[10])):
             n = int(args[at + 2])
             ids, digests = args[at + 3 : at + 3 + n], args[at + 3 + n : at + 3 + 2 * n]
             segments.append((args[at], args[at + 1], ids, digests))
             at += 3 + 2 * n
-        return cls(args[3], int(args[4]), args[5], int(args[6]), int(args[7]), int(args[8]), segments, args[at])
+        numbers = (int(args[4]), args[5], int(args[6]), int(args[7]), int(args[8]), args[9])
+        return cls(args[3], *numbers, segments, args[at])
 
 
 def digest_clashes(

@@ -109,8 +109,8 @@ class Scripts:
         joined = self._join(keys, args)
         if isinstance(joined, list):
             return joined
-        entries, complete = joined.read(joined.head, int(args[3]), int(args[4]))
-        return [b"ok", joined.head, joined.uid, complete, entries]
+        entries, complete, left = joined.read(joined.head, int(args[3]), int(args[4]))
+        return [b"ok", joined.head, joined.uid, complete, entries, left]
 
     def _append(self, keys: Sequence[str], args: Args) -> Any:
         joined = self._join(keys, args)
@@ -126,6 +126,8 @@ class Scripts:
                 return [b"fenced", joined.head, joined.uid]
             if request.sequence == last_sequence:
                 return self._told_again(joined, request, known, made)
+        if int(meta.get(b"code", b"3")) > int(request.state_version):
+            return [b"newer", joined.head, joined.uid]
         return self._add(keys, joined, request, known, last is None)
 
     def _told_again(
@@ -149,7 +151,7 @@ class Scripts:
                 out.append([b"added", hits] if hits else b"added")
             else:
                 out.append(b"full" if any(not known[i] for i in ids) else [b"seen", hits])
-        entries, complete = joined.read(made - 1, request.max_bytes, 10**9)
+        entries, complete, _ = joined.read(made - 1, request.max_bytes, 10**9)
         time = 0 if held is None else int(held[b"t"])
         return [b"ok", joined.head, joined.uid, made, time, complete, out, entries]
 
@@ -164,6 +166,7 @@ class Scripts:
         meta_key, log_key, seen, seen_due, pending, pending_due = keys
         now, made = self._now_ms(), joined.head + 1
         fields = [b"u", request.new_uid, b"p", joined.uid, b"t", b"%d" % now, b"n", b"%d" % len(request.segments)]
+        fields += [b"s", request.state_version]
         alive = sum(due > now for due in self.data.scores.get(seen_due, {}).values())
         room = request.cap - alive
         out: list[Any] = []
@@ -193,13 +196,14 @@ class Scripts:
                 done += [waiting] if waiting else []
                 known.update(mine)
                 remember |= mine
-        entries, complete = joined.read(joined.head, request.max_bytes, 10**9)
-        if len(fields) == 8:
+        entries, complete, _ = joined.read(joined.head, request.max_bytes, 10**9)
+        if len(fields) == 10:
             return [b"ok", joined.head, joined.uid, 0, 0, complete, out, entries]
         self.data.logs.setdefault(log_key, {})[made] = fields
         self.data.history.setdefault(log_key, {})[made] = fields
         meta = self.data.hashes[meta_key]
         meta |= {b"version": b"%d" % made, b"uid": request.new_uid, b"updated": b"%d" % now}
+        meta[b"code"] = request.state_version
         meta[b"w:" + request.writer] = b"%d:%d" % (request.sequence, made)
         if new_writer:
             others = [w for w in meta if w.startswith(b"w:") and w != b"w:" + request.writer]
@@ -280,24 +284,25 @@ class Scripts:
         self.data.hashes.setdefault(chunks, {})[args[2]] = args[3]
         return 1
 
-    def _publish_snapshot(self, keys: Sequence[str], args: Args) -> int:
+    def _publish_snapshot(self, keys: Sequence[str], args: Args) -> list[bytes]:
         meta = self.data.hashes.get(keys[0])
         if meta is None or meta[b"incarnation"] != args[0]:
-            return 0
+            return [b"refused"]
         version, head, log = int(args[1]), int(meta[b"version"]), self.data.logs.get(keys[1], {})
         uid = meta[b"uid"] if version == head else None
         if version < head and version + 1 in log:
             uid = fields_of(log[version + 1])[b"p"]
         if uid != args[2]:
-            return 0
+            return [b"refused"]
         kept, keep = [*map(int, self.data.hashes.get(keys[2], {}))], int(args[7])
+        existed = self.data.hashes.get(keys[2], {}).get(args[1])
         if version not in kept:
             if sum(v > version for v in kept) >= keep:
-                return 0
+                return [b"refused"]
             own = [args[6] + b":%d" % i for i in range(int(args[5]))]
             chunks = self.data.hashes.get(keys[3], {})
             if sum(len(chunks.get(part, b"")) for part in own) != int(args[4]):
-                return 0
+                return [b"refused"]
             self.data.hashes.setdefault(keys[2], {})[args[1]] = args[3]
             self.data.hashes[keys[3]] = {part: chunks[part] for part in own}
             kept.append(version)
@@ -309,4 +314,8 @@ class Scripts:
             oldest = kept[min(keep, len(kept)) - 1]
             for trimmed in [v for v in log if v <= oldest]:
                 del log[trimmed]
-        return 1
+        meta[b"snapshot"] = b"%d" % kept[0]
+        if existed is not None:
+            return [b"existed", existed]
+        self._publish(channel_of(keys[0]), b"%s %s - %d" % (args[0], args[1], kept[0]))
+        return [b"published"]

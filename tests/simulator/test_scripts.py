@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from core.machine import STATE_VERSION
 from service.store.catalog import Catalog
 from service.store.keys import ModelKeys
 from service.store.log import Answers, Append, Log, SegmentIn
@@ -24,8 +25,8 @@ class Both:
         self._real, self._plain = real, plain
         self.compared = 0
 
-    async def run(self, calls, *, quick=False, safety=None):
-        replies = await self._real.run(calls, quick=quick)
+    async def run(self, calls, *, quick=False, safety=None, large_bytes=0):
+        replies = await self._real.run(calls, quick=quick, large_bytes=large_bytes)
         for call, reply in zip(calls, replies, strict=True):
             assert _bare(reply) == _bare(self._plain.call(call)), call
             self.compared += 1
@@ -60,6 +61,7 @@ class Writer:
         self._draw, self._name, self._store, self._id = draw, name, store, f"w{number}"
         self._version, self._uid, self._incarnation = 0, "i0", "i0"
         self._sequence, self._last = 0, None
+        self._state_version = STATE_VERSION
 
     async def step(self):
         """One call, most often an append."""
@@ -93,6 +95,7 @@ class Writer:
             id_cap=draw.choice((3, 1000)),
             max_bytes=draw.choice((1, 100, 10_000)),
             summary=self._summary() if draw.random() < 0.3 else b"",
+            state_version=self._state_version + (draw.random() < 0.02),
         )
         await self._send()
 
@@ -104,6 +107,8 @@ class Writer:
         if answer.code == "ok" and answer.complete:
             if self._draw.random() < 0.8:
                 self._version, self._uid = answer.head, answer.head_uid
+        elif answer.code == "newer":
+            self._state_version += 1
         elif answer.code != "ok":
             await self._catch_up()
 
@@ -143,7 +148,7 @@ class Writer:
 
     async def _snapshot(self):
         blob = bytes(self._draw.randrange(50))
-        info = SnapshotInfo(self._version, self._uid, 0, 0, len(blob), digest(blob))
+        info = SnapshotInfo(self._version, self._uid, 0, 0, len(blob), digest(blob), self._state_version)
         await self._store.snapshots.write(self._name, self._incarnation, info, blob, self._draw.choice((1, 2, 3)))
         for kept in await self._store.snapshots.list(self._name, self._incarnation):
             await self._store.snapshots.read(self._name, self._incarnation, kept)

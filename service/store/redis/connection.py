@@ -68,6 +68,14 @@ class Safety(NamedTuple):
     wait_ms: int
 
 
+class _Way(NamedTuple):
+    """How calls travel; see ``Connection.run``."""
+
+    quick: bool
+    safety: Safety | None
+    large_bytes: int
+
+
 class Connection:
     """One store.
 
@@ -100,18 +108,22 @@ class Connection:
         """Equal for keys that wait for the same server."""
         return "" if self._single is not None else self.topology.node_key(key)
 
-    async def run(self, calls: Sequence[Call], *, quick: bool = False, safety: Safety | None = None) -> list[Any]:
+    async def run(
+        self, calls: Sequence[Call], *, quick: bool = False, safety: Safety | None = None, large_bytes: int = 0
+    ) -> list[Any]:
         """Run all calls in one round trip per server, in order; one that fails does not stop the others.
 
         Args:
             calls: the calls.
             quick: over the lean connection for what carries rows (node.py), where the server has one.
             safety: wait until the replicas have what was written.
+            large_bytes: what they carry or ask for, where that is much: over connections for large calls, with more
+                time than the timeout, in proportion.
 
         Returns:
             Per call its answer or ``Unreplicated``, or a StoreDown, or the library's error where that is a bug of ours.
         """
-        results = await self._deliver(calls, quick, safety)
+        results = await self._deliver(calls, quick, safety, large_bytes)
         for at, result in enumerate(results):
             if isinstance(result, Exception):
                 results[at] = store_down(result) or result
@@ -179,14 +191,13 @@ class Connection:
     # ---------------------------------------------------------------- to the servers and back
 
     def _deliver(
-        self, calls: Sequence[Call], quick: bool = False, safety: Safety | None = None
+        self, calls: Sequence[Call], quick: bool = False, safety: Safety | None = None, large_bytes: int = 0
     ) -> Awaitable[list[Any]]:
         """The results in the order of the calls, errors among them as values."""
-        if self._single is not None:
-            return self._send(self._single, calls, quick, safety)
-        return self._spread(calls, quick, safety)
+        way = _Way(quick, safety, large_bytes)
+        return self._spread(calls, way) if self._single is None else self._send(self._single, calls, way)
 
-    async def _spread(self, calls: Sequence[Call], quick: bool, safety: Safety | None) -> list[Any]:
+    async def _spread(self, calls: Sequence[Call], way: "_Way") -> list[Any]:
         """Each call to the server that has its key, and on to where that server says it has moved."""
         results: list[Any] = [None] * len(calls)
         waiting: dict[int, Node | None] = dict.fromkeys(range(len(calls)))  # None: the topology knows the node
@@ -202,9 +213,7 @@ class Connection:
                 else:
                     groups.setdefault(node, []).append(at)
             sent = [
-                self._send(
-                    node, [calls[at] for at in part], quick, safety, [n for n, at in enumerate(part) if at in asking]
-                )
+                self._send(node, [calls[at] for at in part], way, [n for n, at in enumerate(part) if at in asking])
                 for node, part in groups.items()
             ]
             answers = [await sent[0]] if len(sent) == 1 else await asyncio.gather(*sent)
@@ -222,11 +231,9 @@ class Connection:
                 break
         return results
 
-    async def _send(
-        self, node: Node, calls: Sequence[Call], quick: bool, safety: Safety | None, asking: Collection[int] = ()
-    ) -> list[Any]:
+    async def _send(self, node: Node, calls: Sequence[Call], way: "_Way", asking: Collection[int] = ()) -> list[Any]:
         """One server's share; calls of scripts that it does not know are sent once more, with the scripts."""
-        results = await self._round_trip(node, calls, quick, safety, asking)
+        results = await self._round_trip(node, calls, way, asking)
         lost: list[int] = []
         for at, result in enumerate(results):
             if isinstance(result, exceptions.NoScriptError):
@@ -235,7 +242,7 @@ class Connection:
             again = [calls[at] for at in lost]
             load = {call.script for call in again if call.script is not None}
             asked = [n for n, at in enumerate(lost) if at in asking]
-            found = await self._round_trip(node, again, quick, safety, asked, load)
+            found = await self._round_trip(node, again, way, asked, load)
             for at, result in zip(lost, found, strict=True):
                 results[at] = result
         for result in results:
@@ -247,8 +254,7 @@ class Connection:
         self,
         node: Node,
         calls: Sequence[Call],
-        quick: bool,
-        safety: Safety | None,
+        way: "_Way",
         asking: Collection[int],
         load: Iterable[Script] = (),
     ) -> list[Any]:
@@ -259,10 +265,14 @@ class Connection:
                 commands.append(("ASKING",))
             places.append(len(commands))
             commands.append((*args,) if script is None else ("EVALSHA", script.sha, len(keys), *keys, *args))
+        safety = way.safety
         if safety is not None:  # covers everything before it on this server, from any client
             commands.append(("WAIT", safety.replicas, safety.wait_ms))
         try:
-            answers = await (node.send_quick if quick else node.send)(commands)
+            if way.large_bytes:
+                answers = await node.send_large(commands, way.large_bytes)
+            else:
+                answers = await (node.send_quick if way.quick else node.send)(commands)
         except (exceptions.RedisError, OSError) as error:
             if store_down(error) is None:
                 raise

@@ -1,4 +1,5 @@
-"""One server: a bounded pool of the client library's connections, and a lean connection for the calls that carry rows.
+"""One server: a bounded pool of the client library's connections, a few more for large calls, and a lean connection for
+the calls that carry rows.
 
 The client library spends more time on a pipeline than the server does (`python -m tests.benchmarks.service` shows it),
 so the committer's round trips bypass it: hiredis, its packer and parser, on a plain asyncio transport. On both ways
@@ -24,6 +25,10 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 Command = tuple[bytes | str | int, ...]
+LARGE_CONNECTIONS_MAX = 4
+"""Connections for large calls: apart from the pool, which they would otherwise fill while others wait for a place."""
+LARGE_BYTES_PER_S = 4 * 2**20
+"""The rate that a large call is given time for, on top of the timeout."""
 _NOTHING = object()
 _NAMED: dict[str, type[exceptions.ResponseError]] = {
     "NOSCRIPT": exceptions.NoScriptError,
@@ -50,21 +55,8 @@ class Node:
     """
 
     def __init__(self, where: Mapping[str, Any], timeout_s: float, connections_max: int) -> None:
-        self._pool = BlockingConnectionPool(
-            **{
-                **where,
-                "timeout": timeout_s,
-                "max_connections": connections_max,
-                "socket_timeout": timeout_s,
-                "socket_connect_timeout": timeout_s,
-                "retry": Retry(NoBackoff(), 0),
-                "retry_on_timeout": False,
-                "retry_on_error": [],
-                "health_check_interval": 0,
-                "decode_responses": False,
-                "protocol": 2,  # 3 adds a handshake per connection and nothing that is used here
-            }
-        )
+        self._pool = _pool(where, timeout_s, connections_max)
+        self._large_pool = _pool(where, timeout_s, LARGE_CONNECTIONS_MAX, {"timeout": None, "socket_timeout": None})
         self._timeout_s = timeout_s
         address = _address(where)
         self._channel = None if address is None else Channel(address, timeout_s)
@@ -73,6 +65,7 @@ class Node:
         )
         self._under_way: set[asyncio.Task[list[Any]]] = set()
         self.client: Redis = Redis(connection_pool=self._pool)
+        self._large_client: Redis = Redis(connection_pool=self._large_pool)
         try:
             self._pool.make_connection()  # type: ignore[no-untyped-call]  # does not connect: it only checks the options
         except TypeError:
@@ -84,10 +77,22 @@ class Node:
         Raises:
             RedisError, OSError: it is not known which of them were carried out.
         """
-        task = asyncio.create_task(self._execute(commands))
+        return await self._sent(self.client, commands, self._timeout_s)
+
+    async def send_large(self, commands: Sequence[Command], size: int) -> list[Any]:
+        """``send`` of commands that carry, or ask for, ``size`` bytes: with time for them, and over connections that
+        nothing else waits for.
+
+        Raises:
+            RedisError, OSError: it is not known which of them were carried out.
+        """
+        return await self._sent(self._large_client, commands, self._timeout_s + size / LARGE_BYTES_PER_S)
+
+    async def _sent(self, client: Redis, commands: Sequence[Command], timeout_s: float) -> list[Any]:
+        task = asyncio.create_task(_executed(client, commands, timeout_s))
         self._under_way.add(task)
         task.add_done_callback(self._ended)
-        done, _ = await asyncio.wait({task}, timeout=self._timeout_s)
+        done, _ = await asyncio.wait({task}, timeout=timeout_s)
         if not done:
             task.cancel()
             raise TimeoutError
@@ -115,20 +120,44 @@ class Node:
         for task in self._under_way:
             task.cancel()
         await asyncio.gather(*self._under_way, return_exceptions=True)
-        await self.client.aclose()
-        await self._pool.aclose()
-
-    async def _execute(self, commands: Sequence[Command]) -> list[Any]:
-        async with self.client.pipeline(transaction=False) as pipeline:
-            for command in commands:
-                pipeline.execute_command(*command)
-            results: list[Any] = await pipeline.execute(raise_on_error=False)
-        return results
+        for client, pool in ((self.client, self._pool), (self._large_client, self._large_pool)):
+            await client.aclose()
+            await pool.aclose()
 
     def _ended(self, task: "asyncio.Task[list[Any]]") -> None:
         self._under_way.discard(task)
         if not task.cancelled():
             task.exception()  # retrieved, since nobody may be waiting any more
+
+
+def _pool(
+    where: Mapping[str, Any], timeout_s: float, connections_max: int, more: Mapping[str, Any] | None = None
+) -> BlockingConnectionPool:
+    return BlockingConnectionPool(
+        **{
+            **where,
+            "timeout": timeout_s,
+            "max_connections": connections_max,
+            "socket_timeout": timeout_s,
+            "socket_connect_timeout": timeout_s,
+            "retry": Retry(NoBackoff(), 0),
+            "retry_on_timeout": False,
+            "retry_on_error": [],
+            "health_check_interval": 0,
+            "decode_responses": False,
+            "protocol": 2,  # 3 adds a handshake per connection and nothing that is used here
+            **(more or {}),
+        }
+    )
+
+
+async def _executed(client: Redis, commands: Sequence[Command], timeout_s: float) -> list[Any]:
+    """The results of a pipeline; a task that goes on without its caller ends at the same time."""
+    async with asyncio.timeout(timeout_s), client.pipeline(transaction=False) as pipeline:
+        for command in commands:
+            pipeline.execute_command(*command)
+        results: list[Any] = await pipeline.execute(raise_on_error=False)
+    return results
 
 
 @dataclass(frozen=True, slots=True)

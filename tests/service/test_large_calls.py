@@ -1,0 +1,108 @@
+"""Large calls: more time, in proportion to their bytes, over connections of their own; they fail alone."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+from service.errors import StoreDown
+from service.store.log import APART_BYTES, Appended, Log, SegmentIn
+from service.store.redis.connection import Call, Connection, Safety, Script
+from service.store.redis.node import LARGE_BYTES_PER_S
+from tests.service.store_fixtures import Model, many
+
+TIMEOUT_S = 1.0
+SLOW = Script("slow")
+FAST = Script("fast")
+
+
+@asynccontextmanager
+async def slow_server(delay_s: float | None) -> AsyncIterator[str]:
+    """Answers every call at once, but one of SLOW after a while; None: never."""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while line := await reader.readline():
+                words = []
+                for _ in range(int(line[1:])):
+                    size = int((await reader.readline())[1:])
+                    words.append((await reader.readexactly(size + 2))[:-2])
+                if SLOW.sha.encode() in words:
+                    await asyncio.sleep(600 if delay_s is None else delay_s)
+                writer.write(b"+OK\r\n")
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    listening = await asyncio.start_server(talk, "127.0.0.1", 0)
+    try:
+        yield f"redis://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+    finally:
+        listening.close()
+
+
+async def test_a_large_call_has_more_time_than_a_small_one():
+    """What fails at the timeout for a small call is in time for one that carries that many bytes."""
+    async with slow_server(TIMEOUT_S + 0.5) as url:
+        connection = Connection(url, TIMEOUT_S)
+        call = Call(SLOW, ("k",), ())
+        (small,) = await connection.run([call])
+        (large,) = await connection.run([call], large_bytes=10 * LARGE_BYTES_PER_S)
+        assert (StoreDown, b"OK") == (type(small), large)
+        await connection.close()
+
+
+async def test_large_calls_that_hang_do_not_concern_the_others():
+    """Neither those on the connection of the rows nor those of the pool wait for them; they fail by themselves."""
+    async with slow_server(None) as url:
+        connection = Connection(url, TIMEOUT_S, connections_max=1)
+        hanging = [
+            asyncio.create_task(connection.run([Call(SLOW, ("k",), ())], large_bytes=LARGE_BYTES_PER_S))
+            for _ in range(8)
+        ]
+        await asyncio.sleep(0.1)
+        for quick in (True, False) * 3:
+            assert [b"OK"] == await connection.run([Call(FAST, ("k",), ())], quick=quick)
+        assert not any(task.done() for task in hanging)
+        async with asyncio.timeout(10 * TIMEOUT_S):
+            results = await asyncio.gather(*hanging)
+        assert [StoreDown] * 8 == [type(result) for (result,) in results]
+        assert [b"OK"] == await connection.run([Call(FAST, ("k",), ())], large_bytes=1)
+        await connection.close()
+
+
+async def test_an_append_that_travels_apart_is_like_any_other(model):
+    """Made once, however often it is sent; its ids are remembered, and its size is what decides where it travels."""
+    request = model.asks(many("a", "b", blob=bytes(2 * APART_BYTES)), SegmentIn(b"x"))
+    assert 2 * APART_BYTES < request.nbytes < 2 * APART_BYTES + 100
+    first = await model.log.append_apart(request)
+    assert ("ok", 1) == (first.code, first.made)
+    assert first == await model.log.append_apart(request)
+    assert first == (await model.log.exchange([request]))[0][0]
+    assert (1, 2, 2, 0, 0) == await model.shape()
+    assert first.safe
+    assert not (await model.log.append_apart(request, Safety(1, 10))).safe
+    gone = await model.log.append_apart(replace(request, incarnation="inc0"))
+    assert ("gone", None) == (gone.code, gone.made)
+
+
+async def test_an_append_apart_that_fails_is_a_result():
+    """As in an exchange: nothing is raised, since its fate is not known."""
+    async with slow_server(0) as url:
+        pass  # nobody listens there any more
+    connection = Connection(url, TIMEOUT_S)
+    result = await Log(connection).append_apart(Model(connection).asks())
+    assert (True, False) == (isinstance(result, StoreDown), isinstance(result, Appended))
+    await connection.close()
+
+
+@pytest.mark.parametrize("size", [0, 32 * 2**20])
+async def test_a_large_entry_comes_back_as_it_was(model, size):
+    """The largest body is one entry, written apart and fetched by itself."""
+    blob = bytes(range(256)) * (size // 256)
+    await model.log.append_apart(model.asks(SegmentIn(blob)))
+    read = await model.log.read_soon("m", model.asks().incarnation, 0, model.uid, 1 << 20, 10)
+    assert [((0, blob, ()),)] == [entry.segments for entry in read.entries]
