@@ -76,11 +76,11 @@ class Restore:
 
     Attributes:
         state: the state's bytes as ``Machine.to_bytes`` gave them.
-        source: "snapshot" or "import", for the marks.
+        source: where the state is from, for the marks of the metrics: "restore" (a snapshot of the model) or "import".
     """
 
     state: bytes
-    source: str = "snapshot"
+    source: str = "restore"
     ids: tuple[str, ...] = ()
 
 

@@ -34,6 +34,12 @@ from collections.abc import Sequence
 
 from core.problems import Conflict, Problem
 
+WAY_OUT = (
+    "restart with code that mends it: the model is loaded again from snapshot and log, and goes on; "
+    "or delete the model, then import a state that was exported before"
+)
+"""What an operator can do about a model that is out of service."""
+
 
 class OnepassError(Exception):
     """Base of every error that is answered to a client.
@@ -72,6 +78,9 @@ class NotReached(OnepassError):
 
 class ModelDown(OnepassError):
     """One model is out of service until an operator acts; the others go on."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail, [Problem("name", "is out of service; the log has all that was acknowledged", WAY_OUT)])
 
 
 class Denied(OnepassError):

@@ -122,6 +122,8 @@ class Machine(ModelState):
         if isinstance(space, Refused):
             return space
         if (refused := check_labels(rows, self.labels, self.config)) is None:
+            # Every phase has a route for its own space: rows that are accepted without one are the first.
+            assert self.switching.now is None
             self.enter(Switching(self.config, space))
         return refused
 

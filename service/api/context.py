@@ -6,6 +6,7 @@ allowed.
 
 import asyncio
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
@@ -35,8 +36,8 @@ class Telemetry(Protocol):
     def observe(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count an answered request."""
 
-    def render(self) -> tuple[bytes, str]:
-        """All metrics and their content type."""
+    def render(self, sees: Callable[[str], bool]) -> tuple[bytes, str]:
+        """All metrics and their content type; of single models those only whose names ``sees`` allows."""
 
 
 @dataclass(frozen=True, slots=True)

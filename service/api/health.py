@@ -7,7 +7,7 @@ from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, Field
 
 from core.learners.catalogue import ALGORITHMS
-from service.api.context import Ctx
+from service.api.context import Caller, Ctx
 from service.api.route import READ, Route
 from service.api.schemas import Durability
 
@@ -96,10 +96,10 @@ async def ready(ctx: Ctx, response: Response) -> Ready:
     response_description="Counters, gauges and histograms",
     responses={200: {"content": {"text/plain": {"example": PROMETHEUS}}}},
 )
-async def prometheus(ctx: Ctx) -> Response:
+async def prometheus(ctx: Ctx, caller: Caller) -> Response:
     """Metrics for Prometheus.
 
-    In its text format.
+    In its text format. A key of some models only sees no series of others.
     """
-    body, kind = ctx.telemetry.render()
+    body, kind = ctx.telemetry.render(lambda model: caller is None or caller.allows(model))
     return Response(body, media_type=kind)

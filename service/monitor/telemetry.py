@@ -1,6 +1,6 @@
 """Prometheus metrics: requests as they are answered, and the runtime's counters when they are asked for."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 
 from prometheus_client import CollectorRegistry, Counter, GCCollector, Histogram, PlatformCollector, ProcessCollector
@@ -26,7 +26,7 @@ class Telemetry:
     """
 
     def __init__(self, engine: Engine, drift: DriftMonitor) -> None:
-        self._registry = CollectorRegistry()
+        self._engine, self._registry = engine, CollectorRegistry()
         self._requests = Counter(
             "onepass_requests", "Requests answered", ("route", "method", "status"), registry=self._registry
         )
@@ -51,9 +51,11 @@ class Telemetry:
             timed = self._timed[route, method] = self._seconds.labels(route, method)
         timed.observe(seconds)
 
-    def render(self) -> tuple[bytes, str]:
-        """All metrics and their content type."""
-        return generate_latest(self._registry), CONTENT_TYPE_LATEST
+    def render(self, sees: Callable[[str], bool] = lambda _: True) -> tuple[bytes, str]:
+        """All metrics and their content type; of single models those only whose names ``sees`` allows."""
+        of_models = CollectorRegistry()
+        of_models.register(_Models(self._engine, sees))
+        return generate_latest(self._registry) + generate_latest(of_models), CONTENT_TYPE_LATEST
 
 
 class _Runtime(Collector):
@@ -84,9 +86,23 @@ class _Runtime(Collector):
         }
         for name, (text, value) in gauges.items():
             yield GaugeMetricFamily(f"onepass_{name}", text, value)
-        by_model = {model: entries for entries, model in lags[:LAGS_SHOWN]}
+
+
+class _Models(Collector):
+    """What is told of single models; a key that may touch some models only is shown nothing of the others."""
+
+    def __init__(self, engine: Engine, sees: Callable[[str], bool]) -> None:
+        self._engine, self._sees = engine, sees
+
+    def collect(self) -> Iterator[Metric]:
+        """The lags of the models that are furthest behind."""
+        seen = [(model, entries) for entries, model in self._engine.lags if self._sees(model)]
         yield _labelled(
-            GaugeMetricFamily, "onepass_model_lag_entries", "Of each of those furthest behind", "model", by_model
+            GaugeMetricFamily,
+            "onepass_model_lag_entries",
+            "Of each of those furthest behind",
+            "model",
+            dict(seen[:LAGS_SHOWN]),
         )
 
 

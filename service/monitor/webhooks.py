@@ -20,7 +20,6 @@ import binascii
 import hashlib
 import hmac
 import logging
-import random
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -159,7 +158,7 @@ class Webhook:
         while (why := await self._post(client, known)) is not None:
             self.outcomes["failed"] += 1
             again = not backoff.first
-            rest_s = backoff.next_s() * random.uniform(0.5, 1.0)  # noqa: S311  jitter keeps no secret
+            rest_s = backoff.next_s()
             if clock() + rest_s > deadline:
                 logger.warning("webhook %d: event %s is dropped: %s", self.number, known.id, why)
                 self.outcomes["dropped"] += await self._deliveries.acknowledge(known)

@@ -1,31 +1,39 @@
 """Pauses between attempts that fail one after the other."""
 
 import asyncio
+import random
+from collections.abc import Callable
+
+_chance = random.Random()  # noqa: S311  jitter keeps no secret
+"""A source of its own: a program that seeds the shared one would have all its processes pause alike."""
 
 
 class Backoff:
-    """Pauses that double.
+    """Pauses of a random length, whose bound doubles ("full jitter").
+
+    Processes that lost the same server at the same moment do not come back together.
 
     Args:
-        first_s: the first pause, and the first one after ``reset``.
-        most_s: the longest pause.
+        first_s: the bound of the first pause, and of the first one after ``reset``.
+        most_s: the largest bound.
+        draw: the share of the bound that is paused, in [0, 1).
 
     Attributes:
         first: whether the next pause is the first one.
     """
 
-    def __init__(self, first_s: float, most_s: float) -> None:
-        self._first_s, self._most_s = first_s, most_s
+    def __init__(self, first_s: float, most_s: float, draw: Callable[[], float] | None = None) -> None:
+        self._first_s, self._most_s, self._draw = first_s, most_s, draw or _chance.random
         self.reset()
 
     def reset(self) -> None:
         """An attempt succeeded."""
-        self._next_s, self.first = self._first_s, True
+        self._bound_s, self.first = self._first_s, True
 
     def next_s(self) -> float:
         """The next pause, in seconds."""
-        pause_s, self._next_s, self.first = self._next_s, min(2 * self._next_s, self._most_s), False
-        return pause_s
+        bound_s, self._bound_s, self.first = self._bound_s, min(2 * self._bound_s, self._most_s), False
+        return bound_s * self._draw()
 
     async def wait(self) -> None:
         """Pause."""

@@ -1,6 +1,7 @@
 """API keys: who may do what, and that nobody else may do anything."""
 
 import logging
+import re
 
 import pytest
 import pytest_asyncio
@@ -253,3 +254,18 @@ def test_the_rate_is_a_bucket_of_one_second():
         keys.check(headers, "read", None)
     with pytest.raises(TooManyRequests):
         keys.check(headers, "read", None)
+
+
+@in_loop
+async def test_metrics_name_only_models_that_the_key_may_touch(locked):
+    """Of the models that lag a key of some models only sees its own, and another key sees all of them."""
+    engine = locked.app.state.context.engine
+    engine.follower._compare = lambda *_: None  # the sweep would find the truth
+    for name in ("common", "t-one"):
+        replica = await engine.models.get(name)
+        replica.note_head(replica.version + 5)
+    for who, seen in (("tenant", ["t-one"]), ("reader", ["common", "t-one"])):
+        told = (await locked.ask("GET", "/metrics", **as_(who))).text
+        assert seen == sorted(re.findall(r'onepass_model_lag_entries{model="([^"]*)"} 5.0', told))
+        assert ("common" in seen) == ("common" in told)
+        assert "onepass_models_lagging 2.0" in told

@@ -18,8 +18,8 @@ import numpy as np
 from core.entry import Reset, Rows
 from core.machine import Machine
 from service.errors import ModelDown, OnepassError
+from service.runtime import backoff, follower
 from service.runtime import engine as engines
-from service.runtime import follower
 from service.runtime.committer import Limits
 from service.runtime.engine import Bounds, Engine, Freshness
 from service.runtime.loader import Store
@@ -354,7 +354,8 @@ def play(seed: int, say: Any = lambda *_: None) -> Counter[str]:
     schedule = Schedule(seed, loop, say)
     names = mock.patch("secrets.token_hex", side_effect=lambda _: f"{next(numbers):x}")
     slow, quick = mock.patch.object(engines, "POLL_S", 1e9), mock.patch.object(follower, "SWEEP_S", SWEEP_S)
-    with names, slow, quick:
+    pauses = mock.patch.object(backoff, "_chance", random.Random(seed))
+    with names, slow, quick, pauses:
         try:
             loop.run_until_complete(schedule.run())
         finally:

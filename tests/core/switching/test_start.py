@@ -129,3 +129,13 @@ def test_features_that_only_come_need_no_overlap():
     apply(machine, Switch("begin", parse_features(["a", "b"])))
     assert apply(machine, Switch("complete")).warning is None
     assert_allclose([2.0], machine.predict(np.array([[1.0, 5.0]])).value, rtol=0.02)
+
+
+def test_known_features_are_never_taken_for_the_first():
+    """Rows of the model's own space without a route are a bug, which must not replace all that was learned."""
+    machine, _ = begun("rls", "regression", numbers)
+    before, space = machine.switching, machine.prediction_schema
+    machine.switching.routes.clear()
+    with pytest.raises(AssertionError):
+        apply(machine, Rows(space.id, None, np.zeros((1, space.width)), np.zeros(1)))
+    assert before is machine.switching
