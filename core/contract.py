@@ -25,6 +25,8 @@ from numpy.typing import NDArray
 Task = Literal["classification", "regression"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Buffer = bytes | bytearray | memoryview
+"""Bytes that are only read."""
 Header = dict[str, Any]
 """JSON-able scalars that go with a state's arrays."""
 

@@ -7,7 +7,7 @@ defines their meaning only.
     Entry(version, time_ms, segments)
       segment = Rows      feedback rows, raw, in the feature space they were validated against
               | Reset     back to the first state
-              | Restore   take over an embedded state (restore of a snapshot, or import)
+              | Restore   take over a state (restore of a snapshot, or import)
               | Switch    begin, complete or abort a change of features
               | Overlap   rows with the features of both spaces, without labels
 
@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from numpy.typing import NDArray
 
-from core.contract import Floats
+from core.contract import Buffer, Floats
 from core.features.feature import Feature
 from core.features.labels import Label
 
@@ -75,13 +75,18 @@ class Restore:
     """Take over a state.
 
     Attributes:
-        state: the state's bytes as ``Machine.to_bytes`` gave them.
-        source: where the state is from, for the marks of the metrics: "restore" (a snapshot of the model) or "import".
+        state: the state's bytes as ``Machine.to_bytes`` gave them; empty where they have not been read yet.
+        source: where the state is from, for the marks of the metrics: "restore" (a snapshot of the model), "import", or
+            "upgrade" (the model itself, as code of a newer state version has it).
+        digest: of the bytes (blake2b-16, hexadecimal), by which the log names them; "" where the log holds them.
+        size: their number.
     """
 
-    state: bytes
+    state: Buffer
     source: str = "restore"
     ids: tuple[str, ...] = ()
+    digest: str = ""
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,8 @@ from core.switching.phases import Action, RowRoute, Switching
 
 EXPERTS = 3
 """Models that learn side by side after a change of features."""
+RESTORE_FLOPS = 20.0
+"""What taking over one byte of a state costs, in floating-point operations."""
 
 
 class Machine(ModelState):
@@ -207,6 +209,8 @@ class Machine(ModelState):
         return Replaced(0)
 
     def _restore(self, segment: Restore) -> Outcome:
+        if len(segment.state) < segment.size:
+            raise RuntimeError(f"the state {segment.digest} has not been read")
         try:
             loaded, _ = Machine.from_bytes(segment.state)
         except ValueError as error:
@@ -305,7 +309,7 @@ class Machine(ModelState):
 
     def flops_to_apply(self, segments: Sequence[Segment]) -> float:
         """Floating-point operations of applying some segments."""
-        learned = mapped = steps = 0
+        learned = mapped = steps = taken_over = 0
         for segment in segments:
             if isinstance(segment, Rows):
                 learned += len(segment.X)
@@ -313,7 +317,9 @@ class Machine(ModelState):
                 mapped += len(segment.X)
             elif isinstance(segment, Switch):
                 steps += 1
-        flops, now = self.flops_to_predict(learned), self.switching.now
+            elif isinstance(segment, Restore):
+                taken_over += len(segment.state)
+        flops, now = self.flops_to_predict(learned) + RESTORE_FLOPS * taken_over, self.switching.now
         if isinstance(now, OverlapPeriod) and (learned or mapped or steps):
             flops += now.flops_to_map(learned + mapped)
         return flops

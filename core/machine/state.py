@@ -15,7 +15,7 @@ from typing import Any, Self
 from numpy.typing import NDArray
 
 from core.config import Config
-from core.contract import Header
+from core.contract import Buffer, Header
 from core.drift.outbox import Outbox
 from core.features import Schema, Space
 from core.features.labels import LabelSet
@@ -139,7 +139,7 @@ class ModelState:
 
     @classmethod
     def from_bytes(
-        cls, data: bytes, admit: Callable[[Config, Space], None] = lambda _config, _schema: None
+        cls, data: Buffer, admit: Callable[[Config, Space], None] = lambda _config, _schema: None
     ) -> tuple[Self, dict[str, Any]]:
         """A model and its stamp from what ``to_bytes`` gave.
 

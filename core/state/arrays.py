@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from core.contract import Floats, Header
+from core.contract import Buffer, Floats, Header
 from core.state import container
 
 
@@ -35,7 +35,7 @@ def pack(arrays: Mapping[str, NDArray[Any]], header: Mapping[str, Any]) -> bytes
     return container.write(arrays, json.dumps(dict(header), sort_keys=True, separators=(",", ":"), allow_nan=False))
 
 
-def unpack(packed: bytes | bytearray | memoryview) -> tuple[dict[str, NDArray[Any]], Header]:
+def unpack(packed: Buffer) -> tuple[dict[str, NDArray[Any]], Header]:
     """The arrays and the header of ``pack``: read-only views of the bytes, sorted by name.
 
     Raises:

@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from core.contract import Buffer
+
 METADATA_KEY = "onepass"
 PIECE_BYTES = 2**20
 """Most bytes that are copied at a time while other threads wait."""
@@ -58,7 +60,7 @@ def write(arrays: Mapping[str, NDArray[Any]], text: str) -> bytes:
     return packed.getvalue()
 
 
-def read(packed: "bytes | bytearray | memoryview") -> tuple[dict[str, NDArray[Any]], str]:
+def read(packed: Buffer) -> tuple[dict[str, NDArray[Any]], str]:
     """The arrays, by name and in the order of their names, and the text.
 
     Args:

@@ -13,7 +13,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from core.contract import Header
+from core.contract import Buffer, Header
 from core.state import arrays as packing
 from core.state import container
 
@@ -32,7 +32,7 @@ def dump(arrays: Mapping[str, NDArray[Any]], header: Header) -> bytes:
     return packing.pack(arrays, {**body, "digest": _digest(arrays, body)})
 
 
-def load(data: bytes | bytearray | memoryview) -> tuple[dict[str, NDArray[Any]], Header]:
+def load(data: Buffer) -> tuple[dict[str, NDArray[Any]], Header]:
     """Arrays and header of bytes that ``dump`` gave.
 
     Raises:

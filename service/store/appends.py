@@ -23,7 +23,7 @@ SOON_BYTES_MAX = 2**20
 
 _log = logging.getLogger(__name__)
 
-Status = Literal["added", "seen", "full"]
+Status = Literal["added", "seen", "full", "stateless"]
 
 
 class Answers(NamedTuple):
@@ -49,6 +49,7 @@ class SegmentIn:
         digests: one per id, to detect another request under the same id; no colons.
         rows: number of rows in the blob.
         pending: the tracked prediction that is settled by adding this segment, or None.
+        state: digest and length of the state that the blob names, or None.
     """
 
     blob: bytes
@@ -56,6 +57,7 @@ class SegmentIn:
     digests: tuple[str, ...] = ()
     rows: int = 1
     pending: str | None = None
+    state: tuple[str, int] | None = None
 
     def __post_init__(self) -> None:
         if len(self.ids) not in {0, 1, self.rows} or len(self.digests) != len(self.ids):
@@ -125,7 +127,8 @@ class SegmentOut:
 
     Attributes:
         status: "added"; "seen": all its ids had been seen, or some of them with another digest (``seen`` then has just
-            these); "full": no room for its ids. Nothing of a segment that was not added is kept.
+            these); "full": no room for its ids; "stateless": the pieces of the state it names are not all in the store.
+            Nothing of a segment that was not added is kept.
         skip: rows of an added segment that are not learned.
         seen: (row, what is remembered) for every row that had been seen. In a retry a row of ``skip`` whose id has
             been forgotten meanwhile is missing here.
@@ -189,12 +192,13 @@ def append_call(request: Append) -> Call:
         len(request.segments),
     ]
     for segment in request.segments:
-        args += (segment.blob, (segment.pending or "").encode(*TEXT), len(segment.ids))
+        state = "" if segment.state is None else "{}:{}".format(*segment.state)
+        args += (segment.blob, (segment.pending or "").encode(*TEXT), state, len(segment.ids))
         for seen_id in segment.ids:
             args.append(seen_id.encode(*TEXT))
         args += segment.digests
     args.append(request.summary)
-    own = (keys.meta, keys.log, keys.idempotency, keys.idempotency_expiry, keys.pending, keys.pending_due)
+    own = (keys.meta, keys.log, keys.idempotency, keys.idempotency_expiry, keys.pending, keys.pending_due, keys.states)
     return Call(APPEND, own, args)
 
 
@@ -266,6 +270,7 @@ def _appended(request: Append, answer: list[Any]) -> Appended:
 
 _ADDED = SegmentOut("added")
 _FULL = SegmentOut("full")
+_STATELESS = SegmentOut("stateless")
 
 
 def _segment(answer: Any) -> SegmentOut:
@@ -273,6 +278,8 @@ def _segment(answer: Any) -> SegmentOut:
         return _ADDED
     if answer == b"full":
         return _FULL
+    if answer == b"stateless":
+        return _STATELESS
     status, hits = answer
     rows, records = hits[::2], hits[1::2]
     seen = tuple((row, decode_seen(record)) for row, record in zip(rows, records, strict=True) if record)

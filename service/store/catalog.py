@@ -30,13 +30,17 @@ return false
 """
 )
 
-# KEYS meta, snapshots, then everything else of the incarnation; ARGV incarnation, what the chunk keys begin with.
-# Chunks of a snapshot that was never published are not found here; they expire by themselves.
+# KEYS meta, snapshots, states, then everything else of the incarnation; ARGV incarnation, what chunk keys begin with.
+# Chunks of a snapshot that was never published are not found here, nor pieces of a state that no entry refers to; they
+# expire by themselves.
 _DELETE = Script(
     BASICS
     + """
 if redis.call('HGET', KEYS[1], 'incarnation') ~= ARGV[1] then return 0 end
 for _, version in ipairs(redis.call('HKEYS', KEYS[2])) do redis.call('UNLINK', ARGV[2] .. version) end
+for _, digest in ipairs(redis.call('HVALS', KEYS[3])) do
+  redis.call('UNLINK', string.sub(KEYS[3], 1, -2) .. ':' .. digest)
+end
 redis.call('UNLINK', unpack(KEYS))
 notify(ARGV[1])
 return 1
@@ -132,6 +136,7 @@ class Catalog:
             own = (
                 keys.meta,
                 keys.snapshots,
+                keys.states,
                 keys.log,
                 keys.idempotency,
                 keys.idempotency_expiry,

@@ -3,7 +3,8 @@ front.
 
     rows     ["rows", 1, space, schema names | nil, n, X float64 (n, F), labels [...] | float64, discounts, served, ids]
     reset    ["reset", 1, ids]
-    restore  ["restore", 1, state, source, ids]
+    state    ["state", 1, digest, size, source, ids]    a restore or import; states.py has the bytes
+    restore  ["restore", 1, state, source, ids]         the same as written by earlier versions
     switch   ["switch", 1, action, features as declared | nil, mapping | nil, ids]
     overlap  ["overlap", 1, space, n, X float64 (n, F), ids]
     answer   [1, version, rows, predictions, losses, learned, probabilities of the true labels, refusal | nil,
@@ -64,6 +65,14 @@ class _Restore(msgspec.Struct, array_like=True, tag="restore", frozen=True):
     ids: tuple[str, ...] = ()
 
 
+class _State(msgspec.Struct, array_like=True, tag="state", frozen=True):
+    format: int
+    digest: str
+    size: int
+    source: str
+    ids: tuple[str, ...] = ()
+
+
 class _Switch(msgspec.Struct, array_like=True, tag="switch", frozen=True):
     format: int
     action: Literal["begin", "complete", "abort"]
@@ -120,7 +129,7 @@ class Answer(msgspec.Struct, array_like=True, frozen=True):
 
 
 _encoder = msgspec.msgpack.Encoder()
-_segments = msgspec.msgpack.Decoder(_Rows | _Reset | _Restore | _Switch | _Overlap)
+_segments = msgspec.msgpack.Decoder(_Rows | _Reset | _Restore | _State | _Switch | _Overlap)
 _answers = msgspec.msgpack.Decoder(Answer)
 
 
@@ -162,7 +171,9 @@ def _record(segment: Segment) -> tuple[Any, ...]:
         return "switch", FORMAT, segment.action, features, segment.mapping, segment.ids
     if isinstance(segment, Overlap):
         return "overlap", FORMAT, segment.space, len(segment.X), _bytes(segment.X), segment.ids
-    return "restore", FORMAT, segment.state, segment.source, segment.ids
+    if not segment.digest:
+        return "restore", FORMAT, segment.state, segment.source, segment.ids
+    return "state", FORMAT, segment.digest, segment.size, segment.source, segment.ids
 
 
 def decode(blob: bytes, skip: tuple[int, ...] = ()) -> Segment:
@@ -185,6 +196,8 @@ def decode(blob: bytes, skip: tuple[int, ...] = ()) -> Segment:
         return Switch(record.action, features, record.mapping, record.ids)
     if isinstance(record, _Overlap):
         return Overlap(record.space, _matrix(record), record.ids, skip)
+    if isinstance(record, _State):
+        return Restore(b"", record.source, record.ids, record.digest, record.size)
     return Restore(record.state, record.source, record.ids)
 
 

@@ -14,6 +14,8 @@
     onepass:{NAME}:INC:pending_due      ZSET  prediction id -> when it expires, ms
     onepass:{NAME}:INC:snapshots        HASH  version -> JSON of SnapshotInfo; published ones only
     onepass:{NAME}:INC:chunks:VERSION   HASH  "DIGEST:NUMBER" -> 4 MiB of the snapshot
+    onepass:{NAME}:INC:states           HASH  "VERSION-ORDINAL" of a restore or import in the log -> digest of its state
+    onepass:{NAME}:INC:state:DIGEST     HASH  number -> 4 MiB of the state; expires until an entry refers to it
     onepass:{NAME}:INC:drift            STREAM  the model's last drift events, see drift.py
 
     onepass:drift                       STREAM  the last drift events of all models, in the order they became known;
@@ -50,6 +52,7 @@ class ModelKeys:
         idempotency, idempotency_expiry: remembered ids, and when they may be forgotten.
         pending, pending_due: tracked predictions that wait for their label, and when they expire.
         snapshots: published snapshots.
+        states: which states the entries of the log refer to.
         drift: stream of the model's own drift events.
         chunks_prefix: what ``chunks`` of every version begins with; scripts that drop versions complete it themselves.
     """
@@ -62,11 +65,16 @@ class ModelKeys:
         self.log, self.snapshots, self.drift = f"{own}log", f"{own}snapshots", f"{own}drift"
         self.idempotency, self.idempotency_expiry = f"{own}seen", f"{own}seen_due"
         self.pending, self.pending_due = f"{own}pending", f"{own}pending_due"
+        self.states = f"{own}states"
         self.chunks_prefix = f"{own}chunks:"
 
     def chunks(self, version: int) -> str:
         """Pieces of the snapshot of one version."""
         return f"{self.chunks_prefix}{version}"
+
+    def state(self, digest: str) -> str:
+        """Pieces of a state; scripts derive the name from that of ``states``."""
+        return f"{self.states[:-1]}:{digest}"
 
     def member(self) -> str:
         """This model in ``INDEX``, and among the marks of the drift events."""

@@ -91,9 +91,10 @@ local function read(last, bytes, entries)
 end
 """
 
-# KEYS 3 seen, 4 seen_due, 5 pending, 6 pending_due
+# KEYS 3 seen, 4 seen_due, 5 pending, 6 pending_due, 7 states
 # ARGV 4 writer, 5 sequence, 6 new uid, 7 life of an id in ms, 8 most ids, 9 bytes to read, 10 state version of the
-#      writer, 11 number of segments, then per segment: blob, pending id or '', number of ids, the ids, their digests;
+#      writer, 11 number of segments, then per segment: blob, pending id or '', "DIGEST:SIZE" of the state it names or
+#      '', number of ids, the ids, their digests;
 #      last a summary of version v0, or ''
 _APPEND = """
 local log, seen, seen_due = KEYS[2], KEYS[3], KEYS[4]
@@ -101,8 +102,8 @@ local writer, sequence, count = 'w:' .. ARGV[4], tonumber(ARGV[5]), tonumber(ARG
 local ids, at = {}, {}                       -- all ids of the request; where in ARGV each segment's ids begin
 local next_arg = 12
 for k = 0, count - 1 do
-  local held = tonumber(ARGV[next_arg + 2])
-  at[k] = next_arg + 3
+  local held = tonumber(ARGV[next_arg + 3])
+  at[k] = next_arg + 4
   for i = at[k], at[k] + held - 1 do ids[#ids + 1] = ARGV[i] end
   next_arg = at[k] + 2 * held
 end
@@ -110,6 +111,17 @@ local summary = ARGV[next_arg]
 local function ids_of(k) return tonumber(ARGV[at[k] - 1]) end
 local function record(version, k, row) return string.format('%.0f:%d:%d:', version, k, row) end
 local known = look(seen, seen_due, ids)
+
+local function state_key(digest) return string.sub(KEYS[7], 1, -2) .. ':' .. digest end
+
+-- Whether all pieces of a state are there, where a segment names one.
+local function stored(state)
+  if state == '' then return true end
+  local digest, size = string.match(state, '^(%x+):(%d+)$')
+  local key, found = state_key(digest), 0
+  for i = 0, call('HLEN', key) - 1 do found = found + call('HSTRLEN', key, i) end
+  return found == tonumber(size)
+end
 
 -- Rows of a segment whose id is known, or occurs earlier in it, with another digest: then nothing of it is added.
 local function others(k, made)
@@ -152,6 +164,7 @@ local function retry_reply(made)
     elseif added and #hits == 0 then segments[k + 1] = 'added'
     elseif added then segments[k + 1] = {'added', hits}
     elseif missing then segments[k + 1] = 'full'
+    elseif n == 0 then segments[k + 1] = 'stateless'
     else segments[k + 1] = {'seen', hits} end
   end
   local entries, complete = read(made - 1, tonumber(ARGV[9]), 1e9)
@@ -168,7 +181,7 @@ if tonumber(meta[4] or ${FIRST_STATE_VERSION}) > tonumber(ARGV[10]) then return 
 
 local made = head + 1
 local fields = {'u', ARGV[6], 'p', meta[3], 't', string.format('%.0f', now), 'n', count, 's', ARGV[10]}
-local segments, remember, dues, done, adds = {}, {}, {}, {}, false
+local segments, remember, dues, done, states, adds = {}, {}, {}, {}, {}, false
 local due = string.format('%.0f', now + tonumber(ARGV[7]))
 local room = #ids > 0 and tonumber(ARGV[8]) - call('ZCOUNT', seen_due, '(' .. string.format('%.0f', now), '+inf') or 0
 for k = 0, count - 1 do
@@ -191,12 +204,15 @@ for k = 0, count - 1 do
     segments[k + 1] = {'seen', hits}
   elseif n > 0 and #fresh > room then
     segments[k + 1] = 'full'
+  elseif not stored(ARGV[at[k] - 2]) then
+    segments[k + 1] = 'stateless'
   else
     segments[k + 1] = #hits > 0 and {'added', hits} or 'added'
     adds, room = true, room - #fresh
-    fields[#fields + 1], fields[#fields + 2] = k, ARGV[at[k] - 3]
+    fields[#fields + 1], fields[#fields + 2] = k, ARGV[at[k] - 4]
+    if ARGV[at[k] - 2] ~= '' then states[#states + 1] = k end
     if #skip > 0 then fields[#fields + 1], fields[#fields + 2] = k .. 's', table.concat(skip, ',') end
-    if ARGV[at[k] - 2] ~= '' then done[#done + 1] = ARGV[at[k] - 2] end
+    if ARGV[at[k] - 3] ~= '' then done[#done + 1] = ARGV[at[k] - 3] end
     for i = 1, #fresh do
       local id = fresh[i]
       known[id] = mine[id]
@@ -214,6 +230,11 @@ if type(answer) == 'table' and answer.err then return answer end
 call('HSET', KEYS[1], 'version', string.format('%.0f', made), 'uid', ARGV[6], 'updated', string.format('%.0f', now),
   'code', ARGV[10], writer, string.format('%.0f:%.0f', sequence, made))
 if summary ~= '' then store_summary(summary, v0 + 1) end
+for i = 1, #states do
+  local digest = string.match(ARGV[at[states[i]] - 2], '^%x+')
+  call('PERSIST', state_key(digest))
+  call('HSET', KEYS[7], string.format('%.0f-%d', made, states[i]), digest)
+end
 
 if not last then                             -- a new writer: forget the one that has been silent longest
   local all, writers = call('HGETALL', KEYS[1]), {}

@@ -7,18 +7,16 @@ kept.
 
 import asyncio
 from collections.abc import Sequence
-from hashlib import blake2b
 from typing import Literal, NamedTuple
 
 import msgspec
 
+from core.contract import Buffer
+from service.store import pieces
 from service.store.entries import FIRST_STATE_VERSION
 from service.store.keys import ModelKeys
+from service.store.pieces import count, digest
 from service.store.redis.connection import Call, Connection, Script
-
-CHUNK_BYTES = 4 * 1024 * 1024
-_UNPUBLISHED_MS = 3_600_000
-"""How long pieces wait to be published; refreshed with every piece."""
 
 # KEYS meta, snapshots, chunks; ARGV incarnation, version, field, piece, life in ms
 _CHUNK = Script("""
@@ -29,7 +27,7 @@ redis.call('PEXPIRE', KEYS[3], ARGV[5])
 return 1
 """)
 
-# KEYS meta, log, snapshots, chunks
+# KEYS meta, log, snapshots, chunks, states
 # ARGV incarnation, version, uid, info, bytes, number of pieces, digest, how many to keep, what chunk keys begin with
 _PUBLISH = Script("""
 local call = redis.call
@@ -80,7 +78,20 @@ end
 local newest = string.format('%.0f', kept[1])
 if meta[4] ~= newest then call('HSET', KEYS[1], 'snapshot', newest) end
 -- A first snapshot alone does not trim: should it turn out corrupt, the log still has everything.
-if #kept >= math.min(keep, 2) then call('XTRIM', KEYS[2], 'MINID', id(kept[math.min(keep, #kept)] + 1)) end
+if #kept >= math.min(keep, 2) then
+  local trimmed = kept[math.min(keep, #kept)]
+  call('XTRIM', KEYS[2], 'MINID', id(trimmed + 1))
+  local entries, used, unused = call('HGETALL', KEYS[5]), {}, {}
+  for i = 1, #entries, 2 do              -- states that only trimmed entries name go with them
+    local gone = tonumber(string.match(entries[i], '^%d+')) <= trimmed
+    if gone then call('HDEL', KEYS[5], entries[i]) end
+    local named = gone and unused or used
+    named[entries[i + 1]] = true
+  end
+  for digest in pairs(unused) do
+    if not used[digest] then call('UNLINK', string.sub(KEYS[5], 1, -2) .. ':' .. digest) end
+  end
+end
 if old then return {'existed', old} end
 redis.pcall('PUBLISH', (string.gsub(KEYS[1], 'meta$', 'hints')), ARGV[1] .. ' ' .. ARGV[2] .. ' - ' .. newest)
 return {'published'}
@@ -132,11 +143,6 @@ class Written(NamedTuple):
         return self.outcome != "refused"
 
 
-def digest(blob: bytes) -> str:
-    """The digest that ``SnapshotInfo`` carries."""
-    return blake2b(blob, digest_size=16).hexdigest()
-
-
 class Snapshots:
     """The snapshots of all models of one store.
 
@@ -146,7 +152,7 @@ class Snapshots:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    async def write(self, name: str, incarnation: str, info: SnapshotInfo, blob: bytes, keep: int = 3) -> Written:
+    async def write(self, name: str, incarnation: str, info: SnapshotInfo, blob: Buffer, keep: int = 3) -> Written:
         """Write and publish a snapshot, keep the ``keep`` newest, trim the log to the oldest of them.
 
         Returns:
@@ -154,14 +160,14 @@ class Snapshots:
             lost, stays as it is: "differs" means that two replicas have made two states of one log.
 
         Raises:
-            ValueError: ``info`` does not describe ``blob``.
+            ValueError: the length that ``info`` gives is not that of ``blob``; its digest is checked by who reads it.
         """
-        if (info.bytes, info.digest) != (len(blob), await asyncio.to_thread(digest, blob)):
-            raise ValueError("length or digest are not the snapshot's")
+        if info.bytes != len(blob):
+            raise ValueError("the length is not the snapshot's")
         keys = ModelKeys(name, incarnation)
         await self._send_pieces(keys, info, blob)
-        what = (info.version, info.uid, msgspec.json.encode(info), info.bytes, _count(info.bytes), info.digest)
-        own = (keys.meta, keys.log, keys.snapshots, keys.chunks(info.version))
+        what = (info.version, info.uid, msgspec.json.encode(info), info.bytes, count(info.bytes), info.digest)
+        own = (keys.meta, keys.log, keys.snapshots, keys.chunks(info.version), keys.states)
         return _written(
             info, await self._connection.one(Call(_PUBLISH, own, (incarnation, *what, keep, keys.chunks_prefix)))
         )
@@ -171,35 +177,24 @@ class Snapshots:
         (answer,) = await self._connection.ask(("HVALS", ModelKeys(name, incarnation).snapshots))
         return sorted(filter(None, map(_info, answer)), key=lambda info: -info.version)
 
-    async def read(self, name: str, incarnation: str, info: SnapshotInfo) -> bytes:
+    async def read(self, name: str, incarnation: str, info: SnapshotInfo) -> memoryview:
         """The snapshot's bytes.
 
         Raises:
             CorruptSnapshot: pieces are missing, or length or digest differ.
         """
         key = ModelKeys(name, incarnation).chunks(info.version)
-        pieces: list[bytes] = []
-        for i in range(_count(info.bytes)):
-            (piece,) = await self._connection.ask(("HGET", key, f"{info.digest}:{i}"))
-            if piece is None:
-                raise CorruptSnapshot(f"snapshot {info.version} of {name}: piece {i} is missing")
-            pieces.append(piece)
-        blob = b"".join(pieces)
-        if len(blob) != info.bytes or await asyncio.to_thread(digest, blob) != info.digest:
-            raise CorruptSnapshot(f"snapshot {info.version} of {name}: length or digest differ")
+        blob = await pieces.gather(self._connection, key, f"{info.digest}:", info.bytes)
+        if blob is None or await asyncio.to_thread(digest, blob) != info.digest:
+            raise CorruptSnapshot(f"snapshot {info.version} of {name}: a piece is missing or damaged")
         return blob
 
-    async def _send_pieces(self, keys: ModelKeys, info: SnapshotInfo, blob: bytes) -> None:
+    async def _send_pieces(self, keys: ModelKeys, info: SnapshotInfo, blob: Buffer) -> None:
         own = (keys.meta, keys.snapshots, keys.chunks(info.version))
-        for i in range(_count(info.bytes)):
-            piece = blob[i * CHUNK_BYTES : (i + 1) * CHUNK_BYTES]
-            args = (keys.incarnation, info.version, f"{info.digest}:{i}", piece, _UNPUBLISHED_MS)
+        for number, piece in pieces.cut(blob):
+            args = (keys.incarnation, info.version, f"{info.digest}:{number}", piece, pieces.UNUSED_MS)
             if not await self._connection.one(Call(_CHUNK, own, args)):
                 return  # gone, or published already: publishing tells which
-
-
-def _count(size: int) -> int:
-    return max(1, -(-size // CHUNK_BYTES))
 
 
 def _written(info: SnapshotInfo, told: Sequence[bytes]) -> Written:

@@ -19,6 +19,7 @@ FEATURES = parse_features(
     [
         Reset(("one",)),
         Restore(b"state", "import"),
+        Restore(b"", "upgrade", ("id",), "00ff", 2**40),
         Switch("begin", FEATURES, "kernel", ("two",)),
         Switch("complete"),
         Switch("abort", ids=("three",)),

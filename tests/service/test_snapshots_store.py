@@ -10,7 +10,8 @@ import pytest
 from core.machine import STATE_VERSION
 from service.store.append_notices import AppendNotice, AppendNotices
 from service.store.catalog import Catalog
-from service.store.snapshots import CHUNK_BYTES, CorruptSnapshot, SnapshotInfo, Snapshots, Written, digest
+from service.store.pieces import PIECE_BYTES, digest
+from service.store.snapshots import CorruptSnapshot, SnapshotInfo, Snapshots, Written
 from tests.service.store_fixtures import INCARNATION, Model
 
 
@@ -50,7 +51,7 @@ async def taker(model) -> Taker:
     return Taker(model, Snapshots(model.connection))
 
 
-@pytest.mark.parametrize("size", [0, 1, CHUNK_BYTES, CHUNK_BYTES + 1, 2 * CHUNK_BYTES])
+@pytest.mark.parametrize("size", [0, 1, PIECE_BYTES, PIECE_BYTES + 1, 2 * PIECE_BYTES])
 async def test_what_is_written_is_read(taker, size):
     """Any bytes, in as many pieces as they take, and nothing that expires once it is published."""
     blob = os.urandom(size)
@@ -61,7 +62,7 @@ async def test_what_is_written_is_read(taker, size):
     (ttl, pieces) = await taker.model.connection.ask(
         ("PTTL", taker.model.keys.chunks(6)), ("HLEN", taker.model.keys.chunks(6))
     )
-    assert (-1, max(1, -(-size // CHUNK_BYTES))) == (ttl, pieces)
+    assert (-1, max(1, -(-size // PIECE_BYTES))) == (ttl, pieces)
 
 
 async def test_few_are_kept_and_the_log_goes_with_the_oldest(taker):
@@ -180,7 +181,7 @@ async def test_a_corrupt_piece_is_found(taker, blob):
 
 async def test_a_missing_piece_is_found(taker):
     """Be it one piece or all of them."""
-    blob = os.urandom(CHUNK_BYTES + 10)
+    blob = os.urandom(PIECE_BYTES + 10)
     await taker.take(6, blob)
     info = taker.info(6, blob)
     key = taker.model.keys.chunks(6)
@@ -198,10 +199,10 @@ async def test_a_description_that_cannot_be_read_is_left_out(taker):
     assert [5] == await taker.versions()
 
 
-async def test_a_description_that_is_not_the_blobs_is_refused(taker):
+async def test_a_description_of_another_length_is_refused(taker):
     """Before anything is written."""
     before = await taker.model.contents()
-    for wrong in ({"bytes": 4}, {"digest": "00"}):
+    for wrong in ({"bytes": 4}, {"bytes": 6}):
         info = msgspec.structs.replace(taker.info(6, b"state"), **wrong)
         with pytest.raises(ValueError):
             await taker.store.write("m", INCARNATION, info, b"state")

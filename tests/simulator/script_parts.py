@@ -62,17 +62,17 @@ class Request:
     cap: int
     max_bytes: int
     state_version: bytes
-    segments: list[tuple[bytes, bytes, list[bytes], list[bytes]]]
+    segments: list[tuple[bytes, bytes, bytes, list[bytes], list[bytes]]]
     summary: bytes
 
     @classmethod
     def parse(cls, args: Args) -> "Request":
         segments, at = [], 11
         for _ in range(int(args[10])):
-            n = int(args[at + 2])
-            ids, digests = args[at + 3 : at + 3 + n], args[at + 3 + n : at + 3 + 2 * n]
-            segments.append((args[at], args[at + 1], ids, digests))
-            at += 3 + 2 * n
+            n = int(args[at + 3])
+            ids, digests = args[at + 4 : at + 4 + n], args[at + 4 + n : at + 4 + 2 * n]
+            segments.append((*args[at : at + 3], ids, digests))
+            at += 4 + 2 * n
         numbers = (int(args[4]), args[5], int(args[6]), int(args[7]), int(args[8]), args[9])
         return cls(args[3], *numbers, segments, args[at])
 
@@ -98,6 +98,10 @@ def seen_record(version: int, k: int, row: int) -> bytes:
 
 def fields_of(flat: Sequence[bytes]) -> dict[bytes, bytes]:
     return dict(zip(flat[::2], flat[1::2], strict=True))
+
+
+def state_key_of(states_key: str, digest: bytes) -> str:
+    return f"{states_key[:-1]}:{digest.decode()}"
 
 
 def rows_of(skip: bytes) -> list[int]:

@@ -6,7 +6,7 @@ Data are what Redis would hold, by key. Replies are what the client library woul
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from service.store import catalog, drift, scripts, snapshots
+from service.store import catalog, drift, scripts, snapshots, states
 from service.store.redis.connection import Call, Script
 from tests.simulator.script_parts import (
     RECORD,
@@ -20,6 +20,7 @@ from tests.simulator.script_parts import (
     fields_of,
     rows_of,
     seen_record,
+    state_key_of,
 )
 
 
@@ -45,6 +46,7 @@ class Scripts:
             drift._FORGET: lambda *_: 0,  # nobody has published an event here
             snapshots._CHUNK: self._chunk,
             snapshots._PUBLISH: self._publish_snapshot,
+            states._PIECE: self._piece,
         }
 
     def call(self, call: Call) -> Any:
@@ -66,6 +68,8 @@ class Scripts:
             return [*held.values()]
         if name == "HGET":
             return held.get(args[0])
+        if name == "HSTRLEN":
+            return len(held.get(args[0], b""))
         scores = self.data.scores.setdefault(rest[0], {})
         if name == "ZADD":
             scores[args[1]] = float(args[0])
@@ -118,7 +122,7 @@ class Scripts:
             return joined
         request = Request.parse(args)
         meta = self.data.hashes[keys[0]]
-        known = self._look(keys[2], keys[3], [i for _, _, ids, _ in request.segments for i in ids])
+        known = self._look(keys[2], keys[3], [i for _, _, _, ids, _ in request.segments for i in ids])
         last = meta.get(b"w:" + request.writer)
         if last is not None:
             last_sequence, made = map(int, last.split(b":"))
@@ -135,7 +139,7 @@ class Scripts:
     ) -> list[Any]:
         held = fields_of(joined.log[made]) if made in joined.log else None
         out: list[Any] = []
-        for k, (_, _, ids, digests) in enumerate(request.segments):
+        for k, (_, _, _, ids, digests) in enumerate(request.segments):
             kept = None if held is None else held.get(b"%d" % k)
             skipped = set() if kept is None else set(rows_of(held.get(b"%ds" % k, b"")))
             own = [(known[i] or b"").startswith(seen_record(made, k, row)) for row, i in enumerate(ids)]
@@ -149,6 +153,8 @@ class Scripts:
                 out.append([b"seen", clashes])
             elif added:
                 out.append([b"added", hits] if hits else b"added")
+            elif not ids:
+                out.append(b"stateless")
             else:
                 out.append(b"full" if any(not known[i] for i in ids) else [b"seen", hits])
         entries, complete, _ = joined.read(made - 1, request.max_bytes, 10**9)
@@ -163,7 +169,7 @@ class Scripts:
         known: dict[bytes, bytes | None],
         new_writer: bool,
     ) -> list[Any]:
-        meta_key, log_key, seen, seen_due, pending, pending_due = keys
+        meta_key, log_key, seen, seen_due, pending, pending_due, states_key = keys
         now, made = self._now_ms(), joined.head + 1
         fields = [b"u", request.new_uid, b"p", joined.uid, b"t", b"%d" % now, b"n", b"%d" % len(request.segments)]
         fields += [b"s", request.state_version]
@@ -172,7 +178,8 @@ class Scripts:
         out: list[Any] = []
         remember: dict[bytes, bytes] = {}
         done: list[bytes] = []
-        for k, (blob, waiting, ids, digests) in enumerate(request.segments):
+        named: dict[bytes, bytes] = {}
+        for k, (blob, waiting, state, ids, digests) in enumerate(request.segments):
             mine: dict[bytes, bytes] = {}
             hits: list[Any] = []
             for row, (i, digest) in enumerate(zip(ids, digests, strict=True)):
@@ -187,8 +194,12 @@ class Scripts:
                 out.append([b"seen", hits])
             elif ids and len(mine) > room:
                 out.append(b"full")
+            elif state and not self._stored(states_key, state):
+                out.append(b"stateless")
             else:
                 out.append([b"added", hits] if hits else b"added")
+                if state:
+                    named[b"%d-%d" % (made, k)] = state.split(b":")[0]
                 room -= len(mine)
                 fields += [b"%d" % k, blob]
                 if hits:
@@ -217,6 +228,8 @@ class Scripts:
         for identity in done:
             self.data.hashes.get(pending, {}).pop(identity, None)
             self.data.scores.get(pending_due, {}).pop(identity, None)
+        if named:
+            self.data.hashes.setdefault(states_key, {}).update(named)
         self._sweep(seen, seen_due)
         self._publish(channel_of(meta_key), b"%s %d %s" % (meta[b"incarnation"], made, request.new_uid))
         return [b"ok", made, request.new_uid, made, now, complete, out, entries]
@@ -270,6 +283,8 @@ class Scripts:
             return 0
         for version in self.data.hashes.get(keys[1], {}):
             self.data.unlink((args[1] + version).decode())
+        for digest in self.data.hashes.get(keys[2], {}).values():
+            self.data.unlink(state_key_of(keys[2], digest))
         for key in keys:
             self.data.unlink(key)
         self._publish(channel_of(keys[0]), args[0])
@@ -283,6 +298,17 @@ class Scripts:
             return 0
         self.data.hashes.setdefault(chunks, {})[args[2]] = args[3]
         return 1
+
+    def _piece(self, keys: Sequence[str], args: Args) -> int:
+        meta_key, state_key = keys
+        if self.data.hashes.get(meta_key, {}).get(b"incarnation") != args[0]:
+            return 0
+        self.data.hashes.setdefault(state_key, {})[args[1]] = args[2]
+        return 1
+
+    def _stored(self, states_key: str, state: bytes) -> bool:
+        digest, size = state.split(b":")
+        return sum(map(len, self.data.hashes.get(state_key_of(states_key, digest), {}).values())) == int(size)
 
     def _publish_snapshot(self, keys: Sequence[str], args: Args) -> list[bytes]:
         meta = self.data.hashes.get(keys[0])
@@ -314,8 +340,16 @@ class Scripts:
             oldest = kept[min(keep, len(kept)) - 1]
             for trimmed in [v for v in log if v <= oldest]:
                 del log[trimmed]
+            self._drop_states(keys[4], oldest)
         meta[b"snapshot"] = b"%d" % kept[0]
         if existed is not None:
             return [b"existed", existed]
         self._publish(channel_of(keys[0]), b"%s %s - %d" % (args[0], args[1], kept[0]))
         return [b"published"]
+
+    def _drop_states(self, states_key: str, oldest: int) -> None:
+        named = self.data.hashes.get(states_key, {})
+        for place in [place for place in named if int(place.split(b"-")[0]) <= oldest]:
+            digest = named.pop(place)
+            if digest not in named.values():
+                self.data.unlink(state_key_of(states_key, digest))

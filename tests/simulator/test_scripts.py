@@ -1,21 +1,26 @@
 """The scripts in Python against the scripts in Lua: the same calls, the same replies, on Redis and on Valkey."""
 
+import contextlib
 import random
 import re
 
 import pytest
 
 from core.machine import STATE_VERSION
+from service.errors import Recreated
 from service.store.catalog import Catalog
 from service.store.keys import ModelKeys
 from service.store.log import Answers, Append, Log, SegmentIn
-from service.store.snapshots import SnapshotInfo, Snapshots, digest
+from service.store.pieces import digest
+from service.store.snapshots import SnapshotInfo, Snapshots
+from service.store.states import StateLost, States
 from service.store.summaries import Summaries, SummaryWrite
 from tests.service.store_fixtures import connection, server  # noqa: F401  fixtures
 from tests.simulator.scripts import Scripts
 
 TIMES = re.compile(rb"\d{13}")
 SEQUENCES, CALLS = 120, 40
+STATES = (b"one state", b"two state")
 
 
 class Both:
@@ -66,8 +71,8 @@ class Writer:
     async def step(self):
         """One call, most often an append."""
         kind = self._draw.choices(
-            ("append", "again", "read", "record", "snapshot", "summarise", "lookup", "trim", "delete"),
-            (8, 2, 2, 2, 2, 2, 1, 1, 0.3),
+            ("append", "again", "read", "record", "snapshot", "summarise", "state", "lookup", "trim", "delete"),
+            (8, 2, 2, 2, 2, 2, 1, 1, 1, 0.3),
         )[0]
         await getattr(self, f"_{kind}")()
 
@@ -77,7 +82,8 @@ class Writer:
         count = draw.choice((0, 1, rows))
         ids = tuple(draw.choice("abcdefgh") for _ in range(count))
         pending = draw.choice((None, None, "p"))
-        return SegmentIn(bytes(draw.randrange(30)), ids, tuple(draw.choice("xxxxy") for _ in ids), rows, pending)
+        state = None if ids or draw.random() < 0.6 else (digest(draw.choice(STATES)), len(STATES[0]))
+        return SegmentIn(bytes(draw.randrange(30)), ids, tuple(draw.choice("xxxxy") for _ in ids), rows, pending, state)
 
     async def _append(self):
         self._sequence += 1
@@ -157,13 +163,21 @@ class Writer:
         """What only a bug would do, seen from the other side: a version from before the log begins."""
         self._version = max(0, self._version - self._draw.randrange(4))
 
+    async def _state(self):
+        state = self._draw.choice(STATES)
+        with contextlib.suppress(Recreated):
+            await self._store.states.write(self._name, self._incarnation, digest(state), state)
+        for state in STATES:
+            with contextlib.suppress(StateLost):
+                await self._store.states.read(self._name, self._incarnation, digest(state), len(state))
+
     async def _delete(self):
         await self._store.catalog.delete(self._name)
 
 
 class Parts:
     def __init__(self, both):
-        self.log, self.catalog, self.snapshots = Log(both), Catalog(both), Snapshots(both)
+        self.log, self.catalog, self.snapshots, self.states = Log(both), Catalog(both), Snapshots(both), States(both)
         self.summaries = Summaries(both)
 
 

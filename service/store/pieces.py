@@ -1,0 +1,56 @@
+"""Large values in the store: bytes under one HASH, a field per piece, so that no command is large or slow."""
+
+from collections.abc import Iterator
+from hashlib import blake2b
+
+import numpy as np
+
+from core.contract import Buffer
+from service.store.redis.connection import Connection
+
+PIECE_BYTES = 4 * 1024 * 1024
+UNUSED_MS = 3_600_000
+"""How long pieces that nothing refers to are kept; refreshed with every piece."""
+
+
+def digest(blob: Buffer) -> str:
+    """The digest by which a value is checked: blake2b-16, hexadecimal. Lets other threads run."""
+    return blake2b(blob, digest_size=16).hexdigest()
+
+
+def count(size: int) -> int:
+    """Number of pieces of a value of so many bytes; an empty one has one."""
+    return max(1, -(-size // PIECE_BYTES))
+
+
+def cut(blob: Buffer) -> Iterator[tuple[int, bytes]]:
+    """The pieces with their numbers."""
+    view = memoryview(blob)
+    for number in range(count(len(view))):
+        yield number, bytes(view[number * PIECE_BYTES : (number + 1) * PIECE_BYTES])
+
+
+async def gather(connection: Connection, key: str, prefix: str, size: int) -> memoryview | None:
+    """Read a value piece by piece; None where a piece is missing or of another length.
+
+    Args:
+        connection: the store.
+        key: of the HASH.
+        prefix: what the fields begin with, before the number.
+        size: bytes of the value.
+
+    Raises:
+        StoreDown: the store did not answer, or answered that it cannot.
+    """
+    last = count(size) - 1
+    (length,) = await connection.ask(("HSTRLEN", key, f"{prefix}{last}"))
+    if length != size - last * PIECE_BYTES:  # nothing is allocated for a size that is not so
+        return None
+    found = np.empty(size, dtype=np.uint8).data  # not a bytearray, which would be filled with zeros first
+    for number in range(count(size)):
+        (piece,) = await connection.ask(("HGET", key, f"{prefix}{number}"))
+        place = found[number * PIECE_BYTES : (number + 1) * PIECE_BYTES]
+        if piece is None or len(piece) != len(place):
+            return None
+        place[:] = piece
+    return found.toreadonly()

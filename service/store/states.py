@@ -1,0 +1,66 @@
+"""States that log entries name by digest: written in pieces before the entry, read in pieces before it is applied.
+
+The pieces expire unless an entry comes to refer to them. The append script refuses an entry whose pieces are not all
+there, makes them permanent and notes version and digest in the states HASH. The script that publishes a snapshot
+unlinks the states of the entries that it trims, and the one that deletes a model those of all its entries.
+"""
+
+import asyncio
+
+from core.contract import Buffer
+from service.errors import Recreated
+from service.store import pieces
+from service.store.keys import ModelKeys
+from service.store.redis.connection import Call, Connection, Script
+
+# KEYS meta, state; ARGV incarnation, number, piece, life in ms. What an entry refers to has no life: it stays so.
+_PIECE = Script("""
+if redis.call('HGET', KEYS[1], 'incarnation') ~= ARGV[1] then return 0 end
+local referred_to = redis.call('PTTL', KEYS[2]) == -1
+redis.call('HSET', KEYS[2], ARGV[2], ARGV[3])
+if not referred_to then redis.call('PEXPIRE', KEYS[2], ARGV[4]) end
+return 1
+""")
+
+
+class StateLost(ValueError):
+    """The pieces of a state are missing or damaged; or the entry that names it has been trimmed meanwhile."""
+
+
+class States:
+    """The states that entries of all models of one store name.
+
+    Every method raises StoreDown where the store did not answer, or answered that it cannot.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def write(self, name: str, incarnation: str, digest: str, state: Buffer) -> None:
+        """Write the pieces of a state; an entry has to refer to them within the hour.
+
+        Args:
+            name: model.
+            incarnation: the one the caller knows.
+            digest: ``pieces.digest`` of the state.
+            state: its bytes.
+
+        Raises:
+            Recreated: the model has another incarnation now, or none.
+        """
+        keys = ModelKeys(name, incarnation)
+        for number, piece in pieces.cut(state):
+            args = (incarnation, number, piece, pieces.UNUSED_MS)
+            if not await self._connection.one(Call(_PIECE, (keys.meta, keys.state(digest)), args)):
+                raise Recreated(f"model {name} was deleted or created again: send the request again")
+
+    async def read(self, name: str, incarnation: str, digest: str, size: int) -> memoryview:
+        """The bytes of a state.
+
+        Raises:
+            StateLost: pieces are missing, or length or digest differ.
+        """
+        state = await pieces.gather(self._connection, ModelKeys(name, incarnation).state(digest), "", size)
+        if state is None or await asyncio.to_thread(pieces.digest, state) != digest:
+            raise StateLost(f"the state {digest} of {name} is not in the store as it was written")
+        return state
