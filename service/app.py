@@ -210,6 +210,7 @@ def bounds(settings: Settings) -> Bounds:
         read_bytes_max=READ_BYTES_MAX,
         timeout_s=settings.store_timeout_s,
         replicas_min=settings.min_replicas,
+        queue_bytes_max=settings.queue_mb * 2**20,
     )
     return Bounds(
         committer=limits,

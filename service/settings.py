@@ -50,6 +50,9 @@ class Settings(BaseSettings):
     batch_rows_max: int = Field(100_000, ge=1, description="Most rows in one batch.")
     batch_ids_max: int = Field(10_000, ge=1, description="Most rows in one batch whose rows carry ids.")
     queue_max: int = Field(4096, ge=1, description="Most feedback requests waiting per model; beyond it 503.")
+    queue_mb: int = Field(
+        256, ge=1, description="Memory for feedback requests of all models that wait to be committed; beyond it 503."
+    )
     tick_segments_max: int = Field(1000, ge=1, le=1000, description="Most requests committed as one log entry.")
     id_ttl_s: int = Field(86_400, ge=1, description="How long the id of a feedback is remembered.")
     ids_max: int = Field(1_000_000, ge=1, description="Most ids remembered per model; beyond it 503.")

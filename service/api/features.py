@@ -18,7 +18,8 @@ from service.api.openapi.examples import SWITCHES
 from service.api.route import ADMIN, READ, Route
 from service.runtime import feature_switch
 from service.runtime.engine import Freshness
-from service.runtime.replica import Replica, Reply
+from service.runtime.jobs import Reply
+from service.runtime.replica import Replica
 
 router = APIRouter(route_class=Route, tags=["features"])
 _json = msgspec.json.Encoder().encode
@@ -63,7 +64,7 @@ async def switch_features(
     except REFUSED as error:
         reply = await answer_if_seen(ctx, replica, identity, error)
     else:
-        reply = await engine.committer.submit(replica, replace(segment, ids=identity.ids), identity.digests)
+        reply = await replica.inbox.submit(replace(segment, ids=identity.ids), identity.digests)
     return _switched(ctx, replica, reply)
 
 

@@ -35,7 +35,8 @@ from service.api.route import LEARN, Route
 from service.api.schemas import FeedbackColumns, FeedbackRow, FeedbackSparse, Learnt, LearntBatch
 from service.api.tables import TableForm, names_given, read_table
 from service.errors import ModelDown, NotFound
-from service.runtime.replica import Replica, Reply
+from service.runtime.jobs import Reply
+from service.runtime.replica import Replica
 from service.runtime.row_validation import DISCOUNT, LABEL, Labels, RowValidator, Table
 from service.runtime.threads import in_thread_if_large
 from service.store import codec
@@ -136,7 +137,7 @@ async def _learn(ctx: Context, replica: Replica, table: Table, identity: Identit
             identity = Identity(identity.ids, digests_of(labels))
         reply = await answer_if_seen(ctx, replica, identity, error)
         return reply, await in_thread_if_large(size, _bare_labels, validator, table, error)
-    return await ctx.engine.committer.submit(replica, rows, digests), rows.y
+    return await replica.inbox.submit(rows, digests), rows.y
 
 
 def _bare_labels(validator: RowValidator, table: Table, error: Exception) -> Labels:
@@ -168,7 +169,7 @@ async def _learn_tracked(ctx: Context, replica: Replica, row: Table, prediction_
     except ValueError as error:
         raise ModelDown(f"model {replica.name}: {error}") from error
     rows = Rows(tracked.space, None, tracked.raw, labels, discounts, tracked.served, ids)
-    return await ctx.engine.committer.submit(replica, rows, identity.digests, prediction_id)
+    return await replica.inbox.submit(rows, identity.digests, prediction_id)
 
 
 # ------------------------------------------------------------------------------------------------ batches

@@ -21,7 +21,8 @@ from service.api.context import Context
 from service.api.tables import check_size
 from service.errors import RequestConflict
 from service.runtime import responses
-from service.runtime.replica import Replica, Reply
+from service.runtime.jobs import Reply
+from service.runtime.replica import Replica
 from service.runtime.row_validation import Labels, RowValidator
 from service.runtime.threads import in_thread_if_large
 from service.store.log import SeenId
@@ -157,10 +158,8 @@ async def first_reply(ctx: Context, replica: Replica, identity: Identity, seen: 
     """
     if any(one.digest != own for one, own in zip(seen, identity.digests, strict=True)):
         raise RequestConflict(responses.OTHER)
-    answers = []
-    for row, (one, first) in enumerate(zip(identity.ids, seen, strict=True)):
-        answers.append((row, await ctx.engine.applier.first_answer(replica, one, first)))
-    reply = responses.repeated(len(answers), answers)
+    first = await ctx.engine.first_answers.find(replica, [*zip(identity.ids, seen, strict=True)])
+    reply = responses.repeated(len(first), [*enumerate(first)])
     if isinstance(reply, Exception):
         raise reply
     return reply

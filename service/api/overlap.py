@@ -70,7 +70,7 @@ async def teach_mapping(ctx: Ctx, name: ModelName, request: Request) -> Response
     except REFUSED as error:
         reply = await answer_if_seen(ctx, replica, identity, error)
     else:
-        reply = await ctx.engine.committer.submit(replica, rows, identity.digests)
+        reply = await replica.inbox.submit(rows, identity.digests)
     answer = Taught(
         overlap_rows=reply.answer.overlap_rows,
         version=reply.answer.version,

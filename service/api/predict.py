@@ -1,6 +1,5 @@
 """POST /models/{name}/predict and /predict/batch: answers, and nothing changes."""
 
-import asyncio
 import secrets
 from typing import Any
 
@@ -25,9 +24,9 @@ from service.api.schemas import PredictColumns, Predicted, PredictedBatch, Predi
 from service.api.tables import TableForm, names_given, read_table
 from service.api.weights import no_weights
 from service.errors import PendingFull, no_model
-from service.runtime.replica import THREAD_FLOPS, Replica
+from service.runtime.replica import Replica
 from service.runtime.row_validation import RowValidator, Table
-from service.runtime.threads import in_thread_if_large
+from service.runtime.threads import in_thread_if_large, in_thread_if_long, is_long
 from service.store import codec
 from service.store.pending import Track
 
@@ -137,15 +136,13 @@ async def _predict(replica: Replica, space: Space, raw: Floats) -> Prediction | 
 
     None if the model no longer predicts in this space.
     """
-    large = replica.machine.flops_to_predict(len(raw)) > THREAD_FLOPS
-    if not large and not replica.lock.locked():
+    flops = replica.machine.flops_to_predict(len(raw))
+    if not is_long(flops) and not replica.lock.locked():
         return replica.machine.predict(raw) if replica.machine.prediction_schema == space else None
     async with replica.held():
         if replica.machine.prediction_schema != space:
             return None
-        if large:
-            return await asyncio.to_thread(replica.machine.predict, raw)
-        return replica.machine.predict(raw)
+        return await in_thread_if_long(flops, replica.machine.predict, raw)
 
 
 def _one(replica: Replica, prediction: Prediction) -> Predicted:

@@ -19,7 +19,7 @@ from service.api.route import ADMIN, READ, Route
 from service.api.schemas import Incarnation, Rows, Time, Version
 from service.errors import NotFound, RequestConflict
 from service.runtime.replica import Replica
-from service.runtime.snapshots import THREAD_BYTES
+from service.runtime.threads import in_thread_if_large
 from service.store.snapshots import SnapshotInfo
 
 router = APIRouter(route_class=Route, tags=["state"])
@@ -66,8 +66,8 @@ async def _empty(ctx: Ctx, request: Request) -> None:
 EMPTY = Depends(_empty)
 
 
-async def _commit(ctx: Ctx, replica: Replica, segment: Segment) -> Replaced:
-    reply = await ctx.engine.committer.submit(replica, segment)
+async def _commit(replica: Replica, segment: Segment) -> Replaced:
+    reply = await replica.inbox.submit(segment)
     return Replaced(
         name=replica.name, incarnation=replica.incarnation, version=reply.answer.version, rows=reply.answer.rows
     )
@@ -114,7 +114,7 @@ async def restore_snapshot(
         await asyncio.to_thread(Machine.from_bytes, state)
     except ValueError as error:
         raise RequestConflict(f"the snapshot of version {body.version} cannot be used: {error}") from error
-    return await _commit(ctx, replica, Restore(state, "restore"))
+    return await _commit(replica, Restore(state, "restore"))
 
 
 @router.get(
@@ -131,10 +131,7 @@ async def export_state(replica: ReadModel) -> Response:
     """
     async with replica.held():
         stamp = {"incarnation": replica.incarnation, "version": replica.version, "uid": replica.uid}
-        if replica.machine.nbytes > THREAD_BYTES:
-            state = await asyncio.to_thread(replica.machine.to_bytes, stamp)
-        else:
-            state = replica.machine.to_bytes(stamp)
+        state = await in_thread_if_large(replica.machine.nbytes, replica.machine.to_bytes, stamp)
     headers = {
         "Content-Disposition": f'attachment; filename="{replica.name}-{stamp["version"]}.safetensors"',
         "ETag": f'"{stamp["incarnation"]}-{stamp["version"]}"',
@@ -170,13 +167,13 @@ async def import_state(ctx: Ctx, name: ModelName, request: Request, response: Re
         response.status_code = 201
     if loaded.config.canonical != replica.machine.config.canonical:
         raise RequestConflict(f"the state is of a model with another configuration than {name}")
-    return await _commit(ctx, replica, Restore(body, "import"))
+    return await _commit(replica, Restore(body, "import"))
 
 
 @router.post("/models/{name}/reset", dependencies=[ADMIN, EMPTY])
-async def reset_model(ctx: Ctx, replica: WrittenModel) -> Replaced:
+async def reset_model(replica: WrittenModel) -> Replaced:
     """Reset a model to its first state.
 
     Rows and metrics start at 0; the version goes on, ids stay seen. After a change of features the new ones stay.
     """
-    return await _commit(ctx, replica, Reset())
+    return await _commit(replica, Reset())

@@ -84,9 +84,9 @@ class Publisher:
                     self.published.update(event.kind for event in batch.events[len(batch.events) - added :])
                     last = None if reached is None else min(last, reached)
             if last is None:  # the model was deleted, and its alarms with it
-                replica.published = replica.machine.outbox.last
+                replica.note_published(replica.machine.outbox.last)
                 return
-            replica.published = last
+            replica.note_published(last)
 
     def _pass(self, point: str) -> None:
         if self._failpoint is not None:

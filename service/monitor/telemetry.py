@@ -77,7 +77,7 @@ class _Runtime(Collector):
         gauges = {
             "models_loaded": ("Models in memory", len(loaded)),
             "models_bytes": ("Memory of the models, estimated", engine.models.ledger.used),
-            "queued": ("Requests waiting to be committed", sum(len(replica.queue) for replica in loaded)),
+            "queued": ("Requests waiting to be committed", sum(replica.inbox.waiting for replica in loaded)),
             "store_up": ("Whether the store answers", int(engine.store_ok is True and not engine.committer.store_down)),
             "models_lagging": ("Models that are known to be behind their logs", len(lags)),
             "lag_entries": ("Entries that the one furthest behind has not applied yet", lags[0][0] if lags else 0),

@@ -1,20 +1,29 @@
 """Stores answers with their ids, for retries: gathered for some milliseconds, then sent along with an append.
 
-The clients have been answered by then; until the store has an answer, a retry is answered from memory.
+The clients have been answered by then; until the store has an answer, a retry is answered from memory. Whatever is
+sent is sent in pieces, so that the store never works on one of them for long.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from service.errors import RequestConflict, Unavailable
 from service.runtime.replica import Replica
+from service.runtime.unstored_answers import Item
 from service.store.log import Answers, Log
 
 RECORD_S = 0.02
 """How long answers are gathered before they are sent, with the next append or by themselves."""
+ITEMS_MAX = 1000
+"""Most answers of one model that go in one call."""
 
-Answered = tuple[Replica, Answers]
-"""A model, and what it has answered."""
+
+class Answered(NamedTuple):
+    """A model, and some of what it has answered."""
+
+    replica: Replica
+    answers: Answers
 
 
 class AnswerWriter:
@@ -40,7 +49,7 @@ class AnswerWriter:
 
     def note(self, replica: Replica) -> None:
         """Schedule the unstored answers of a model."""
-        if not replica.fresh:
+        if not replica.answers.fresh:
             return
         if not self._waiting:
             asyncio.get_running_loop().call_later(RECORD_S, self._gathered)
@@ -52,14 +61,15 @@ class AnswerWriter:
             return []
         self.due = False
         waiting, self._waiting = self._waiting, {}
-        return [(replica, _answers(replica, self._fresh(replica))) for replica in waiting]
+        return [Answered(replica, _answers(replica, replica.answers.take_fresh(ITEMS_MAX))) for replica in waiting]
 
-    def recorded(self, replica: Replica, items: Sequence[tuple[str, int, bytes]]) -> None:
-        """Forget answers that the store has now, unless a reload has replaced them meanwhile."""
-        known = {identity for identity, *answer in items if replica.answers.get(identity) == tuple(answer)}
-        replica.fresh = [identity for identity in replica.fresh if identity not in known]
-        for identity in known:
-            del replica.answers[identity]
+    def settle(self, answered: Answered, known: Unavailable | bool) -> None:
+        """What became of answers that were taken; those that are not stored, or have not been taken, go later."""
+        replica, answers = answered
+        if known is True:
+            replica.answers.stored(answers.items)
+        if known is not False:  # else the replica does not join its log: reading on regenerates the answers
+            self.note(replica)
 
     async def record(self, replica: Replica, version: int) -> None:
         """Write to the store every answer up to a version (a snapshot may follow then).
@@ -68,18 +78,15 @@ class AnswerWriter:
             Unavailable: the store did not answer, or cannot.
             RequestConflict: the replica does not join its log.
         """
-        held = [(identity, *found) for identity, found in replica.answers.items() if found[0] <= version]
-        if not held:
-            return
-        (known,) = await self._log.record_answers([_answers(replica, held)])
-        if isinstance(known, Unavailable):
-            raise known
-        if not known:
-            raise RequestConflict(f"version {version} is not on the log any more")
-        self.recorded(replica, held)
-
-    def _fresh(self, replica: Replica) -> list[tuple[str, int, bytes]]:
-        return [(identity, *replica.answers[identity]) for identity in replica.fresh if identity in replica.answers]
+        held = replica.answers.up_to(version)
+        for at in range(0, len(held), ITEMS_MAX):
+            items = held[at : at + ITEMS_MAX]
+            (known,) = await self._log.record_answers([_answers(replica, items)])
+            if isinstance(known, Unavailable):
+                raise known
+            if not known:
+                raise RequestConflict(f"version {version} is not on the log any more")
+            replica.answers.stored(items)
 
     def _gathered(self) -> None:
         if self._waiting:
@@ -87,5 +94,5 @@ class AnswerWriter:
             self._wake()
 
 
-def _answers(replica: Replica, items: Sequence[tuple[str, int, bytes]]) -> Answers:
+def _answers(replica: Replica, items: Sequence[Item]) -> Answers:
     return Answers(replica.name, replica.incarnation, replica.version, replica.uid, items)

@@ -1,6 +1,7 @@
 """The running service without its transport: the parts joined, started, supervised and stopped."""
 
 import asyncio
+import itertools
 import logging
 import secrets
 import time
@@ -8,10 +9,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from service.errors import NotReached, Recreated, RequestConflict, StoreDown
-from service.runtime.applier import Applier, LostTail
+from service.runtime.actor import Actor, Shared
+from service.runtime.answerer import Answerer
 from service.runtime.committer import Committer, Limits
+from service.runtime.first_answers import FirstAnswers
 from service.runtime.follower import Follower
+from service.runtime.jobs import Waiting
 from service.runtime.loader import Loader, Store
+from service.runtime.log_reader import LogReader, LostTail
 from service.runtime.model_cache import ModelCache
 from service.runtime.replica import Replica
 from service.runtime.snapshots import Snapshotter
@@ -90,24 +95,8 @@ class Engine:
             budget_bytes=bounds.budget_bytes,
             model_bytes_max=bounds.model_bytes_max,
         )
-        self.applier = Applier(
-            store.log,
-            self.stats,
-            READ_BYTES_MAX,
-            load=self.loader.load,
-            reload=self.loader.reload,
-            forget=self.models.forget,
-            failpoint=failpoint,
-        )
         self.committer = Committer(
-            store.log,
-            self.stats,
-            bounds.committer,
-            writer=writer,
-            ping=store.connection.ping,
-            applier=self.applier,
-            forget=self.models.forget,
-            failpoint=failpoint,
+            store.log, self.stats, bounds.committer, ping=store.connection.ping, failpoint=failpoint
         )
         self.snapshotter = Snapshotter(
             self.models,
@@ -117,8 +106,23 @@ class Engine:
             keep=bounds.snapshots_kept,
             least_bytes=bounds.snapshot_min_bytes,
         )
+        self.reader = LogReader(store.log, self.loader, self.stats, READ_BYTES_MAX, self.models.forget)
+        self.first_answers = FirstAnswers(store.log, self.loader.load)
+        self.answerer = Answerer(self.first_answers, self.stats, failpoint)
+        shared = Shared(
+            committer=self.committer,
+            reader=self.reader,
+            answerer=self.answerer,
+            limits=bounds.committer,
+            writer=writer,
+            numbers=itertools.count(1),
+            waiting=Waiting(bounds.committer.queue_bytes_max),
+            current=self.models.current,
+            grown=self.snapshotter.note,
+        )
+        self.models.on_load(lambda replica: Actor(replica, shared))
         self.notices = AppendNotices(store.connection, writer)
-        self.follower = Follower(self.models, self.committer, self.notices, store.log)
+        self.follower = Follower(self.models, self.notices, store.log)
         self.durability = "unknown"
         self.eviction_ok: bool | None = None
         self.store_ok: bool | None = None
@@ -153,7 +157,7 @@ class Engine:
         try:
             async with asyncio.timeout(self.bounds.grace_s if grace_s is None else grace_s):
                 if not self.committer.store_down:
-                    await self.committer.drain()
+                    await self._drain()
                     await self.snapshotter.flush()
         except TimeoutError:
             logger.warning("the grace period ended before every snapshot was written; the log has what they lack")
@@ -161,6 +165,11 @@ class Engine:
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         await self.store.connection.close()
+
+    async def _drain(self) -> None:
+        """Wait until everything queued is answered."""
+        while not self.committer.idle or not self.answerer.idle or any(not r.inbox.idle for r in self.models.loaded):  # noqa: ASYNC110 - only on stop
+            await asyncio.sleep(0.005)
 
     async def _supervise(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
         while True:
@@ -208,7 +217,7 @@ class Engine:
     @property
     def lost_tails(self) -> list[LostTail]:
         """The last detected losses of a log's tail."""
-        return [*self.applier.lost_tails]
+        return [*self.reader.lost_tails]
 
     def _keeping_up(self) -> bool:
         """Whether half of the loaded models or more have what their logs had a while ago.
@@ -218,7 +227,7 @@ class Engine:
         """
         loaded = [replica for replica in self.models.loaded if replica.down is None]
         late = asyncio.get_running_loop().time() - LAG_S_MAX
-        return 2 * sum(0 < replica.since < late for replica in loaded) <= len(loaded)
+        return 2 * sum(0 < replica.progress.since < late for replica in loaded) <= len(loaded)
 
     def ready(self) -> tuple[bool, dict[str, bool | None]]:
         """Whether the service takes traffic, and the checks behind it (None: cannot be known)."""
@@ -228,7 +237,7 @@ class Engine:
             "lag": self._keeping_up(),
             "hints": self.notices.hearing,
             "eviction": self.eviction_ok,
-            "log": not any(lost.time_s > time.time() - LOST_SHOWN_S for lost in self.applier.lost_tails),
+            "log": not any(lost.time_s > time.time() - LOST_SHOWN_S for lost in self.reader.lost_tails),
         }
         return all(checks[name] for name in ("store", "tasks", "lag")), checks
 
@@ -260,21 +269,22 @@ class Engine:
         """
         before = replica.version
         try:
-            await self.committer.sync(replica)
+            await replica.inbox.sync()
         except StoreDown:
             return False
         return replica.version != before
 
     async def _at_head(self, replica: Replica) -> Replica:
         try:
-            await self.committer.sync(replica)
+            await replica.inbox.sync()
         except Recreated:
             replica = await self.models.get(replica.name)  # just loaded, it is at the head
         return replica
 
     async def _reach(self, replica: Replica, version: int) -> None:
         """Read what is on the log now, then wait for the follower; each of them is bounded."""
-        await self.committer.sync(replica)
+        replica = replica if replica.ledger is not None else self.models.current(replica)
+        await replica.inbox.sync()
         try:
             async with asyncio.timeout(self.bounds.wait_timeout_s):
                 await replica.reach(version)

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 from service.errors import OnepassError, StoreDown
 from service.runtime.backoff import Backoff
-from service.runtime.committer import Committer
 from service.runtime.model_cache import ModelCache
 from service.runtime.replica import Replica
 from service.store.append_notices import AppendNotice, AppendNotices
@@ -38,13 +37,12 @@ class Follower:
 
     Args:
         models: the loaded models.
-        committer: brings a replica to its head.
         notices: notices of appends.
         log: asked for heads.
     """
 
-    def __init__(self, models: ModelCache, committer: Committer, notices: AppendNotices, log: Log) -> None:
-        self._models, self._committer, self._notices, self._log = models, committer, notices, log
+    def __init__(self, models: ModelCache, notices: AppendNotices, log: Log) -> None:
+        self._models, self._notices, self._log = models, notices, log
         self._gathered: dict[Replica, int] = {}
         self._behind: dict[Replica, None] = {}
         self._begun: dict[str, None] = {}
@@ -87,11 +85,14 @@ class Follower:
         elif notice.version is None:
             logger.info("model %s was deleted elsewhere", notice.name)
             self._models.forget(replica)
-        elif notice.version > replica.version:
-            self._note(replica, notice.version)
+        else:
+            if notice.snapshot is not None:
+                replica.drop_answers(notice.snapshot)
+            if notice.version > replica.version:
+                self._note(replica, notice.version)
 
     def _note(self, replica: Replica, version: int) -> None:
-        replica.note_head(version)
+        replica.progress.note_head(version)
         if not self._gathered:
             asyncio.get_running_loop().call_later(GATHER_S, self._flush)
         self._gathered.setdefault(replica, replica.version)
@@ -99,7 +100,8 @@ class Follower:
     def _flush(self) -> None:
         gathered, self._gathered = self._gathered, {}
         for replica, version in gathered.items():
-            if replica.behind and not replica.suspect and (replica.in_flight or replica.version > version):
+            own_append = replica.inbox.in_flight or replica.version > version
+            if replica.behind and not replica.progress.suspect and own_append:
                 self._note(replica, replica.version)  # its own appends return the entries sooner than reading would
             elif replica.behind:
                 self._behind[replica] = None
@@ -113,7 +115,7 @@ class Follower:
             if not replica.behind or replica.gone or replica.down is not None:
                 continue
             try:
-                synced = self._committer.sync(replica)
+                synced = replica.inbox.sync()
             except StoreDown:
                 self._behind.clear()  # the sweep finds them again
                 return
@@ -155,7 +157,7 @@ class Follower:
     async def _look(self, names: Sequence[str]) -> None:
         """Compare replicas with the heads of their logs."""
         replicas = [found for name in names if (found := self._models.peek(name)) is not None]
-        before = [(replica.version, replica.uid, replica.head) for replica in replicas]
+        before = [(replica.version, replica.uid, replica.progress.head) for replica in replicas]
         try:
             heads = await self._log.heads([replica.name for replica in replicas])
         except StoreDown:
@@ -169,10 +171,13 @@ class Follower:
         if head is None or head.incarnation != replica.incarnation:
             logger.info("model %s was deleted elsewhere", replica.name)
             self._models.forget(replica)
-        elif head.version > version:
+            return
+        if head.snapshot is not None:
+            replica.drop_answers(head.snapshot)
+        if head.version > version:
             self._note(replica, head.version)
         elif (head.version, head.uid) != (version, uid):
-            replica.suspect = True  # reading on detects what became of the log's tail
+            replica.progress.note_suspect()  # reading on detects what became of the log's tail
             self._note(replica, head.version)
-        elif (replica.version, replica.head) == (version, known):
-            replica.at_head()  # a notice may be of entries that are lost by now
+        elif (replica.version, replica.progress.head) == (version, known):
+            replica.progress.at_head(version)  # a notice may be of entries that are lost by now

@@ -4,6 +4,7 @@ A snapshot that is corrupt, of another incarnation, or off the log is skipped wi
 is left and the log does not begin at version 1, loading fails: a state is never invented.
 """
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,8 +14,10 @@ from core.machine import Machine
 from service.errors import ModelDown, OnepassError, Recreated, StoreDown, no_model
 from service.runtime.replica import Replica
 from service.runtime.stats import Stats
+from service.runtime.threads import in_thread_if_large
 from service.store import codec
 from service.store.catalog import Catalog, ModelMeta
+from service.store.entries import NEWER
 from service.store.log import Log
 from service.store.redis.connection import Connection
 from service.store.snapshots import SnapshotInfo, Snapshots
@@ -23,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 ENTRIES_MAX = 1000
 """Most entries read in one round trip while rebuilding."""
+TURN_ENTRIES = 16
+"""Small entries that are applied before others have a turn."""
 ATTEMPTS_MAX = 10
 """How often a load begins again because the snapshots have changed under it."""
 
@@ -88,15 +93,8 @@ class Loader:
         loaded = await self.load(replica.name)
         if loaded.incarnation != replica.incarnation:
             raise Recreated(f"model {replica.name} was created again: send the request again")
-        replica.machine, replica.version, replica.uid = loaded.machine, loaded.version, loaded.uid
-        replica.time_ms, replica.answers, replica.fresh = loaded.time_ms, loaded.answers, []
-        replica.log_bytes, replica.snapshot_bytes = loaded.log_bytes, loaded.snapshot_bytes
-        replica.snapshot_version = loaded.snapshot_version
-        replica.path = loaded.path
-        replica.at_head()
-        replica.measure()
-        replica.published = (0, 0)  # the log may have lost its tail, and so the alarms in it
-        replica.notify()
+        async with replica.lock:
+            replica.take_over(loaded)
 
     async def _recovered(self, meta: ModelMeta, from_before: int | None) -> Replica:
         """Snapshot plus log; begun again where another replica has meanwhile replaced the snapshots being read."""
@@ -125,23 +123,25 @@ class Loader:
                     raise _Replaced from error
                 self._stats.corrupt_snapshots += 1
                 logger.error("model %s: snapshot of version %d is passed over: %s", meta.name, info.version, error)  # noqa: TRY400
-        return self._first(meta)
+        return await self._first(meta)
 
     async def _restored(self, meta: ModelMeta, info: SnapshotInfo) -> Replica:
         blob = await self._store.snapshots.read(meta.name, meta.incarnation, info)
-        machine, stamp = Machine.from_bytes(blob)
+        machine, stamp = await in_thread_if_large(len(blob), Machine.from_bytes, blob)
         if (stamp.get("incarnation"), stamp.get("version")) != (meta.incarnation, info.version):
             raise ValueError("it is of another model or version than it says")
         joined = await self._store.log.read_after(meta.name, meta.incarnation, info.version, str(stamp["uid"]), 1, 1)
         if joined.code not in ("ok", "gone", "foreign"):
             raise ValueError(f"it does not join the log ({joined.code})")
         replica = self._replica(meta, machine, info.version, str(stamp["uid"]), info.time_ms)
-        replica.snapshot_bytes, replica.snapshot_version = info.bytes, info.version
+        replica.saved.note(info)
         return replica
 
-    def _first(self, meta: ModelMeta) -> Replica:
+    async def _first(self, meta: ModelMeta) -> Replica:
         try:
-            machine = Machine(Config.parse(codec.config(meta.config)))
+            config = Config.parse(codec.config(meta.config))
+            size = 0 if config.space is None else config.state_bytes(config.space.width)
+            machine = await in_thread_if_large(size, Machine, config)
         except ValueError as error:
             raise ModelDown(f"model {meta.name}: its configuration cannot be read: {error}") from error
         return self._replica(meta, machine, 0, meta.incarnation, meta.created_ms)
@@ -161,17 +161,21 @@ class Loader:
                 raise no_model(replica.name)
             if more.code in ("ahead", "fork"):
                 raise _Replaced  # it joined a moment ago: a failover has come in between
+            if more.code == "newer":
+                raise ModelDown(f"model {replica.name}: {NEWER}")
             if more.code != "ok":
                 raise ModelDown(
                     f"model {replica.name}: no snapshot is whole and joins the log ({more.code} after version "
                     f"{replica.version}); restore the store from a backup, or delete the model"
                 )
-            for raw in more.entries:
+            for at, raw in enumerate(more.entries, 1):
                 try:
-                    entry = codec.entry(raw)
+                    entry = await in_thread_if_large(raw.size, codec.entry, raw)
                 except ValueError as error:
                     raise ModelDown(f"model {replica.name}: log entry {raw.version}: {error}") from error
-                await replica.apply(entry, raw.uid, sum(len(blob) for _, blob, _ in raw.segments))
+                await replica.apply(entry, raw.uid, raw.size)
+                if at % TURN_ENTRIES == 0:
+                    await asyncio.sleep(0)
             if replica.version >= more.head:
                 replica.measure()
                 return

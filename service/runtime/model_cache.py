@@ -10,7 +10,7 @@ from core.config import Config
 from core.features import Schema, Space
 from core.machine import bytes_to_switch
 from core.problems import Invalid
-from service.errors import ModelDown, RequestConflict, no_model
+from service.errors import ModelDown, Recreated, RequestConflict, no_model
 from service.runtime.alarm_notifier import AlarmNotifier
 from service.runtime.loader import Loader, Store
 from service.runtime.replica import Ledger, Replica
@@ -21,6 +21,8 @@ logger = logging.getLogger(__name__)
 
 DOWN_S = 2.0
 """How long a model that could not be loaded is refused before it is tried again."""
+LOADS_MAX = 4
+"""Models loaded from the store at the same time; each takes memory that the budget does not know yet."""
 
 
 class ModelCache:
@@ -46,8 +48,14 @@ class ModelCache:
         self.alarms = AlarmNotifier()
         self._down: dict[str, tuple[str, float]] = {}
         self._loading: dict[str, asyncio.Task[Replica]] = {}
+        self._slots = asyncio.Semaphore(LOADS_MAX)
+        self._attach: Callable[[Replica], object] = lambda _: None
         self._came: Callable[[str], None] = lambda _: None
         self._left: Callable[[str], None] = lambda _: None
+
+    def on_load(self, attach: Callable[[Replica], object]) -> None:
+        """Register what gives a loaded replica its inbox."""
+        self._attach = attach
 
     def on_change(self, came: Callable[[str], None], left: Callable[[str], None]) -> None:
         """Register functions to be called with the name of each model that is loaded, and of each that is dropped."""
@@ -95,20 +103,43 @@ class ModelCache:
     async def _taken_in(self, name: str) -> Replica:
         """Load and keep; no other request runs between the two."""
         try:
-            replica = await self._loader.load(name)
+            async with self._slots:
+                replica = await self._loader.load(name)
         except ModelDown as error:
             self._down[name] = (error.detail, asyncio.get_running_loop().time() + DOWN_S)
             raise
         finally:
             del self._loading[name]
-        held = self._loaded.setdefault(name, replica)
+        held = self._loaded.get(name)
+        if held is None:
+            self._attach(replica)
+            self._take_in(replica)
+            held = replica
         self._loaded.move_to_end(name)
-        if held is replica and replica.ledger is None:
-            replica.ledger = self.ledger
-            self._came(name)
-            self.ledger.used += replica.nbytes
-            self.alarms.attach(replica)
-            self.shrink()
+        return held
+
+    def _take_in(self, replica: Replica) -> None:
+        self._loaded[replica.name] = replica
+        replica.ledger = self.ledger
+        self._came(replica.name)
+        self.ledger.used += replica.nbytes
+        self.alarms.attach(replica)
+        self.shrink()
+
+    def current(self, replica: Replica) -> Replica:
+        """The replica that is in memory for one that has left it since its caller got it: itself, where there is none.
+
+        Raises:
+            NotFound, Recreated: the model is gone.
+        """
+        held = self._loaded.get(replica.name)
+        if held is not None and held.incarnation != replica.incarnation:
+            raise Recreated(f"model {replica.name} was created again: send the request again")
+        if replica.gone:
+            raise no_model(replica.name)
+        if held is None:
+            self._take_in(replica)
+            held = replica
         return held
 
     def _refuse_known(self, name: str) -> None:

@@ -1,4 +1,11 @@
-"""One model in this process: its machine, the version it has reached on its log, and the requests that wait for it."""
+"""One model in this process: its machine, and the version it has reached on its log.
+
+Replica          machine, version, path        written by ``apply`` and ``take_over``
+  inbox          requests that wait            its actor (actor.py), which alone lets it apply entries
+  progress       how far behind its log        progress.py; told by the follower
+  answers        not stored yet                unstored_answers.py; told by the answer writer
+  saved          what snapshots hold           told by the snapshotter
+"""
 
 import asyncio
 import logging
@@ -6,21 +13,23 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from core.entry import Entry, Learned, Outcome, Refused, Segment, Switched
 from core.machine import Machine
 from service.errors import ModelDown, OnepassError
 from service.runtime import feature_switch
+from service.runtime.jobs import Reply
+from service.runtime.progress import Progress
 from service.runtime.stats import Stats
+from service.runtime.threads import in_thread_if_long
+from service.runtime.unstored_answers import UnstoredAnswers
 from service.store import codec
 from service.store.codec import Answer
-from service.store.log import Append, SegmentIn
+from service.store.snapshots import SnapshotInfo
 
 logger = logging.getLogger(__name__)
 
-THREAD_FLOPS = 2e7
-"""Work above this many floating-point operations (some milliseconds) leaves the event loop."""
 PATH_MAX = 256
 """Applied entries whose uids are kept; a log that forked further back is detected by its version alone."""
 PATH_BYTES = 170
@@ -36,58 +45,61 @@ class Ledger:
     used: int = 0
 
 
-class Reply(NamedTuple):
-    """What a waiting request is given.
+class Inbox(Protocol):
+    """Takes the requests of a loaded model: its actor."""
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait for the next append."""
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether an append is on its way, or being finished."""
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits, and nothing is under way."""
+
+    def submit(
+        self, segment: Segment, digests: Sequence[str] = (), pending: str | None = None
+    ) -> "asyncio.Future[Reply]":
+        """Queue a segment; resolves when it is committed and applied."""
+
+    def sync(self) -> "asyncio.Future[None]":
+        """Resolves when everything that is on the log now has been applied."""
+
+
+@dataclass(slots=True)
+class Saved:
+    """What the snapshots of a model hold.
 
     Attributes:
-        answer: the answer to all of its rows; to a repeated request, the first one.
-        duplicates: how many of its rows had been sent before.
-        all_duplicate: True when nothing was learned because all of it had been sent before.
+        log_bytes: bytes of entries applied since the last snapshot.
+        size, version: of the last snapshot; -1 where there is none.
+        lock: held while one is written.
     """
 
-    answer: Answer
-    duplicates: int = 0
-    all_duplicate: bool = False
+    log_bytes: int = 0
+    size: int = 0
+    version: int = -1
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def note(self, info: SnapshotInfo, log_bytes: int = 0) -> None:
+        """Note a snapshot, which holds ``log_bytes`` of what was applied."""
+        self.log_bytes = max(0, self.log_bytes - log_bytes)  # the replica may have reloaded meanwhile
+        self.size, self.version = info.bytes, info.version
+
+    def take_over(self, loaded: "Saved") -> None:
+        """Go on with what was loaded."""
+        self.log_bytes, self.size, self.version = loaded.log_bytes, loaded.size, loaded.version
 
 
-@dataclass(slots=True, eq=False)
-class Job:
-    """One request on its way to the log.
+class Applied(NamedTuple):
+    """What has become of an entry: outcomes, the answers to its segments (where they are wanted), and to its ids."""
 
-    Attributes:
-        segment: what is to be committed.
-        sent: the same, as the store takes it.
-        reply: resolved with a Reply, or an error.
-        attempts: how often it has been put back because the replica had to reload.
-    """
-
-    segment: Segment
-    sent: SegmentIn
-    reply: "asyncio.Future[Reply]"
-    attempts: int = 0
-
-
-@dataclass(slots=True, eq=False)
-class Commit:
-    """One append in flight: sent again unchanged until the store reports its fate, or its time is up.
-
-    Attributes:
-        replica: the model.
-        append: what is sent.
-        jobs: the requests in it, one per segment.
-        syncs: readers who wait for the log's head.
-        deadline: when it is given up, by the loop's clock.
-        resent: it was sent before, with unknown fate.
-        flops: work of applying its own segments.
-    """
-
-    replica: "Replica"
-    append: Append
-    jobs: list[Job]
-    syncs: "list[asyncio.Future[None]]"
-    deadline: float
-    resent: bool = False
-    flops: float = 0.0
+    outcomes: Sequence[Outcome]
+    answers: list[Answer]
+    records: list[tuple[str, bytes]]
 
 
 @dataclass(slots=True, eq=False)
@@ -98,22 +110,13 @@ class Replica:
         name, incarnation, created_ms: the model.
         machine: its state at ``version``.
         version, uid, time_ms: the last applied entry.
-        queue: requests not yet sent; syncs: readers who wait for the log's head.
-        unresolved: an append whose fate is not known yet.
-        in_flight: an append is on its way to the store and back.
-        busy: an apply or a reload is under way in a thread or a task.
+        inbox: where requests go; a replica that was loaded aside has none.
         down: why the model is out of service, or None; gone: it was deleted. An error kept here and raised again would
             hold every request it has refused.
-        head: the highest version the log is known to have reached; since: when it passed ours, by the loop's clock.
-        suspect: the log may have lost its tail, whatever its version.
-        awaited: readers who wait for a version, by version.
         path: the last entries applied, as (version, uid): where a rewritten log parts from ours.
-        answers: id -> (version, answer) of applied entries, until the store has them.
-        fresh: ids of own entries whose answers go with the next tick.
-        log_bytes: bytes of entries since the last snapshot; snapshot_bytes, snapshot_version: the last snapshot.
         published: the key up to which its alarms are known to be published; on_alarm: called when there are later ones.
         nbytes: memory held, and the ledger that sums it up while the model is loaded.
-        lock: held while a thread works on the machine; saving: held while a snapshot is written.
+        lock: held while the machine changes, or is read elsewhere than on the event loop.
     """
 
     name: str
@@ -124,46 +127,36 @@ class Replica:
     uid: str
     time_ms: int
     stats: Stats
-    queue: deque[Job] = field(default_factory=deque)
-    syncs: "list[asyncio.Future[None]]" = field(default_factory=list)
-    unresolved: Commit | None = None
-    in_flight: bool = False
-    busy: bool = False
+    inbox: Inbox = field(init=False)
+    progress: Progress = field(default_factory=Progress)
+    answers: UnstoredAnswers = field(default_factory=UnstoredAnswers)
+    saved: Saved = field(default_factory=Saved)
     down: str | None = None
     gone: bool = False
-    head: int = 0
-    since: float = 0.0
-    suspect: bool = False
-    awaited: "dict[asyncio.Future[None], int]" = field(default_factory=dict)
     path: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=PATH_MAX))
-    answers: dict[str, tuple[int, bytes]] = field(default_factory=dict)
-    fresh: list[str] = field(default_factory=list)
-    log_bytes: int = 0
-    snapshot_bytes: int = 0
-    snapshot_version: int = -1
     published: tuple[int, int] = (0, 0)
     on_alarm: "Callable[[Replica], None] | None" = None
     nbytes: int = OBJECT_BYTES
     ledger: Ledger | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    saving: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def idle(self) -> bool:
         """Whether the replica may leave memory."""
-        waiting = self.queue or self.syncs or self.fresh or self.awaited
-        at_work = self.in_flight or self.busy or self.lock.locked() or self.saving.locked()
-        return not (waiting or at_work or self.unresolved or (self.on_alarm is not None and self.unpublished))
+        if not self.inbox.idle or self.answers.fresh or self.progress.awaited:
+            return False
+        at_work = self.lock.locked() or self.saved.lock.locked()
+        return not (at_work or (self.on_alarm is not None and self.unpublished))
 
     @property
-    def unpublished(self) -> bool:
-        """Whether the outbox holds alarms that are not known to be published."""
-        return self.machine.outbox.last > self.published
+    def lag(self) -> int:
+        """Entries known to be on the log and not applied yet."""
+        return max(0, self.progress.head - self.version)
 
-    def notify(self) -> None:
-        """Notify the publisher, if there is one, of alarms to publish."""
-        if self.on_alarm is not None and self.unpublished:
-            self.on_alarm(self)
+    @property
+    def behind(self) -> bool:
+        """Whether the log is known, or suspected, to be other than what was applied."""
+        return self.progress.behind(self.version)
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator[None]:
@@ -177,9 +170,9 @@ class Replica:
                 raise ModelDown(self.down)
             yield
 
-    async def apply(
-        self, entry: Entry, uid: str, size: int, *, own: bool = False, flops: float | None = None
-    ) -> list[Answer]:
+    # ---------------------------------------------------------------- entries
+
+    async def apply(self, entry: Entry, uid: str, size: int, *, own: bool = False) -> list[Answer]:
         """Apply one entry, in a thread where it is much work, and move to its version.
 
         Args:
@@ -187,7 +180,6 @@ class Replica:
             uid: the entry's uid.
             size: its bytes on the log.
             own: whether requests of this process wait for the answers.
-            flops: its work, where the caller has estimated it for the machine as it is.
 
         Returns:
             The answers to its segments where it is ``own``.
@@ -195,57 +187,104 @@ class Replica:
         Raises:
             ModelDown: apply raised, which is a bug: the model is out of service from now on.
         """
+        async with self.lock:
+            try:
+                applied = await in_thread_if_long(
+                    self.machine.flops_to_apply(entry.segments), self._applied, entry, own
+                )
+            except Exception as error:
+                raise self._failed(entry, error) from error
+            return self._move(entry, uid, size, applied, own)
+
+    def apply_now(self, entry: Entry, uid: str, size: int, *, own: bool = False) -> list[Answer]:
+        """``apply`` without a thread, and without waiting: for little work, while nobody holds the machine."""
+        try:
+            applied = self._applied(entry, own)
+        except Exception as error:
+            raise self._failed(entry, error) from error
+        return self._move(entry, uid, size, applied, own)
+
+    def _applied(self, entry: Entry, own: bool) -> Applied:
+        """Apply an entry and encode its answers; may run in a thread that holds the machine."""
         if entry.version != self.version + 1:
             raise RuntimeError(f"entry {entry.version} does not follow version {self.version}")
-        try:
-            async with self.lock:
-                flops = self.machine.flops_to_apply(entry.segments) if flops is None else flops
-                if flops > THREAD_FLOPS:
-                    outcomes = await asyncio.to_thread(self.machine.apply, entry)
-                else:
-                    outcomes = self.machine.apply(entry)
-        except Exception as error:
-            raise self.quarantine(f"applying entry {entry.version} failed: {error!r}") from error
-        before = self.version, self.uid
-        self.version, self.uid, self.time_ms = entry.version, uid, entry.time_ms
-        self.path.append(before)
-        self.log_bytes += size
-        answers = self._note(entry, outcomes, own)
-        if self.unpublished:
-            self.notify()
-        if self.awaited:
-            self._arrived()
-        if self.since and not self.behind:
-            self.since = 0.0
-        return answers
-
-    def _note(self, entry: Entry, outcomes: Sequence[Outcome], own: bool) -> list[Answer]:
-        """Count what was learned, and keep the answers for the ids of the entry."""
+        outcomes = self.machine.apply(entry)
         answers: list[Answer] = []
-        resized = entry.version & 31 == 1 or self.machine.rows == 0
+        records: list[tuple[str, bytes]] = []
         for segment, outcome in zip(entry.segments, outcomes, strict=True):
-            switched = isinstance(outcome, Switched)
             if own or segment.ids:
-                feature_state = feature_switch.record(self.machine) if switched else b""
+                feature_state = feature_switch.record(self.machine) if isinstance(outcome, Switched) else b""
                 answer = codec.outcome_answer(entry.version, outcome, feature_state)
                 answers.append(answer)
-                for identity, record in codec.records(segment, answer) if segment.ids else ():
-                    self.answers[identity] = (entry.version, record)
+                if segment.ids:
+                    records += codec.records(segment, answer)
+        return Applied(outcomes, answers, records)
+
+    def _failed(self, entry: Entry, error: Exception) -> ModelDown:
+        return self.quarantine(f"applying entry {entry.version} failed: {error!r}")
+
+    def _move(self, entry: Entry, uid: str, size: int, applied: Applied, own: bool) -> list[Answer]:
+        """Move to the entry's version; count what was learned, keep the answers to its ids."""
+        self.path.append((self.version, self.uid))
+        self.version, self.uid, self.time_ms = entry.version, uid, entry.time_ms
+        self.saved.log_bytes += size
+        resized = entry.version & 31 == 1 or self.machine.rows == 0
+        for outcome in applied.outcomes:
             if isinstance(outcome, Learned):
                 self.stats.rows += len(outcome.losses)
             elif isinstance(outcome, Refused):
                 self.stats.refused += 1
-            resized = resized or switched
+            else:
+                resized = True
+        if applied.records:
+            self.answers.put(entry.version, applied.records, own)
         if resized:
             self.measure()
-        return answers
+        if self.unpublished:
+            self.notify()
+        self.progress.applied(self.version)
+        return applied.answers
+
+    def take_over(self, loaded: "Replica") -> None:
+        """Go on from a state that was loaded from snapshot and log; the caller holds the machine."""
+        self.machine, self.version, self.uid = loaded.machine, loaded.version, loaded.uid
+        self.time_ms, self.path, self.answers = loaded.time_ms, loaded.path, loaded.answers
+        self.saved.take_over(loaded.saved)
+        self.progress.at_head(self.version)
+        self.measure()
+        self.published = (0, 0)  # the log may have lost its tail, and so the alarms in it
+        self.notify()
+
+    def drop_answers(self, version: int) -> None:
+        """Drop the answers that the store has, since a snapshot of ``version`` is published."""
+        if len(self.answers):
+            self.answers.covered(version)
+            self.measure()
 
     def measure(self) -> None:
         """Measure the memory that the model holds."""
         before = self.nbytes
-        self.nbytes = OBJECT_BYTES + self.machine.nbytes + PATH_BYTES * len(self.path)
+        self.nbytes = OBJECT_BYTES + self.machine.nbytes + PATH_BYTES * len(self.path) + self.answers.nbytes
         if self.ledger is not None:
             self.ledger.used += self.nbytes - before
+
+    # ---------------------------------------------------------------- alarms
+
+    @property
+    def unpublished(self) -> bool:
+        """Whether the outbox holds alarms that are not known to be published."""
+        return self.machine.outbox.last > self.published
+
+    def notify(self) -> None:
+        """Notify the publisher, if there is one, of alarms to publish."""
+        if self.on_alarm is not None and self.unpublished:
+            self.on_alarm(self)
+
+    def note_published(self, last: tuple[int, int]) -> None:
+        """Note up to which key the alarms are published."""
+        self.published = last
+
+    # ---------------------------------------------------------------- the end
 
     def quarantine(self, why: str) -> ModelDown:
         """Take this model out of service and log why; the others go on."""
@@ -254,30 +293,13 @@ class Replica:
             logger.error("model %s is out of service: %s", self.name, why)
         self.down = f"model {self.name} is out of service: {why}"
         error = ModelDown(self.down)
-        self._refuse(error)
+        self.progress.refuse(error)
         return error
 
-    # ---------------------------------------------------------------- following
-
-    @property
-    def behind(self) -> bool:
-        """Whether the log is known, or suspected, to be other than what was applied."""
-        return self.head > self.version or self.suspect
-
-    @property
-    def lag(self) -> int:
-        """Entries known to be on the log and not applied yet."""
-        return max(0, self.head - self.version)
-
-    def note_head(self, version: int) -> None:
-        """Note how far the log has come."""
-        self.head = max(self.head, version)
-        if not self.since:
-            self.since = asyncio.get_running_loop().time()
-
-    def at_head(self) -> None:
-        """Note that everything on the log has been applied."""
-        self.head, self.since, self.suspect = self.version, 0.0, False
+    def end(self, error: OnepassError) -> None:
+        """The model is gone: fail the readers who wait for a version of it."""
+        self.gone = True
+        self.progress.refuse(error)
 
     async def reach(self, version: int) -> None:
         """Wait until a version is applied; the caller sets the bound.
@@ -285,33 +307,10 @@ class Replica:
         Raises:
             NotFound, ModelDown: it never will be.
         """
-        if self.version >= version:
-            return
-        arrived: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.awaited[arrived] = version
-        try:
-            await arrived
-        finally:
-            self.awaited.pop(arrived, None)
-
-    def end(self, error: OnepassError) -> None:
-        """The model is gone: fail the readers who wait for a version of it."""
-        self.gone = True
-        self._refuse(error)
-
-    def _arrived(self) -> None:
-        for future, version in [*self.awaited.items()]:
-            if version <= self.version and not future.done():
-                future.set_result(None)
-
-    def _refuse(self, error: OnepassError) -> None:
-        for future in self.awaited:
-            if not future.done():
-                future.set_exception(error)
+        if self.version < version:
+            await self.progress.reach(version)
 
     def answer(self, identity: str, recorded: bytes | None) -> Answer | None:
         """The first answer to an id: as stored, or from memory."""
-        if recorded:
-            return codec.decode_answer(recorded)
-        held = self.answers.get(identity)
-        return None if held is None else codec.decode_answer(held[1])
+        found = recorded or self.answers.get(identity)
+        return None if found is None else codec.decode_answer(found)

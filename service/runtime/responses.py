@@ -6,7 +6,7 @@ from typing import Any
 
 from core.problems import Problem
 from service.errors import OnepassError, RequestConflict
-from service.runtime.replica import Job, Reply
+from service.runtime.jobs import Job, Reply
 from service.store import codec
 from service.store.codec import Answer
 from service.store.log import SeenId
@@ -17,6 +17,18 @@ OTHER = "an id has been sent before with another label or body; nothing was lear
 
 Earlier = Sequence[tuple[int, Answer]]
 """The rows of a request that had been sent before, and the first answer to each."""
+
+
+def reply(job: Job, now: Answer | None, earlier: Earlier) -> Reply | OnepassError:
+    """The reply to a request some of whose ids had been seen.
+
+    Args:
+        job: the request.
+        now: the answer to its other rows; None where it has none.
+        earlier: the first answers to those rows.
+    """
+    rows = len(job.segment.ids)
+    return repeated(rows, earlier) if now is None else fresh(rows, now, earlier)
 
 
 def fresh(rows: int, answer: Answer, earlier: Earlier) -> Reply:

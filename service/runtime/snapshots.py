@@ -5,25 +5,26 @@ earlier ones in the store and rebuilds the later ones from the log.
 """
 
 import asyncio
-import hashlib
 import logging
 
 from core.machine import STATE_VERSION
-from service.errors import OnepassError, RequestConflict, StoreDown
+from service.errors import OnepassError, RequestConflict, Unavailable
 from service.runtime.committer import Committer
 from service.runtime.model_cache import ModelCache
 from service.runtime.replica import Replica
 from service.runtime.stats import Stats
-from service.store.snapshots import SnapshotInfo, Snapshots
+from service.runtime.threads import in_thread_if_large
+from service.store.snapshots import SnapshotInfo, Snapshots, digest
 
 logger = logging.getLogger(__name__)
 
 PAUSE_S = 0.25
 """How often models whose log has grown are checked."""
+ANSWERS_BYTES = 4 * 2**20
+"""A replica that only reads writes a snapshot by itself when the answers it holds outgrow the last one by so much: the
+process that appends has written none for long."""
 AT_ONCE = 8
-"""Snapshots under way together on stop, so that their round trips overlap."""
-THREAD_BYTES = 2**20
-"""States above this size are packed in a thread."""
+"""Snapshots under way together, so that their round trips overlap."""
 
 
 class Snapshotter:
@@ -31,7 +32,7 @@ class Snapshotter:
 
     Args:
         models: the loaded models.
-        committer: stores answers first.
+        committer: stores the answers first.
         snapshots: where they are kept.
         stats: counters.
         keep: snapshots kept per model.
@@ -50,23 +51,37 @@ class Snapshotter:
     ) -> None:
         self._models, self._committer, self._snapshots, self._stats = models, committer, snapshots, stats
         self._keep, self._least_bytes = keep, least_bytes
+        self._grown: dict[Replica, bool] = {}
+        self._attempts: dict[Replica, asyncio.Task[None]] = {}
+
+    def note(self, replica: Replica, own: bool) -> None:
+        """A model's log has grown; ``own``: by an append of this process."""
+        self._grown[replica] = own or self._grown.get(replica, False)
 
     async def run(self) -> None:
         """Write due snapshots for ever; the supervisor restarts it should it die."""
         while True:
             await asyncio.sleep(PAUSE_S)
-            if self._committer.store_down:
-                continue
-            touched, self._committer.touched = self._committer.touched, {}
-            for replica in touched:
-                if self._due(replica):
-                    await self._attempt(replica)
+            if not self._committer.store_down:
+                self._begin_due()
             self._models.shrink()
+
+    def _begin_due(self) -> None:
+        """Write what is due, each in a task: a model that somebody holds keeps no other waiting."""
+        grown, self._grown = self._grown, {}
+        for replica, own in grown.items():
+            if not self._due(replica, own) or replica in self._attempts:
+                continue
+            if len(self._attempts) == AT_ONCE:
+                self.note(replica, own)
+                continue
+            task = self._attempts[replica] = asyncio.get_running_loop().create_task(self._attempt(replica))
+            task.add_done_callback(lambda _, replica=replica: self._attempts.pop(replica))  # type: ignore[misc]
 
     async def flush(self) -> None:
         """Write a snapshot of every loaded model that has moved since its last one, longest tail first."""
-        moved = [replica for replica in self._models.loaded if replica.down is None and replica.log_bytes > 0]
-        waiting = iter(sorted(moved, key=lambda replica: -replica.log_bytes))
+        moved = [replica for replica in self._models.loaded if replica.down is None and replica.saved.log_bytes > 0]
+        waiting = iter(sorted(moved, key=lambda replica: -replica.saved.log_bytes))
 
         async def write() -> None:
             for replica in waiting:
@@ -74,14 +89,16 @@ class Snapshotter:
 
         await asyncio.gather(*(write() for _ in range(AT_ONCE)))
 
-    def _due(self, replica: Replica) -> bool:
-        outgrown = replica.log_bytes > max(replica.snapshot_bytes, self._least_bytes)
-        return outgrown and replica.down is None and not replica.gone and not replica.busy
+    def _due(self, replica: Replica, own: bool) -> bool:
+        """Whoever appends writes the snapshots; who only reads, where the answers that it holds are too many by then."""
+        most = max(replica.saved.size, self._least_bytes)
+        outgrown = replica.saved.log_bytes > most if own else replica.answers.nbytes > most + ANSWERS_BYTES
+        return outgrown and replica.down is None and not replica.gone
 
     async def _attempt(self, replica: Replica) -> None:
         try:
             await self.take(replica)
-        except (StoreDown, RequestConflict) as error:
+        except (Unavailable, RequestConflict) as error:
             logger.warning("model %s: no snapshot: %s", replica.name, error.detail)
         except OnepassError as error:
             logger.error("model %s: no snapshot: %s", replica.name, error.detail)  # noqa: TRY400
@@ -93,12 +110,12 @@ class Snapshotter:
             StoreDown: the store did not answer; the older snapshots still hold.
             RequestConflict: the replica was behind its log, or beside it; it has caught up now.
         """
-        async with replica.saving:
+        async with replica.saved.lock:
             blob, info, size = await self._pack(replica)
             try:
                 await self._committer.answer_writer.record(replica, info.version)
             except RequestConflict:
-                await self._committer.sync(replica)
+                await replica.inbox.sync()
                 raise
             await self._models.alarms.until_published(replica)
             written = await self._snapshots.write(replica.name, replica.incarnation, info, blob, self._keep)
@@ -106,10 +123,10 @@ class Snapshotter:
                 self._note_divergence(replica, info, written.digest)
             if written.held:
                 self._stats.snapshots += 1
-                replica.log_bytes = max(0, replica.log_bytes - size)  # it may have reloaded meanwhile
-                replica.snapshot_bytes, replica.snapshot_version = info.bytes, info.version
+                replica.saved.note(info, size)
+                replica.drop_answers(info.version)
             elif not replica.gone:
-                await self._committer.sync(replica)
+                await replica.inbox.sync()
                 raise RequestConflict(
                     f"version {info.version} is older than the snapshots kept, or not on the log any more"
                 )
@@ -130,10 +147,7 @@ class Snapshotter:
         async with replica.held():
             version, uid, rows, time_ms = replica.version, replica.uid, replica.machine.rows, replica.time_ms
             stamp = {"incarnation": replica.incarnation, "version": version, "uid": uid}
-            size = replica.log_bytes
-            if replica.machine.nbytes > THREAD_BYTES:
-                blob = await asyncio.to_thread(replica.machine.to_bytes, stamp)
-            else:
-                blob = replica.machine.to_bytes(stamp)
-        digest = hashlib.blake2b(blob, digest_size=16).hexdigest()
-        return blob, SnapshotInfo(version, uid, rows, time_ms, len(blob), digest, STATE_VERSION), size
+            size = replica.saved.log_bytes
+            blob = await in_thread_if_large(replica.machine.nbytes, replica.machine.to_bytes, stamp)
+        checksum = await in_thread_if_large(len(blob), digest, blob)
+        return blob, SnapshotInfo(version, uid, rows, time_ms, len(blob), checksum, STATE_VERSION), size

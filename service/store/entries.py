@@ -27,6 +27,11 @@ class RawEntry:
     segments: tuple[tuple[int, bytes, tuple[int, ...]], ...]
     state: int = FIRST_STATE_VERSION
 
+    @property
+    def size(self) -> int:
+        """Bytes of its segments."""
+        return sum([len(blob) for _, blob, _ in self.segments])
+
 
 @dataclass(frozen=True, slots=True)
 class ReadOn:

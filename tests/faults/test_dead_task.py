@@ -36,7 +36,7 @@ async def test_a_committer_that_dies_fails_the_requests_it_had_and_those_queued(
         )
         row = Rows(replica.machine.prediction_schema.id, None, np.ones((1, 1)), np.ones(1))
         log, engine.committer._log = engine.committer._log, _Dying()
-        waiting = [engine.committer.submit(replica, row) for _ in range(5)]
+        waiting = [replica.inbox.submit(row) for _ in range(5)]
         async with asyncio.timeout(PATIENCE_S):
             answers = await asyncio.gather(*waiting, return_exceptions=True)
             assert [StoreDown] * 5 == [type(answer) for answer in answers]
@@ -44,6 +44,6 @@ async def test_a_committer_that_dies_fails_the_requests_it_had_and_those_queued(
             engine.committer._log = log
             while not engine.ready()[0]:
                 await asyncio.sleep(0.01)
-            assert 1 == (await engine.committer.submit(replica, row)).answer.rows
+            assert 1 == (await replica.inbox.submit(row)).answer.rows
     finally:
         await engine.stop()

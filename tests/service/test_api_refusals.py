@@ -130,17 +130,17 @@ async def test_a_switch_reads_the_head_first(api, monkeypatch):
     """Which phase the model is in the log alone says; then the ids."""
     path = await overlapping(api)
     engine, found = api.app.state.context.engine, []
-    sync, lookup = engine.committer.sync, engine.store.log.lookup
+    to_head, lookup = engine.reader.to_head, engine.store.log.lookup
 
     async def head(replica):
         found.append("head")
-        return await sync(replica)
+        return await to_head(replica)
 
     async def ids(*of):
         found.append("ids")
         return await lookup(*of)
 
-    monkeypatch.setattr(engine.committer, "sync", head)
+    monkeypatch.setattr(engine.reader, "to_head", head)
     monkeypatch.setattr(engine.store.log, "lookup", ids)
     problem(await api.ask("POST", f"{path}/features/switch", json={**BEGIN, "id": "x"}), 409)
     assert ["head", "ids"] == found

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from core.machine import Machine
-from service.runtime import replica as replicas
+from service.runtime import threads
 from tests.service.api_fixtures import DFOP, columnar
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -27,7 +27,7 @@ def half_applied(monkeypatch):
         go_on.wait(WAIT_S)
         return outcomes
 
-    monkeypatch.setattr(replicas, "THREAD_FLOPS", -1.0)
+    monkeypatch.setattr(threads, "THREAD_FLOPS", -1.0)
     monkeypatch.setattr(Machine, "apply", applied)
     yield learned, go_on
     go_on.set()

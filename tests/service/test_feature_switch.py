@@ -10,8 +10,9 @@ from core.machine import Machine
 from core.problems import Conflict, Invalid
 from core.switching.phases import mapping_bytes
 from service.runtime import feature_switch as change
-from service.runtime.replica import THREAD_FLOPS, Replica
+from service.runtime.replica import Replica
 from service.runtime.stats import Stats
+from service.runtime.threads import THREAD_FLOPS
 
 OLD = ["a", "b"]
 

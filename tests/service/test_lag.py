@@ -15,8 +15,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 async def _lagging(api, path, entries, seconds):
     """Let a replica know of entries that nobody has appended."""
     replica = await api.app.state.context.engine.models.get(path.removeprefix("/models/"))
-    replica.note_head(replica.version + entries)
-    replica.since = asyncio.get_running_loop().time() - seconds
+    replica.progress.note_head(replica.version + entries)
+    replica.progress.since = asyncio.get_running_loop().time() - seconds
     return replica
 
 
@@ -46,7 +46,7 @@ async def test_a_lag_that_is_none_ends_with_the_next_look(start):
     replica = await _lagging(api, path, 5, 0)
     engine = api.app.state.context.engine
     await engine.follower._look([replica.name])
-    assert (0, False, 0.0) == (replica.lag, replica.behind, replica.since)
+    assert (0, False, 0.0) == (replica.lag, replica.behind, replica.progress.since)
     assert [] == engine.lags
 
 
@@ -56,10 +56,11 @@ async def test_a_row_is_answered_by_a_replica_that_is_far_behind(start):
     path = await api.learnt()
     engine = api.app.state.context.engine
     engine.follower._note = lambda *_: None  # notices and the sweep would find what others append
-    engine.committer._limits = replace(engine.committer._limits, read_bytes_max=1)
     for row in range(3, 7):
         await other.post(f"{path}/feedback", {"features": features(row), "label": "UP"})
     replica = await engine.models.get(path.removeprefix("/models/"))
+    shared = replica.inbox._shared
+    replica.inbox._shared = replace(shared, limits=replace(shared.limits, read_bytes_max=1))
     assert 3 == replica.version
     answer = await api.post(f"{path}/feedback", {"features": features(7), "label": "UP"})
     assert (8, 8) == (answer["version"], answer["rows"])

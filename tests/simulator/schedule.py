@@ -189,9 +189,7 @@ class Schedule(Verdict):
                 try:
                     async with asyncio.timeout(8 * TIMEOUT_S):
                         replica = await member.engine.replica(NAME)
-                        reply = await member.engine.committer.submit(
-                            replica, rows, [f"{y:g}" for y in rows.y if rows.ids]
-                        )
+                        reply = await replica.inbox.submit(rows, [f"{y:g}" for y in rows.y if rows.ids])
                 except OnepassError as error:
                     self.say("refused by", member.number, rows.ids, repr(error))
                     if isinstance(error, ModelDown) and not self.dropped:
@@ -216,7 +214,7 @@ class Schedule(Verdict):
         if member is not None:
             try:
                 async with asyncio.timeout(8 * TIMEOUT_S):
-                    await member.engine.committer.submit(await member.engine.replica(NAME), Reset())
+                    await (await member.engine.replica(NAME)).inbox.submit(Reset())
             except (OnepassError, TimeoutError):
                 return
 

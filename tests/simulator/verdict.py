@@ -74,7 +74,7 @@ class Verdict:
             replica = await member.engine.replica(NAME)
             rows = self._rows((identity,))
             try:
-                reply = await member.engine.committer.submit(replica, rows, [f"{y:g}" for y in rows.y])
+                reply = await replica.inbox.submit(rows, [f"{y:g}" for y in rows.y])
             except ModelDown:
                 if self._torn:
                     return
@@ -98,8 +98,8 @@ class Verdict:
         for replica in replicas:
             assert len(serial.uids) - 1 == replica.version, "a replica is not at the head"
             assert serial.machine.to_bytes() == replica.machine.to_bytes(), "states differ"
-            waiting = [*replica.queue, *replica.syncs, *replica.awaited]
-            assert ([], None) == (waiting, replica.unresolved), "somebody waits"
+            assert replica.inbox.idle, "somebody waits"
+            assert {} == replica.progress.awaited, "a reader waits"
         for member, replica, before, version, uid in self.owed:
             held = member in self.members and replica in replicas
             back = serial.uids[version : version + 1] == [uid]  # a packet of the past has brought it back

@@ -1,0 +1,354 @@
+"""The actor of a loaded model: takes its requests, appends them, applies what the log has, and has them answered.
+
+    requests -> queue -> one append in flight -> entries of others applied -> own entry applied -> requests answered
+
+It alone lets its replica apply entries. What is little work is finished in the committer's call (``landed``), without
+a task; everything else goes on in a task of this model: more than a few entries of others, much work, a machine that
+somebody holds, a log to be read on, a reload. So no model waits for another.
+
+A request is answered only after it is committed and applied. Where its fate is not known, the answer says so (503), and
+the client's id makes a retry safe.
+"""
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from core.entry import Entry, Rows, Segment
+from service.errors import ModelDown, OnepassError, StoreDown
+from service.runtime.answerer import Answerer
+from service.runtime.committer import DOWN, Committer, Limits
+from service.runtime.job_queue import JobQueue
+from service.runtime.jobs import Commit, Reply, Waiting, own_entry, resolve, size_of
+from service.runtime.log_reader import LogReader
+from service.runtime.replica import Inbox, Replica
+from service.runtime.threads import in_thread_if_large, is_large, is_long
+from service.store import codec
+from service.store.codec import Answer
+from service.store.entries import NEWER, RawEntry
+from service.store.log import Append, Appended, SegmentIn
+
+logger = logging.getLogger(__name__)
+
+OTHERS_BYTES = 16 * 2**10
+"""Entries of other processes up to this size are applied at once, like our own; some tens of small ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the actors of one process share.
+
+    Attributes:
+        committer: sends appends.
+        reader: reads logs.
+        answerer: answers requests.
+        limits: bounds.
+        writer: the prefix of the uids of this process.
+        numbers: of its appends.
+        waiting: bytes of all requests that wait.
+        current: the replica of a model that is in memory now, for one that has left it.
+        grown: called with a replica whose log has grown, and whether by an append of this process.
+    """
+
+    committer: Committer
+    reader: LogReader
+    answerer: Answerer
+    limits: Limits
+    writer: str
+    numbers: "itertools.count[int]"
+    waiting: Waiting
+    current: Callable[[Replica], Replica]
+    grown: Callable[[Replica, bool], None]
+
+
+class Actor:
+    """The actor of one replica: its ``inbox``, and a ``Source`` of appends.
+
+    Args:
+        replica: the model.
+        shared: what it works with.
+    """
+
+    __slots__ = ("_commit", "_queue", "_replica", "_shared", "_syncs", "_task", "name")
+
+    def __init__(self, replica: Replica, shared: Shared) -> None:
+        self._replica, self._shared, self.name = replica, shared, replica.name
+        self._queue = JobQueue(replica.name, shared.waiting, shared.limits.queue_max)
+        self._syncs: list[asyncio.Future[None]] = []
+        self._commit: Commit | None = None
+        self._task: asyncio.Task[None] | None = None
+        replica.inbox = self
+
+    # ---------------------------------------------------------------- what requests call
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait for the next append."""
+        return len(self._queue)
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether an append is on its way, or being finished."""
+        return self._commit is not None
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits, and nothing is under way."""
+        return not (len(self._queue) or self._syncs or self._commit or self._task)
+
+    def submit(
+        self, segment: Segment, digests: Sequence[str] = (), pending: str | None = None
+    ) -> "asyncio.Future[Reply]":
+        """Queue a segment; resolves when it is committed and applied.
+
+        Args:
+            segment: what to commit; its ``ids`` are remembered.
+            digests: one per id.
+            pending: the tracked prediction this feedback answers.
+
+        Raises:
+            QueueFull: as many requests, or bytes of them, wait as may.
+            StoreDown: the store is known to be down.
+            NotFound, Recreated: the model is gone.
+        """
+        if self._shared.committer.store_down:
+            raise StoreDown(DOWN)
+        if (inbox := self._in_memory()) is not self:
+            return inbox.submit(segment, digests, pending)
+        size, rows = size_of(segment)
+        self._queue.check_room(size)
+        if is_large(size):
+            return asyncio.ensure_future(self._encode_and_queue(segment, digests, pending, size, rows))
+        sent = SegmentIn(codec.encode(segment), segment.ids, tuple(digests), rows, pending)
+        reply = self._queue.put(segment, sent, size)
+        self._go_on()
+        return reply
+
+    def _in_memory(self) -> Inbox:
+        """Where requests go: elsewhere when this replica has left memory since its caller got it."""
+        return self if self._replica.ledger is not None else self._shared.current(self._replica).inbox
+
+    async def _encode_and_queue(
+        self, segment: Segment, digests: Sequence[str], pending: str | None, size: int, rows: int
+    ) -> Reply:
+        """Encode a large segment in a thread first; what it takes counts meanwhile."""
+        self._shared.waiting.used += size
+        try:
+            blob = await in_thread_if_large(size, codec.encode, segment)
+        finally:
+            self._shared.waiting.used -= size
+        if self._shared.committer.store_down:
+            raise StoreDown(DOWN)
+        reply = self._queue.put(segment, SegmentIn(blob, segment.ids, tuple(digests), rows, pending), size)
+        self._go_on()
+        return await reply
+
+    def sync(self) -> "asyncio.Future[None]":
+        """Resolves when everything that is on the log now has been applied.
+
+        Raises:
+            StoreDown: the store is known to be down.
+        """
+        if self._shared.committer.store_down:
+            raise StoreDown(DOWN)
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._syncs.append(future)
+        self._go_on()
+        return future
+
+    def _go_on(self) -> None:
+        """Begin what is next, unless something is under way: its end begins it."""
+        if self._commit is not None or self._task is not None:
+            return
+        if len(self._queue):
+            self._shared.committer.ready(self)
+        elif self._syncs:
+            self._spawn(self._read_on())
+
+    def _spawn(self, step: Coroutine[Any, Any, None]) -> None:
+        """Go on in a task; nobody else waits for it."""
+
+        async def run() -> None:
+            try:
+                await step
+            finally:
+                self._task = None
+                self._shared.committer.answer_writer.note(self._replica)
+                self._go_on()
+
+        self._task = asyncio.get_running_loop().create_task(run())
+
+    # ---------------------------------------------------------------- what the committer calls
+
+    def next_append(self) -> Append | None:
+        """What is to be appended now."""
+        replica, shared = self._replica, self._shared
+        if self._commit is not None or self._task is not None:
+            return None
+        if replica.down is not None:
+            self._fail_waiting(ModelDown(replica.down))
+        jobs = self._queue.take(shared.limits.tick_segments_max)
+        if not jobs:
+            return None
+        syncs, self._syncs = self._syncs, []
+        number = next(shared.numbers)
+        append = Append(
+            name=replica.name,
+            incarnation=replica.incarnation,
+            version=replica.version,
+            uid=replica.uid,
+            writer=shared.writer,
+            sequence=number,
+            new_uid=f"{shared.writer}.{number}",
+            segments=tuple([job.sent for job in jobs]),
+            id_ttl_ms=shared.limits.id_ttl_ms,
+            id_cap=shared.limits.ids_max,
+            max_bytes=shared.limits.read_bytes_max,
+        )
+        self._commit = Commit(append, jobs, syncs)
+        return append
+
+    def landed(self, appended: Appended, resent: bool) -> None:
+        """The append's result."""
+        commit = self._commit
+        if commit is None:
+            return
+        commit.resent = resent
+        self._shared.grown(self._replica, True)
+        if appended.code == "ok" and (others := self._little(commit, appended)) is not None:
+            self._finish_now(commit, appended, others)
+        else:
+            self._spawn(self._finish(commit, appended))
+
+    def lost(self, error: OnepassError) -> None:
+        """The append was not carried out, or its fate is not known."""
+        if self._commit is not None:
+            self._end(self._commit, error)
+        self._fail_waiting(error)  # nothing else would wake them
+
+    def refuse(self, error: OnepassError) -> None:
+        """Nothing that waits will be sent."""
+        self._fail_waiting(error)
+
+    def _end(self, commit: Commit, error: OnepassError | None = None) -> None:
+        """The append is through; what is left of it fails."""
+        self._commit = None
+        self._queue.release(commit.jobs)
+        if error is not None:
+            commit.fail(error)
+
+    def _fail_waiting(self, error: OnepassError) -> None:
+        """Fail everything that waits and is not in flight."""
+        self._queue.fail(error)
+        resolve(self._syncs, error)
+
+    # ---------------------------------------------------------------- little work: at once
+
+    def _little(self, commit: Commit, appended: Appended) -> list[tuple[Entry, RawEntry]] | None:
+        """The entries of others where finishing the commit takes so little that nobody need have a turn before."""
+        replica = self._replica
+        if not appended.complete or replica.lock.locked() or is_large(commit.append.nbytes):
+            return None
+        flops = replica.machine.flops_to_apply([job.segment for job in commit.jobs])
+        others: list[tuple[Entry, RawEntry]] = []
+        if appended.entries and not is_long(flops):
+            if sum(raw.size for raw in appended.entries) > OTHERS_BYTES:
+                return None
+            try:
+                others = [(codec.entry(raw), raw) for raw in appended.entries if raw.version > replica.version]
+            except ValueError:
+                return None  # reported by whoever tries again
+            segments = [segment for entry, _ in others for segment in entry.segments]
+            if not all(isinstance(segment, Rows) for segment in segments):
+                return None
+            flops += replica.machine.flops_to_apply(segments)
+        return None if is_long(flops) else others
+
+    def _finish_now(self, commit: Commit, appended: Appended, others: list[tuple[Entry, RawEntry]]) -> None:
+        """``_finish`` for little work."""
+        replica, shared = self._replica, self._shared
+        try:
+            for entry, raw in others:
+                replica.apply_now(entry, raw.uid, raw.size)
+            answers: list[Answer] = []
+            if appended.made is not None and appended.made > replica.version:
+                entry, size = own_entry(commit, appended)
+                answers = replica.apply_now(entry, commit.append.new_uid, size, own=True)
+            self._answer(commit, appended, answers)
+        except OnepassError as error:
+            self._end(commit, error)
+        except Exception as error:  # noqa: BLE001 - logged, and the model is taken out of service
+            self._end(commit, self._broken("a commit could not be finished", error))
+        shared.committer.answer_writer.note(replica)
+        self._go_on()
+
+    def _answer(self, commit: Commit, appended: Appended, answers: list[Answer]) -> None:
+        self._shared.answerer.answer(self._replica, commit, appended, answers)
+        resolve(commit.syncs)
+        self._end(commit)
+
+    def _broken(self, what: str, error: Exception) -> ModelDown:
+        logger.error("model %s: %s", self.name, what, exc_info=error)
+        return self._replica.quarantine(f"{what}: {error!r}")
+
+    # ---------------------------------------------------------------- everything else: in a task
+
+    async def _finish(self, commit: Commit, appended: Appended) -> None:
+        """Apply what others committed, then our own entry, then answer; or go back to a state that joins the log."""
+        try:
+            if appended.code == "ok":
+                await self._apply(commit, appended)
+            elif appended.code == "gone":
+                self.lost(self._shared.reader.gone(self._replica, appended.head))
+            elif appended.code == "foreign":
+                self.lost(self._replica.quarantine("its log holds an entry that is not ours"))
+            elif appended.code == "newer":
+                self.lost(self._replica.quarantine(NEWER))
+            elif appended.code == "fenced":
+                self._end(commit, StoreDown(DOWN))
+            else:
+                await self._shared.reader.reload(self._replica, appended.code, appended.head)
+                self._put_back(commit, appended)
+        except OnepassError as error:
+            self._end(commit, error)
+        except Exception as error:  # noqa: BLE001 - logged, and the model is taken out of service
+            self._end(commit, self._broken("a commit could not be finished", error))
+
+    async def _apply(self, commit: Commit, appended: Appended) -> None:
+        replica, reader = self._replica, self._shared.reader
+        await reader.apply(replica, appended.entries)
+        await reader.up_to(replica, appended.head if appended.made is None else appended.made - 1)
+        answers: list[Answer] = []
+        if appended.made is not None and appended.made > replica.version:
+            entry, size = own_entry(commit, appended)
+            answers = await replica.apply(entry, commit.append.new_uid, size, own=True)
+        self._answer(commit, appended, answers)
+
+    def _put_back(self, commit: Commit, appended: Appended) -> None:
+        """The replica has been reloaded: its requests are appended again, unless they cannot be."""
+        self._commit = None
+        for job in commit.jobs:
+            if appended.code == "trimmed" and commit.resent and not job.segment.ids:
+                # It may be in what was trimmed, and no id would tell the script so: it must not be learned twice.
+                job.reject(StoreDown(DOWN))
+        self._queue.put_back(commit.jobs)
+        self._queue.reject_unfit(self._replica.machine)
+        self._syncs += commit.syncs
+
+    async def _read_on(self) -> None:
+        """Apply everything that is on the log now, for readers who asked for the head."""
+        syncs, self._syncs = self._syncs, []
+        try:
+            if await self._shared.reader.to_head(self._replica):
+                self._queue.reject_unfit(self._replica.machine)
+            self._shared.grown(self._replica, False)
+            resolve(syncs)
+        except OnepassError as error:
+            if self._replica.gone:
+                self._fail_waiting(error)
+            resolve(syncs, error)
+        except Exception as error:  # noqa: BLE001 - likewise
+            resolve(syncs, self._broken("it could not read on", error))

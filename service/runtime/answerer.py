@@ -1,0 +1,145 @@
+"""Answers the requests of an append once its entry is applied, each with its own outcome."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from core.entry import Switch
+from service.errors import IdsFull, ModelDown, OnepassError, RequestConflict, StoreDown, Unreplicated
+from service.runtime import responses
+from service.runtime.committer import DOWN
+from service.runtime.first_answers import FirstAnswers
+from service.runtime.jobs import Commit, Job, Reply
+from service.runtime.replica import Replica
+from service.runtime.stats import Stats
+from service.runtime.threads import in_thread_if_large
+from service.store.codec import Answer
+from service.store.log import Appended, SeenId
+
+logger = logging.getLogger(__name__)
+
+FEW_IDS = 100
+"""Repeated ids that are answered at once, where the answers are at hand."""
+ANSWER_BYTES = 1000
+"""What merging one answer is taken to be worth in bytes read."""
+UNREPLICATED = (
+    "committed, but not yet on as many of the store's replicas as ONEPASS_MIN_REPLICAS asks for: a failover now may "
+    "lose it; send the request again with the same id"
+)
+
+Seen = Sequence[tuple[int, SeenId]]
+"""The rows of a request whose ids had been seen, and what is remembered of each."""
+
+
+class Answerer:
+    """Answers requests.
+
+    Args:
+        first_answers: finds the answers to ids that come again.
+        stats: counters.
+        failpoint: called with the name of a point that fault tests crash at.
+    """
+
+    def __init__(
+        self, first_answers: FirstAnswers, stats: Stats, failpoint: Callable[[str], None] | None = None
+    ) -> None:
+        self._first_answers, self._stats, self._failpoint = first_answers, stats, failpoint
+        self._looking: set[asyncio.Task[None]] = set()
+
+    @property
+    def idle(self) -> bool:
+        """Whether no first answer is being looked for."""
+        return not self._looking
+
+    def answer(self, replica: Replica, commit: Commit, appended: Appended, answers: Sequence[Answer]) -> None:
+        """Answer every request of an append.
+
+        Args:
+            replica: the model.
+            commit: the append and its requests.
+            appended: its result.
+            answers: to the segments that were added, in order; none where the entry was not applied here.
+        """
+        if answers:
+            self._count(commit, appended, answers)
+        left = iter(answers)
+        for job, out in zip(commit.jobs, appended.segments, strict=True):
+            now = next(left, None) if out.status == "added" else None
+            if job.reply.done():
+                continue
+            if not appended.safe:
+                self._stats.unreplicated += 1
+                job.reject(Unreplicated(UNREPLICATED))
+            elif out.status == "full":
+                job.reject(IdsFull(f"model {replica.name} remembers as many ids as it may"))
+            elif out.status == "added" and now is None:
+                job.reject(StoreDown(DOWN))
+            elif out.seen:
+                self._answer_again(replica, job, out.seen, now)
+            elif now is not None:
+                _give(job, RequestConflict(now.refusal) if now.refusal is not None else Reply(now))
+
+    def _count(self, commit: Commit, appended: Appended, answers: Sequence[Answer]) -> None:
+        if self._failpoint is not None:
+            self._failpoint("applied")
+        self._stats.entries += 1
+        self._stats.segments += len(answers)
+        added = (job for job, out in zip(commit.jobs, appended.segments, strict=True) if out.status == "added")
+        for job, answer in zip(added, answers, strict=True):
+            if answer.switch is not None and isinstance(job.segment, Switch):
+                self._stats.switches[job.segment.action] += 1
+
+    # ---------------------------------------------------------------- ids that come again
+
+    def _answer_again(self, replica: Replica, job: Job, seen: Seen, now: Answer | None) -> None:
+        """Answer a request some of whose ids had been seen; ``now``: the answer to its other rows, if it has any."""
+        for row, known in seen:
+            conflict = responses.mismatch(job, row, known)
+            if conflict is not None:
+                job.reject(conflict)
+                return
+        if now is not None and now.refusal is not None:
+            job.reject(RequestConflict(now.refusal))
+            return
+        if len(seen) <= FEW_IDS:
+            first = [replica.answer(job.segment.ids[row], known.answer) for row, known in seen]
+            if None not in first:
+                self._reply(job, now, [(row, answer) for (row, _), answer in zip(seen, first, strict=True) if answer])
+                return
+        self._start(self._look(replica, job, seen, now))
+
+    async def _look(self, replica: Replica, job: Job, seen: Seen, now: Answer | None) -> None:
+        """Find the first answers, without keeping anybody else waiting."""
+        rows = [row for row, _ in seen]
+        try:
+            found = await self._first_answers.find(replica, [(job.segment.ids[row], known) for row, known in seen])
+            earlier = [*zip(rows, found, strict=True)]
+            reply = await in_thread_if_large(ANSWER_BYTES * len(rows), responses.reply, job, now, earlier)
+        except OnepassError as error:
+            job.reject(error)
+        except Exception as error:
+            logger.exception("model %s: the answer to a repeated id could not be found", replica.name)
+            job.reject(ModelDown(f"model {replica.name}: the first answer cannot be found: {error!r}"))
+        else:
+            self._given(job, reply)
+
+    def _reply(self, job: Job, now: Answer | None, earlier: responses.Earlier) -> None:
+        self._given(job, responses.reply(job, now, earlier))
+
+    def _given(self, job: Job, reply: Reply | OnepassError) -> None:
+        if isinstance(reply, Reply) and not job.reply.done():
+            self._stats.duplicates += reply.duplicates
+        _give(job, reply)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._looking.add(task)
+        task.add_done_callback(self._looking.discard)
+
+
+def _give(job: Job, reply: Reply | OnepassError) -> None:
+    if isinstance(reply, OnepassError):
+        job.reject(reply)
+    elif not job.reply.done():
+        job.reply.set_result(reply)

@@ -1,0 +1,63 @@
+"""The first answer to an id that comes again: as the store or the replica remembers it, or found again in the log."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from service.errors import ModelDown
+from service.runtime.replica import Replica
+from service.store import codec
+from service.store.codec import Answer
+from service.store.log import Log, SeenId
+
+Again = tuple[str, SeenId]
+"""An id, and what the store remembers of it."""
+
+
+class FirstAnswers:
+    """Finds the answers that were given to ids.
+
+    Args:
+        log: the store's logs.
+        load: loads a separate replica at the head of the log, rebuilt from before a version.
+    """
+
+    def __init__(self, log: Log, load: Callable[[str, int], Awaitable[Replica]]) -> None:
+        self._log, self._load = log, load
+
+    async def find(self, replica: Replica, again: Sequence[Again]) -> list[Answer]:
+        """The first answer to each id.
+
+        Raises:
+            ModelDown: neither the store nor the log has one, which breaks the rule that snapshots follow answers.
+        """
+        found = [replica.answer(identity, seen.answer) for identity, seen in again]
+        lacking = [at for at, answer in enumerate(found) if answer is None]
+        if lacking:
+            for at, answer in zip(lacking, await self._rebuild(replica, [again[at] for at in lacking]), strict=True):
+                found[at] = answer
+        return [answer for answer in found if answer is not None]
+
+    async def _rebuild(self, replica: Replica, again: Sequence[Again]) -> list[Answer]:
+        """The answers of entries whose writer crashed before storing them: rebuilt from the log, all at once.
+
+        A separate replica is loaded for that, since the live one may have an append under way. It begins before the
+        first of the entries: a failover may have lost the stored answer and kept the entry, and newer snapshots may
+        exist. It is asked last, since only a crash leaves it anything to do: a writer may be about to store them.
+        """
+        found = await self._stored(replica, again)
+        if None in found:
+            before = min(seen.version for (_, seen), answer in zip(again, found, strict=True) if answer is None)
+            try:
+                aside = await self._load(replica.name, before)
+                found = [answer or aside.answer(one, None) for (one, _), answer in zip(again, found, strict=True)]
+            except ModelDown:  # the log does not reach back so far
+                pass
+        if None in found:  # the writer may have stored them meanwhile
+            found = [answer or now for answer, now in zip(found, await self._stored(replica, again), strict=True)]
+        answers = [answer for answer in found if answer is not None]
+        if len(answers) < len(again):
+            raise ModelDown(f"the answers of {len(again) - len(answers)} ids of {replica.name} cannot be found again")
+        return answers
+
+    async def _stored(self, replica: Replica, again: Sequence[Again]) -> list[Answer | None]:
+        known = await self._log.lookup(replica.name, replica.incarnation, [identity for identity, _ in again])
+        return [None if seen is None or seen.answer is None else codec.decode_answer(seen.answer) for seen in known]

@@ -1,0 +1,114 @@
+"""The requests of one model that wait for its next append."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from core.entry import Overlap, Rows, Segment
+from core.machine import Machine
+from service.errors import OnepassError, QueueFull, StoreDown
+from service.runtime.jobs import Job, Reply, Waiting
+from service.store.log import SegmentIn
+
+TICK_BYTES_MAX = 32 * 2**20
+"""Most bytes of one model that go with one append; a single larger request goes alone."""
+ATTEMPTS_MAX = 5
+"""How often a request is put back because its replica had to reload."""
+
+
+class JobQueue:
+    """Requests in the order in which they came.
+
+    Args:
+        name: the model.
+        waiting: bytes of all queues of the process, and of what is in flight.
+        most: requests of this model that may wait.
+    """
+
+    __slots__ = ("_jobs", "_most", "_name", "_waiting")
+
+    def __init__(self, name: str, waiting: Waiting, most: int) -> None:
+        self._name, self._waiting, self._most = name, waiting, most
+        self._jobs: deque[Job] = deque()
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def check_room(self, size: int) -> None:
+        """Refuse a request that would exceed a bound; one request is taken however large it is.
+
+        Raises:
+            QueueFull: as many requests of this model, or bytes of all models, wait as may.
+        """
+        if len(self._jobs) >= self._most:
+            raise QueueFull(f"model {self._name} has {len(self._jobs)} requests waiting")
+        used = self._waiting.used
+        if used and used + size > self._waiting.most:
+            raise QueueFull(f"{used} bytes of requests are waiting, of at most {self._waiting.most} for all models")
+
+    def put(self, segment: Segment, sent: SegmentIn, size: int) -> "asyncio.Future[Reply]":
+        """Queue a request of ``size`` bytes; what it will be answered."""
+        job = Job(segment, sent, size, asyncio.get_running_loop().create_future())
+        self._waiting.used += size
+        self._jobs.append(job)
+        return job.reply
+
+    def take(self, most: int) -> list[Job]:
+        """Up to ``most`` requests for the next append; they count as waiting until they are released."""
+        taken: list[Job] = []
+        size = 0
+        while self._jobs and len(taken) < most:
+            size += self._jobs[0].size
+            if taken and size > TICK_BYTES_MAX:
+                break
+            taken.append(self._jobs.popleft())
+        return taken
+
+    def release(self, jobs: Sequence[Job]) -> None:
+        """Requests that were taken are answered."""
+        self._waiting.used -= sum([job.size for job in jobs])
+
+    def put_back(self, jobs: Sequence[Job]) -> None:
+        """Requests that were taken have to be appended again, before all others."""
+        for job in jobs:
+            job.attempts += 1
+        self._jobs.extendleft(reversed(jobs))
+
+    def fail(self, error: OnepassError) -> None:
+        """Fail everything that waits."""
+        self._keep(lambda job: job.reject(error))
+
+    def reject_unfit(self, machine: Machine) -> None:
+        """After a reload: fail the requests that cannot be appended any more, keep the others in order."""
+
+        def reject(job: Job) -> None:
+            if job.attempts > ATTEMPTS_MAX:
+                job.reject(StoreDown(f"model {self._name} could not catch up with its log"))
+            elif not _fits(machine, job.segment):
+                # apply would refuse it for good, with its id; sent again it is validated against the present features.
+                job.reject(StoreDown(f"model {self._name} went back to other features: send the request again"))
+
+        self._keep(reject)
+
+    def _keep(self, reject: Callable[[Job], None]) -> None:
+        """Let requests be rejected; those that are not stay."""
+        jobs, self._jobs = self._jobs, deque()
+        for job in jobs:
+            reject(job)
+            if job.reply.done():
+                self._waiting.used -= job.size
+            else:
+                self._jobs.append(job)
+
+
+def _fits(machine: Machine, segment: Segment) -> bool:
+    """Whether the model accepts rows of their space; a tracked row is scored in any case."""
+    if isinstance(segment, Overlap):
+        return (
+            machine.phase == "overlap"
+            and machine.feedback_schema is not None
+            and segment.space == machine.feedback_schema.id
+        )
+    if not isinstance(segment, Rows) or segment.served is not None:
+        return True
+    return segment.names is not None if machine.prediction_schema is None else segment.space in machine.spaces

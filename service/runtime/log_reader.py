@@ -1,0 +1,176 @@
+"""Reads the logs of loaded models on, and reloads a replica that does not join its log any more."""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from service.errors import OnepassError, Recreated, StoreDown, no_model
+from service.runtime.loader import Loader
+from service.runtime.replica import PATH_MAX, Replica
+from service.runtime.stats import Stats
+from service.runtime.threads import in_thread_if_large
+from service.store import codec
+from service.store.entries import NEWER, RawEntry, ReadOn
+from service.store.log import Log
+
+logger = logging.getLogger(__name__)
+
+NOTICES_MAX = 100
+"""Lost tails that are remembered, the last ones."""
+SOON_BYTES_MAX = 2**20
+"""Most bytes of log that a follower reads in one round trip (one entry at least, however large)."""
+ENTRIES_MAX = 1000
+"""Most entries read on in one round trip."""
+TURN_ENTRIES = 16
+"""Small entries that are applied before others have a turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class LostTail:
+    """Entries that were applied here and are not on the log any more.
+
+    Attributes:
+        model, incarnation: the model.
+        time_s: when it was detected, seconds since the epoch.
+        code: "ahead" or "fork".
+        version: the version of the replica.
+        head: the version of the log.
+        kept: the last version both have; None where it is further back than the replica's path.
+    """
+
+    model: str
+    incarnation: str
+    time_s: float
+    code: str
+    version: int
+    head: int
+    kept: int | None
+
+    @property
+    def entries(self) -> int:
+        """How many entries are lost, at least."""
+        return self.version - self.kept if self.kept is not None else max(PATH_MAX, self.version - self.head)
+
+    def __str__(self) -> str:
+        if self.kept is None:
+            return f"{self.entries} entries or more are lost, up to version {self.version}"
+        return f"the entries of versions {self.kept + 1} to {self.version} are lost, {self.entries} in all"
+
+
+class LogReader:
+    """Brings replicas to the heads of their logs.
+
+    Args:
+        log: the store's logs.
+        loader: reloads a replica whose log was rewritten or trimmed.
+        stats: counters.
+        read_bytes_max: most bytes of log read in one round trip.
+        forget: drops a replica whose model was deleted.
+
+    Attributes:
+        lost_tails: the last ones that were detected.
+    """
+
+    def __init__(
+        self, log: Log, loader: Loader, stats: Stats, read_bytes_max: int, forget: Callable[[Replica], None]
+    ) -> None:
+        self._log, self._loader, self._stats, self._forget = log, loader, stats, forget
+        self._bytes_max = min(read_bytes_max, SOON_BYTES_MAX)  # it shares the connection of the rows
+        self.lost_tails: deque[LostTail] = deque(maxlen=NOTICES_MAX)
+
+    async def apply(self, replica: Replica, entries: Sequence[RawEntry], last: int | None = None) -> None:
+        """Apply entries as the log has them, up to a version; those applied already are passed over."""
+        for at, raw in enumerate(entries, 1):
+            if raw.version <= replica.version or (last is not None and raw.version > last):
+                continue
+            size = raw.size
+            await replica.apply(await in_thread_if_large(size, codec.entry, raw), raw.uid, size)
+            if at % TURN_ENTRIES == 0:
+                await asyncio.sleep(0)
+
+    async def up_to(self, replica: Replica, last: int) -> None:
+        """Read on until a version that is on the log is applied.
+
+        Raises:
+            StoreDown: the log cannot be read on.
+        """
+        while replica.version < last:
+            more = await self._more(replica)
+            if more.code == "newer":
+                raise replica.quarantine(NEWER)
+            if more.code != "ok" or not more.entries:
+                raise StoreDown(f"the log of {replica.name} could not be read on: {more.code}")
+            await self.apply(replica, more.entries, last)
+
+    async def to_head(self, replica: Replica) -> bool:
+        """Apply everything that is on the log now; whether the replica had to be reloaded for that.
+
+        Raises:
+            NotFound, Recreated: the model is gone.
+            ModelDown, StoreDown: it cannot be done.
+        """
+        more = await self._more(replica)
+        while more.code == "ok":
+            await self.apply(replica, more.entries)
+            if more.complete or not more.entries:
+                replica.progress.note_joined()
+                return False
+            more = await self._more(replica)
+        if more.code == "gone":
+            raise self.gone(replica, more.head)
+        if more.code == "newer":
+            raise replica.quarantine(NEWER)
+        await self.reload(replica, more.code, more.head)
+        return True
+
+    async def _more(self, replica: Replica) -> ReadOn:
+        return await self._log.read_soon(
+            replica.name, replica.incarnation, replica.version, replica.uid, self._bytes_max, ENTRIES_MAX
+        )
+
+    def gone(self, replica: Replica, others: int) -> OnepassError:
+        """Drop a replica whose model was deleted; the error for its requests.
+
+        Args:
+            replica: the replica.
+            others: 1 where the name belongs to a new model now.
+        """
+        self._forget(replica)
+        name = replica.name
+        return Recreated(f"model {name} was created again: send the request again") if others else no_model(name)
+
+    async def reload(self, replica: Replica, code: str, head: int) -> None:
+        """Reload from snapshot and log; where the log has lost its tail, report which entries were lost.
+
+        Args:
+            replica: the replica.
+            code: what the log has answered.
+            head: its version.
+
+        Raises:
+            NotFound, Recreated, ModelDown, StoreDown: it cannot be done.
+        """
+        if code not in ("ahead", "fork"):
+            await self._loader.reload(replica)
+            return
+        replica.progress.note_suspect()
+        self._stats.lost_tails += 1
+        logger.error(
+            "model %s: the log lost its tail (%s): replica at version %d, log at %d; what came after their last common "
+            "version is lost; going back to snapshot plus log",
+            replica.name,
+            code,
+            replica.version,
+            head,
+        )
+        was, path = replica.version, {*replica.path, (replica.version, replica.uid)}
+        await self._loader.reload(replica)
+        common = [version for version, uid in (*replica.path, (replica.version, replica.uid)) if (version, uid) in path]
+        kept = max(common, default=None)
+        lost = LostTail(replica.name, replica.incarnation, time.time(), code, was, head, kept)
+        self._stats.lost_entries += lost.entries
+        self.lost_tails.append(lost)
+        logger.error("model %s: %s", replica.name, lost)

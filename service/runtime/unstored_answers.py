@@ -1,0 +1,78 @@
+"""Answers by the ids they were given to, until the store has them.
+
+A replica holds the answers of entries of any process: whoever committed an entry may crash before it has stored them.
+A snapshot is published only after the answers up to its version are stored, so whatever one covers is dropped.
+"""
+
+from collections.abc import Iterable, Sequence
+
+ANSWER_BYTES = 250
+"""What an answer takes beside its own bytes: its place in the dict, its tuple and the text of its id."""
+
+Item = tuple[str, int, bytes]
+"""Id, the version that learned it, and the answer as it is stored."""
+
+
+class UnstoredAnswers:
+    """The answers of one model that the store may not have yet.
+
+    Attributes:
+        nbytes: memory they take, estimated.
+    """
+
+    __slots__ = ("_fresh", "_held", "nbytes")
+
+    def __init__(self) -> None:
+        self._held: dict[str, tuple[int, bytes]] = {}
+        self._fresh: dict[str, None] = {}
+        self.nbytes = 0
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    @property
+    def fresh(self) -> bool:
+        """Whether there are answers to requests of this process."""
+        return bool(self._fresh)
+
+    def put(self, version: int, records: Iterable[tuple[str, bytes]], own: bool) -> None:
+        """Keep the answers of one entry; those of an entry of this process are to be stored soon."""
+        for identity, record in records:
+            before = self._held.get(identity)
+            self.nbytes += len(record) + ANSWER_BYTES if before is None else len(record) - len(before[1])
+            self._held[identity] = version, record
+            if own:
+                self._fresh[identity] = None
+
+    def get(self, identity: str) -> bytes | None:
+        """The answer given to an id, if it is here."""
+        found = self._held.get(identity)
+        return None if found is None else found[1]
+
+    def take_fresh(self, most: int) -> list[Item]:
+        """Up to ``most`` answers to requests of this process."""
+        taken: list[Item] = []
+        for identity in self._fresh:
+            if len(taken) == most:
+                break
+            taken.append((identity, *self._held[identity]))
+        return taken
+
+    def up_to(self, version: int) -> list[Item]:
+        """All answers of entries up to a version."""
+        return [(identity, *found) for identity, found in self._held.items() if found[0] <= version]
+
+    def stored(self, items: Sequence[Item]) -> None:
+        """Forget answers that the store has now, unless a reload has replaced them meanwhile."""
+        for identity, *answer in items:
+            if self._held.get(identity) == tuple(answer):
+                self._drop(identity)
+
+    def covered(self, version: int) -> None:
+        """Forget the answers of entries that a published snapshot covers."""
+        for identity in [identity for identity, found in self._held.items() if found[0] <= version]:
+            self._drop(identity)
+
+    def _drop(self, identity: str) -> None:
+        self.nbytes -= len(self._held.pop(identity)[1]) + ANSWER_BYTES
+        self._fresh.pop(identity, None)

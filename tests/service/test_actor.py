@@ -1,0 +1,108 @@
+"""What one model is given to do, no other waits for; and what a replica owes when it has left memory."""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from core.entry import Rows
+from service.errors import NotFound, QueueFull
+from service.runtime import threads
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+LINE = {"algorithm": "rls", "task": "regression", "features": ["a", "b"], "watch": None}
+
+
+async def _model(api, name):
+    engine = api.app.state.context.engine
+    await api.client.put(f"/models/{name}", json=LINE)
+    return engine, await engine.models.get(name)
+
+
+def _row(replica, *values, ids=()):
+    return Rows(replica.machine.prediction_schema.id, None, np.array([values]), np.array([1.0]), ids=ids)
+
+
+async def test_a_model_that_is_held_keeps_no_other_waiting(api):
+    """Somebody reads A in a thread: its row waits, B's is learned, and A's follows when it is let go."""
+    _, first = await _model(api, "held")
+    _, second = await _model(api, "free")
+    async with first.held():
+        waiting = first.inbox.submit(_row(first, 1.0, 2.0))
+        assert 1 == (await second.inbox.submit(_row(second, 1.0, 2.0))).answer.rows
+        assert not waiting.done()
+    assert 1 == (await waiting).answer.rows
+
+
+async def test_a_model_whose_work_is_long_keeps_no_other_waiting(api, monkeypatch):
+    """A's row is learned in a thread that does not end: B's is answered meanwhile."""
+    _, first = await _model(api, "long")
+    _, second = await _model(api, "short")
+    go_on, in_thread = asyncio.Event(), threads.in_thread_if_long
+
+    async def held_up(flops, work, *args):
+        await go_on.wait()
+        return await in_thread(flops, work, *args)
+
+    monkeypatch.setattr("service.runtime.replica.in_thread_if_long", held_up)
+    monkeypatch.setattr(first.machine, "flops_to_apply", lambda segments: 1e12, raising=False)
+    waiting = first.inbox.submit(_row(first, 1.0, 2.0))
+    assert 1 == (await second.inbox.submit(_row(second, 1.0, 2.0))).answer.rows
+    assert not waiting.done()
+    go_on.set()
+    assert 1 == (await waiting).answer.rows
+
+
+async def test_a_row_for_a_replica_that_has_left_memory_is_in_the_next_one(api):
+    """Whoever got the replica before it was evicted appends through the one that was loaded since."""
+    engine, before = await _model(api, "evicted")
+    engine.models._drop("evicted")
+    after = await engine.models.get("evicted")
+    assert after is not before
+    assert 1 == (await before.inbox.submit(_row(before, 1.0, 2.0))).answer.version
+    assert (0, 1) == (before.version, after.version)
+
+
+async def test_a_replica_that_has_left_memory_comes_back_for_a_row(api):
+    """Nobody has loaded the model since: the replica that is there takes the row, and is followed again."""
+    engine, replica = await _model(api, "back")
+    engine.models._drop("back")
+    assert 1 == (await replica.inbox.submit(_row(replica, 1.0, 2.0))).answer.version
+    assert replica is await engine.models.get("back")
+    assert "back" in engine.notices._wanted
+
+
+async def test_a_row_for_a_model_that_was_deleted_is_refused(api):
+    """The replica that its caller holds is not taken back into memory."""
+    engine, replica = await _model(api, "deleted")
+    await engine.models.delete("deleted")
+    with pytest.raises(NotFound):
+        replica.inbox.submit(_row(replica, 1.0, 2.0))
+    assert engine.models.peek("deleted") is None
+
+
+async def test_what_waits_is_bounded_in_bytes(api, monkeypatch):
+    """Requests of all models count together until they are answered; one alone is taken whatever its size."""
+    _, replica = await _model(api, "bytes")
+    waiting = replica.inbox._shared.waiting
+    monkeypatch.setattr(waiting, "most", 1)
+    first = replica.inbox.submit(_row(replica, 1.0, 2.0))
+    with pytest.raises(QueueFull, match="of at most 1 for all models"):
+        replica.inbox.submit(_row(replica, 1.0, 2.0))
+    assert 1 == (await first).answer.rows
+    assert 0 == waiting.used
+    assert 2 == (await replica.inbox.submit(_row(replica, 1.0, 2.0))).answer.rows
+
+
+async def test_answers_that_a_snapshot_covers_are_dropped(api):
+    """A replica holds the answers that its log alone has; a snapshot is published after them."""
+    _, replica = await _model(api, "answers")
+    held = replica.answers
+    for number in range(5):
+        held.put(replica.version, [(f"i:{number}", b"answer")], own=False)
+    assert (5, True) == (len(held), held.nbytes > 0)
+    held.covered(replica.version - 1)
+    assert 5 == len(held)
+    held.covered(replica.version)
+    assert (0, 0) == (len(held), held.nbytes)
