@@ -19,10 +19,10 @@ import math
 
 import numpy as np
 from numba import njit
-from scipy.linalg.lapack import dpotrf, dpotri
 from threadpoolctl import threadpool_limits
 
 from core.contract import Floats
+from core.numerics.lapack import cholesky, inverse_of_cholesky
 
 INFLATION_MAX = 1e13
 """Largest accepted diagonal element of the inverse of a matrix with unit diagonal."""
@@ -70,14 +70,10 @@ def _cholesky_inverse(S: Floats, jitter: float) -> Floats | None:
     A = S.copy()
     if jitter:
         A.ravel()[:: A.shape[0] + 1] += jitter
-    L, failed = dpotrf(A.T, lower=1, clean=0, overwrite_a=1)  # A.T has it in LAPACK's order: no copy
-    if failed:
+    lower = A.T  # in LAPACK's order, without a copy; its lower triangle is the upper one of A
+    if not (cholesky(lower) and inverse_of_cholesky(lower) and _mirror_checked(A, INFLATION_MAX)):
         return None
-    lower, failed = dpotri(L, lower=1, overwrite_c=1)
-    inverse: Floats = lower.T  # C order again: the computed triangle is now the upper one
-    if failed or not _mirror_checked(inverse, INFLATION_MAX):
-        return None
-    return inverse
+    return A
 
 
 @njit(cache=True, nogil=True)

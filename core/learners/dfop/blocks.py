@@ -25,7 +25,6 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
-from scipy.linalg.blas import dsymm, dsyrk, dtrsm
 from scipy.linalg.lapack import dpotrf
 
 from core.contract import Floats
@@ -44,6 +43,7 @@ from core.learners.dfop.kernels import (
     SPOILED_FACTOR,
     WINSOR,
 )
+from core.numerics.lapack import add_outer, solve_lower, solve_lower_transposed, symmetric_product
 
 COLUMNS_MIN = 256
 """Columns from which a full block is faster than its rows (tests/benchmarks/speed.py)."""
@@ -138,21 +138,23 @@ def learn_block(rows: Block, state: State, predicted: Predicted, lam0: float, *,
     c = np.cumprod(lams)  # (m,)
     root = np.sqrt(c)[:, None]  # (m, 1)
     Xs = X / root  # (m, D)
-    G: Floats = dsymm(1.0, Q.T, Xs.T, lower=1).T  # (m, D); Q.T has the upper triangle of Q as its lower one
+    G = symmetric_product(Q.T, Xs.T).T  # (m, D); Q.T has the upper triangle of Q as its lower one
     C = _factor(G, Xs, Q)
     if C is None:
         return False
     f = X @ W.T  # (m, k)
-    u: Floats = dtrsm(1.0, C, (T - f) / root, lower=1)  # (m, k)
-    V: Floats = dtrsm(1.0, C, G.T, side=1, lower=1, trans_a=1, overwrite_b=1).T  # (m, D)
+    u = np.asarray((T - f) / root, order="F")  # (m, k)
+    solve_lower(C, u)
+    V = G  # (m, D)
+    solve_lower_transposed(C, V.T)
     moved = W + u.T @ V
     if not np.abs(moved).max() <= _WEIGHT_MAX:  # NaN compares false
         return False
     f += root * (np.tril(C, -1) @ u)
     W[:] = moved
     if not inverse_follows:
-        dsyrk(-1.0 / c[-1], V.T, beta=1.0 / c[-1], c=Q.T, lower=1, overwrite_c=1)
-    dsyrk(c[-1], Xs.T, beta=c[-1], c=R.T, lower=1, overwrite_c=1)
+        add_outer(Q.T, V.T, -1.0 / c[-1], 1.0 / c[-1])
+    add_outer(R.T, Xs.T, c[-1], c[-1])
     predicted.scores[:] = f[:, : predicted.scores.shape[1]]
     _absorb_counters(C.diagonal() ** 2, root[:, 0] * C.diagonal() * u[:, 0], lams, steps, counters, predicted.std, lam0)
     _absorb_squares(mean_square, X, counters[ROWS] - len(X))
