@@ -14,7 +14,8 @@ from service.runtime.model_cache import ModelCache
 from service.runtime.replica import Replica
 from service.runtime.stats import Stats
 from service.runtime.threads import in_thread_if_large
-from service.store.snapshots import SnapshotInfo, Snapshots, digest
+from service.store.pieces import digest
+from service.store.snapshots import SnapshotInfo, Snapshots
 
 logger = logging.getLogger(__name__)
 
