@@ -19,15 +19,17 @@
     └── Unavailable          try again later; carries ``retry_after_s``
         ├── QueueFull        the model's queue is at its bound
         ├── IdsFull          the model remembers as many ids as it may
+        ├── WritersFull      more processes have appended to the model of late than it remembers
         ├── PendingFull      the model has as many tracked predictions waiting as it may
         ├── StreamsFull      as many streams of events are open as may be
         ├── ConnectionsFull  as many connections are open as may be
         ├── Recreated        the model was deleted and its name given to another one meanwhile
         ├── Busy             one at a time of what it asks for, and others wait
         ├── Unreplicated     committed, but not yet on as many of the store's replicas as were asked for
+        ├── StoreFull        the store answers, but has no room to write
         └── StoreDown        the store did not answer, or answered that it cannot
 
-Only api/problems.py knows which HTTP status each becomes; only store/ raises StoreDown.
+Only api/problems.py knows which HTTP status each becomes; only store/ raises StoreFull and StoreDown.
 """
 
 from collections.abc import Sequence
@@ -136,6 +138,10 @@ class WrongMedia(BadBody):
     """A media type the route does not read."""
 
 
+RETRY_AFTER_S_MAX = 3600.0
+"""The longest wait that a client is told."""
+
+
 class Unavailable(OnepassError):
     """Nothing is wrong with the request; try again after ``retry_after_s``."""
 
@@ -147,7 +153,30 @@ class QueueFull(Unavailable):
 
 
 class IdsFull(Unavailable):
-    """The model remembers as many ids as it may; they leave after a day."""
+    """The model remembers as many ids as it may."""
+
+
+def ids_full(name: str, most: int, count: int, wait_ms: int) -> IdsFull:
+    """The error for a model that has no room for another id.
+
+    Args:
+        name: the model.
+        most: how many ids it may remember.
+        count: how many it does.
+        wait_ms: when the first of them leaves; the client is told this wait.
+    """
+    error = IdsFull(
+        f"model {name} remembers {count} ids; ONEPASS_IDS_MAX allows {most}, and those of this request find no room: "
+        f"the first leaves in {-(-wait_ms // 1000)} s"
+    )
+    error.retry_after_s = min(max(1.0, wait_ms / 1000), RETRY_AFTER_S_MAX)
+    return error
+
+
+class WritersFull(Unavailable):
+    """More processes have appended to the model of late than it remembers; without one, its retry is learned twice."""
+
+    retry_after_s = 60.0
 
 
 class PendingFull(Unavailable):
@@ -174,6 +203,12 @@ class Busy(Unavailable):
 
 class Unreplicated(Unavailable):
     """Committed, but not yet on as many of the store's replicas as were asked for; the id makes a retry safe."""
+
+
+class StoreFull(Unavailable):
+    """The store answers, but has no room, in memory or on disk, to write anything; what only reads goes on."""
+
+    retry_after_s = 10.0
 
 
 class StoreDown(Unavailable):

@@ -23,11 +23,12 @@ from service.api.route import READ, Route
 from service.api.schemas import PredictColumns, Predicted, PredictedBatch, PredictRow, PredictSparse
 from service.api.tables import TableForm, names_given, read_table
 from service.api.weights import no_weights
-from service.errors import PendingFull, no_model
+from service.errors import PendingFull, ids_full, no_model
 from service.runtime.replica import Replica
 from service.runtime.row_validation import RowValidator, Table
 from service.runtime.threads import in_thread_if_large, in_thread_if_long, is_long
 from service.store import codec
+from service.store.appends import RememberedIds
 from service.store.pending import Track
 
 router = APIRouter(route_class=Route)
@@ -178,13 +179,17 @@ async def _track(
     bounds, machine = ctx.engine.bounds, replica.machine
     identity = secrets.token_urlsafe(15)
     blob = codec.encode_tracked(space.id, raw, machine.served(prediction, 0), version)
-    track = Track(replica.name, replica.incarnation, identity, blob, bounds.prediction_ttl_ms, bounds.pending_max)
+    ids_max = bounds.committer.ids_max
+    life = (bounds.prediction_ttl_ms, bounds.pending_max, ids_max)
+    track = Track(replica.name, replica.incarnation, identity, blob, *life)
     (outcome,) = await ctx.engine.pending.track_many([track])
     if outcome == "gone":
         raise no_model(replica.name)
     if outcome == "full":
         raise PendingFull(f"model {replica.name} has as many tracked predictions waiting as it may")
-    if isinstance(outcome, Exception):
+    if isinstance(outcome, RememberedIds):
+        raise ids_full(replica.name, ids_max, outcome.count, outcome.wait_ms)
+    if outcome is not None:
         raise outcome
     return identity
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from core.entry import Switch
-from service.errors import IdsFull, ModelDown, OnepassError, RequestConflict, StoreDown, Unreplicated
+from service.errors import ModelDown, OnepassError, RequestConflict, StoreDown, Unreplicated, ids_full
 from service.runtime import responses
 from service.runtime.committer import DOWN
 from service.runtime.first_answers import FirstAnswers
@@ -72,7 +72,9 @@ class Answerer:
                 self._stats.unreplicated += 1
                 job.reject(Unreplicated(UNREPLICATED))
             elif out.status == "full":
-                job.reject(IdsFull(f"model {replica.name} remembers as many ids as it may"))
+                ids = out.remembered
+                count, wait_ms = (0, 0) if ids is None else (ids.count, ids.wait_ms)
+                job.reject(ids_full(replica.name, commit.append.id_cap, count, wait_ms))
             elif out.status == "added" and now is None:
                 job.reject(StoreDown(DOWN))
             elif out.seen:

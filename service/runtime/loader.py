@@ -130,9 +130,9 @@ class Loader:
         machine, stamp = await in_thread_if_large(len(blob), Machine.from_bytes, blob)
         if (stamp.get("incarnation"), stamp.get("version")) != (meta.incarnation, info.version):
             raise ValueError("it is of another model or version than it says")
-        joined = await self._store.log.read_after(meta.name, meta.incarnation, info.version, str(stamp["uid"]), 1, 1)
-        if joined.code not in ("ok", "gone", "foreign"):
-            raise ValueError(f"it does not join the log ({joined.code})")
+        code = await self._store.log.joins(meta.name, meta.incarnation, info.version, str(stamp["uid"]))
+        if code not in ("ok", "gone"):
+            raise ValueError(f"it does not join the log ({code})")
         replica = self._replica(meta, machine, info.version, str(stamp["uid"]), info.time_ms)
         replica.saved.note(info)
         return replica

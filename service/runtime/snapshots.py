@@ -91,7 +91,7 @@ class Snapshotter:
         await asyncio.gather(*(write() for _ in range(AT_ONCE)))
 
     def _due(self, replica: Replica, own: bool) -> bool:
-        """Whoever appends writes the snapshots; who only reads, where the answers that it holds are too many by then."""
+        """Whoever appends writes the snapshots; who only reads, where the answers that it holds are too many."""
         most = max(replica.saved.size, self._least_bytes)
         outgrown = replica.saved.log_bytes > most if own else replica.answers.nbytes > most + ANSWERS_BYTES
         return outgrown and replica.down is None and not replica.gone

@@ -4,15 +4,15 @@ scripts APPEND and RECORD.
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from core.machine import STATE_VERSION
-from service.errors import StoreDown, Unavailable
+from service.errors import StoreDown, Unavailable, WritersFull
 from service.store.entries import Code, RawEntry, entries
 from service.store.keys import TEXT, cached_keys
 from service.store.redis.connection import Call, Unreplicated
-from service.store.scripts import APPEND, RECORD
+from service.store.scripts import APPEND, RECORD, WRITER_LIFE_MS, WRITERS_MAX
 
 SEGMENTS_MAX = 1000
 """Most segments of one entry; the server's Lua cannot pass on many more in one command."""
@@ -122,6 +122,21 @@ class SeenId:
 
 
 @dataclass(frozen=True, slots=True)
+class RememberedIds:
+    """The ids that a model remembers, told where there is no room for more.
+
+    Attributes:
+        count: how many.
+        first_due_ms: when the first of them leaves, by the server's clock; 0 where there are none.
+        wait_ms: how long that is from now; it is not compared.
+    """
+
+    count: int
+    first_due_ms: int
+    wait_ms: int = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class SegmentOut:
     """What became of a segment.
 
@@ -132,11 +147,13 @@ class SegmentOut:
         skip: rows of an added segment that are not learned.
         seen: (row, what is remembered) for every row that had been seen. In a retry a row of ``skip`` whose id has
             been forgotten meanwhile is missing here.
+        remembered: of a segment that is "full": how many ids there are, and when the first leaves.
     """
 
     status: Status
     skip: tuple[int, ...] = ()
     seen: tuple[tuple[int, SeenId], ...] = ()
+    remembered: RememberedIds | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +251,11 @@ def appended_or_unavailable(request: Append, result: Any) -> Appended | Unavaila
     if isinstance(result, Unreplicated):
         appended = appended_or_unavailable(request, result.result)
         return replace(appended, safe=False) if isinstance(appended, Appended) else appended
+    if result[0] == b"crowded":
+        return WritersFull(
+            f"{WRITERS_MAX} processes have appended to model {request.name} in the last "
+            f"{WRITER_LIFE_MS // 60_000} minutes, and no more can be told apart: nothing was learned"
+        )
     try:
         return _appended(request, result)
     except (KeyError, ValueError):  # it takes its own model down, not the pipeline
@@ -254,7 +276,8 @@ def _appended(request: Append, answer: list[Any]) -> Appended:
     code, head, head_uid = answer[0].decode(), answer[1], answer[2].decode()
     if code != "ok":
         return Appended(code, head, head_uid)
-    made, time_ms, complete, segments, found = answer[3:]
+    made, time_ms, complete, segments, found, full = answer[3:]
+    full_segment = _FULL if full is None else replace(_FULL, remembered=remembered_ids(*full))
     after = entries(found, request.version) if found else ()
     return Appended(
         code,
@@ -262,10 +285,15 @@ def _appended(request: Append, answer: list[Any]) -> Appended:
         head_uid,
         made or None,
         time_ms,
-        tuple(map(_segment, segments)),
+        tuple([full_segment if told == b"full" else _segment(told) for told in segments]),
         after,
         bool(complete) and len(after) == len(found),
     )
+
+
+def remembered_ids(count: int, first_due_ms: int, now_ms: int) -> RememberedIds:
+    """The numbers of a script."""
+    return RememberedIds(count, first_due_ms, max(0, first_due_ms - now_ms))
 
 
 _ADDED = SegmentOut("added")
@@ -276,8 +304,6 @@ _STATELESS = SegmentOut("stateless")
 def _segment(answer: Any) -> SegmentOut:
     if answer == b"added":
         return _ADDED
-    if answer == b"full":
-        return _FULL
     if answer == b"stateless":
         return _STATELESS
     status, hits = answer

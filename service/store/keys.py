@@ -6,7 +6,8 @@
                                               summary (see summaries.py),
                                               code: newest state version of those that appended (missing: 3),
                                               snapshot: version of the newest published snapshot (missing: none),
-                                              w:WRITER -> "SEQUENCE:VERSION" of that writer's last append
+                                              w:WRITER -> "SEQUENCE:VERSION:TIME" of that writer's last append, ms
+                                              (without TIME: of a version that did not store it)
     onepass:{NAME}:INC:log              STREAM  see log.py
     onepass:{NAME}:INC:seen             HASH  id -> "VERSION:ORDINAL:ROW:DIGEST:" + answer (empty until it is known)
     onepass:{NAME}:INC:seen_due         ZSET  id -> when it may be forgotten, ms

@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from service.errors import Unavailable
-from service.store.appends import SeenId, decode_seen, failed
+from service.store.appends import RememberedIds, SeenId, decode_seen, failed, remembered_ids
 from service.store.keys import ModelKeys, raw, text
 from service.store.redis.connection import Call, Connection, Script
 from service.store.scripts import BASICS, LOOK, SWEEP
 
-# KEYS meta, pending, pending_due; ARGV incarnation, prediction id, blob, life in ms, most.
+# KEYS meta, pending, pending_due, seen_due; ARGV incarnation, prediction id, blob, life in ms, most, most ids.
+# Not while the model remembers as many ids as it may: the label that is to come would be refused.
 # HSET is the first write: where the server has no memory left it fails, and nothing has changed.
 _TRACK = Script(
     BASICS
@@ -19,9 +20,14 @@ _TRACK = Script(
 if call('HGET', KEYS[1], 'incarnation') ~= ARGV[1] then return 'gone' end
 local waiting = call('ZCOUNT', KEYS[3], '(' .. string.format('%.0f', now), '+inf')
 if waiting >= tonumber(ARGV[5]) and call('HEXISTS', KEYS[2], ARGV[2]) == 0 then return 'full' end
+local from = '(' .. string.format('%.0f', now)
+local ids = call('ZCOUNT', KEYS[4], from, '+inf')
+if ids >= tonumber(ARGV[6]) then
+  return {ids, tonumber(call('ZRANGEBYSCORE', KEYS[4], from, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2] or 0), now}
+end
 call('HSET', KEYS[2], ARGV[2], ARGV[3])
 call('ZADD', KEYS[3], string.format('%.0f', now + tonumber(ARGV[4])), ARGV[2])
-count_expired(KEYS[1], sweep(KEYS[2], KEYS[3], 100))
+count_expired(KEYS[1], sweep(KEYS[2], KEYS[3], most))
 return false
 """
 )
@@ -64,7 +70,7 @@ return tonumber(meta[2] or 0) + call('ZCOUNT', KEYS[2], '-inf', string.format('%
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """A prediction to keep for ``ttl_ms``, unless ``cap`` are waiting already."""
+    """A prediction to keep for ``ttl_ms``, unless ``cap`` are waiting already, or ``id_cap`` ids remembered."""
 
     name: str
     incarnation: str
@@ -72,9 +78,11 @@ class Track:
     blob: bytes
     ttl_ms: int
     cap: int
+    id_cap: int
 
 
-Tracked = Literal["gone", "full"] | Unavailable | None
+Tracked = Literal["gone", "full"] | RememberedIds | Unavailable | None
+"""What became of it: the model is gone, or full of predictions, or of ids, or the store failed; None: it is kept."""
 
 
 class Pending:
@@ -123,13 +131,15 @@ class Pending:
 
 def _track_call(item: Track) -> Call:
     keys = ModelKeys(item.name, item.incarnation)
-    args = (item.incarnation, raw(item.prediction_id), item.blob, item.ttl_ms, item.cap)
-    return Call(_TRACK, (keys.meta, keys.pending, keys.pending_due), args)
+    args = (item.incarnation, raw(item.prediction_id), item.blob, item.ttl_ms, item.cap, item.id_cap)
+    return Call(_TRACK, (keys.meta, keys.pending, keys.pending_due, keys.idempotency_expiry), args)
 
 
-def _tracked(result: object) -> Tracked:
+def _tracked(result: Any) -> Tracked:
     if isinstance(result, Exception):
         return failed(result)
+    if isinstance(result, list):
+        return remembered_ids(*result)
     return None if result is None else "gone" if result == b"gone" else "full"
 
 

@@ -8,6 +8,11 @@ exponents.
 from service.store.entries import FIRST_STATE_VERSION
 from service.store.redis.connection import Script
 
+WRITER_LIFE_MS = 600_000
+"""How long the last append of a process is remembered: far longer than it is sent again after a lost reply."""
+WRITERS_MAX = 512
+"""Processes whose appends a model remembers; one more is refused while none of them can be forgotten."""
+
 # Lua's unpack has a bound (8000); a thousand at a time also keeps single commands short.
 BASICS = """
 local call, most = redis.call, 1000
@@ -109,6 +114,14 @@ for k = 0, count - 1 do
 end
 local summary = ARGV[next_arg]
 local function ids_of(k) return tonumber(ARGV[at[k] - 1]) end
+local any_full = false
+-- Where some ids found no room: how many are remembered, when the first of them leaves (0: none is), and the time.
+local function remembered()
+  if not any_full then return false end
+  local from = '(' .. string.format('%.0f', now)
+  local first = call('ZRANGEBYSCORE', seen_due, from, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  return {call('ZCOUNT', seen_due, from, '+inf'), tonumber(first[2] or 0), now}
+end
 local function record(version, k, row) return string.format('%.0f:%d:%d:', version, k, row) end
 local known = look(seen, seen_due, ids)
 
@@ -163,21 +176,41 @@ local function retry_reply(made)
     if #clashes > 0 then segments[k + 1] = {'seen', clashes}
     elseif added and #hits == 0 then segments[k + 1] = 'added'
     elseif added then segments[k + 1] = {'added', hits}
-    elseif missing then segments[k + 1] = 'full'
+    elseif missing then segments[k + 1], any_full = 'full', true
     elseif n == 0 then segments[k + 1] = 'stateless'
     else segments[k + 1] = {'seen', hits} end
   end
   local entries, complete = read(made - 1, tonumber(ARGV[9]), 1e9)
-  return {'ok', head, meta[3], made, time, complete, segments, entries}
+  return {'ok', head, meta[3], made, time, complete, segments, entries, remembered()}
 end
 
 local last = call('HGET', KEYS[1], writer)
 if last then
-  local last_sequence, made = string.match(last, '^(%d+):(%d+)$')
+  local last_sequence, made = string.match(last, '^(%d+):(%d+)')
   if sequence < tonumber(last_sequence) then return {'fenced', head, meta[3]} end
   if sequence == tonumber(last_sequence) then return retry_reply(tonumber(made)) end
 end
 if tonumber(meta[4] or ${FIRST_STATE_VERSION}) > tonumber(ARGV[10]) then return {'newer', head, meta[3]} end
+
+-- A new writer: those whose retries cannot come any more are forgotten; a record without a time, as versions before it
+-- was stored have left them, or with one that is still to come, gets the present one.
+local forgotten, dated = {}, {}
+if not last then
+  local all, young, present = call('HGETALL', KEYS[1]), 0, string.format(':%.0f', now)
+  for i = 1, #all, 2 do
+    if string.sub(all[i], 1, 2) == 'w:' then
+      local time = tonumber(string.match(all[i + 1], '^%d+:%d+:(%d+)$') or now + 1)
+      if time < now - ${WRITER_LIFE_MS} then
+        forgotten[#forgotten + 1] = all[i]
+      else
+        young = young + 1
+        local made = string.match(all[i + 1], '^%d+:%d+')
+        if time > now then dated[#dated + 1], dated[#dated + 2] = all[i], made .. present end
+      end
+    end
+  end
+  if young >= ${WRITERS_MAX} then return {'crowded', head, meta[3]} end
+end
 
 local made = head + 1
 local fields = {'u', ARGV[6], 'p', meta[3], 't', string.format('%.0f', now), 'n', count, 's', ARGV[10]}
@@ -203,7 +236,7 @@ for k = 0, count - 1 do
   elseif n > 0 and #fresh == 0 then
     segments[k + 1] = {'seen', hits}
   elseif n > 0 and #fresh > room then
-    segments[k + 1] = 'full'
+    segments[k + 1], any_full = 'full', true
   elseif not stored(ARGV[at[k] - 2]) then
     segments[k + 1] = 'stateless'
   else
@@ -222,13 +255,13 @@ for k = 0, count - 1 do
   end
 end
 local entries, complete = read(head, tonumber(ARGV[9]), 1e9)
-if not adds then return {'ok', head, meta[3], 0, 0, complete, segments, entries} end
+if not adds then return {'ok', head, meta[3], 0, 0, complete, segments, entries, remembered()} end
 
 -- The first write, and the only one that can fail: once a script has written, the server refuses it nothing.
 local answer = redis.pcall('XADD', log, entry_id(made), unpack(fields))
 if type(answer) == 'table' and answer.err then return answer end
 call('HSET', KEYS[1], 'version', string.format('%.0f', made), 'uid', ARGV[6], 'updated', string.format('%.0f', now),
-  'code', ARGV[10], writer, string.format('%.0f:%.0f', sequence, made))
+  'code', ARGV[10], writer, string.format('%.0f:%.0f:%.0f', sequence, made, now))
 if summary ~= '' then store_summary(summary, v0 + 1) end
 for i = 1, #states do
   local digest = string.match(ARGV[at[states[i]] - 2], '^%x+')
@@ -236,41 +269,33 @@ for i = 1, #states do
   call('HSET', KEYS[7], string.format('%.0f-%d', made, states[i]), digest)
 end
 
-if not last then                             -- a new writer: forget the one that has been silent longest
-  local all, writers = call('HGETALL', KEYS[1]), {}
-  for i = 1, #all, 2 do
-    if string.sub(all[i], 1, 2) == 'w:' and all[i] ~= writer then
-      writers[#writers + 1] = {tonumber(string.match(all[i + 1], ':(%d+)$')), all[i]}
-    end
-  end
-  table.sort(writers, function(a, b) return a[1] < b[1] end)
-  for i = 1, #writers - 63 do call('HDEL', KEYS[1], writers[i][2]) end
-end
-
+if #forgotten > 0 then call('HDEL', KEYS[1], unpack(forgotten)) end
+if #dated > 0 then call('HSET', KEYS[1], unpack(dated)) end
 in_parts(remember, function(from, to) call('HSET', seen, unpack(remember, from, to)) end)
 in_parts(dues, function(from, to) call('ZADD', seen_due, unpack(dues, from, to)) end)
 if #done > 0 then
   call('HDEL', KEYS[5], unpack(done))
   call('ZREM', KEYS[6], unpack(done))
 end
-sweep(seen, seen_due, 100 + #remember)
-count_expired(KEYS[1], sweep(KEYS[5], KEYS[6], 100))
+sweep(seen, seen_due, 2 * most + #remember)
+count_expired(KEYS[1], sweep(KEYS[5], KEYS[6], most))
 notify(ARGV[1] .. string.format(' %.0f ', made) .. ARGV[6])
-return {'ok', made, ARGV[6], made, now, complete, segments, entries}
+return {'ok', made, ARGV[6], made, now, complete, segments, entries, remembered()}
 """
 
-# Sweeping more than one call adds keeps what is past its time from piling up.
+# At most `limit` of what is past its time; expiry.py sweeps where nobody appends.
 SWEEP = """
 local function sweep(hash, due, limit)
   local swept = 0
   while swept < limit do
-    local old = call('ZRANGEBYSCORE', due, '-inf', string.format('%.0f', now), 'LIMIT', 0, most)
+    local part = math.min(most, limit - swept)
+    local old = call('ZRANGEBYSCORE', due, '-inf', string.format('%.0f', now), 'LIMIT', 0, part)
     if #old > 0 then
       call('HDEL', hash, unpack(old))
       call('ZREM', due, unpack(old))
     end
     swept = swept + #old
-    if #old < most then break end
+    if #old < part then break end
   end
   return swept
 end
@@ -323,7 +348,13 @@ if version > head or version == head and meta[3] ~= ARGV[3] then return -1 end
 return store_summary(ARGV[5], tonumber(ARGV[4]))
 """
 
-_APPEND = _APPEND.replace("${FIRST_STATE_VERSION}", str(FIRST_STATE_VERSION))
+_NUMBERS = {
+    "${FIRST_STATE_VERSION}": FIRST_STATE_VERSION,
+    "${WRITER_LIFE_MS}": WRITER_LIFE_MS,
+    "${WRITERS_MAX}": WRITERS_MAX,
+}
+for _name, _value in _NUMBERS.items():
+    _APPEND = _APPEND.replace(_name, str(_value))
 APPEND = Script(BASICS + LOOK + SWEEP + STORE_SUMMARY + _JOIN + _APPEND)
 READ_AFTER = Script(BASICS + _JOIN + _READ_AFTER)
 RECORD = Script(BASICS + _JOIN + _RECORD)

@@ -259,14 +259,19 @@ async def test_an_idempotency_key_covers_a_batch(api, kind):
 
 
 async def test_ids_are_capped_and_say_so(start):
-    """Past the cap 503 with Retry-After; known ids are still recognised, rows without an id still learned."""
+    """Past the cap 503 that names it and the wait; known ids are recognised, and rows without an id learned."""
     small = await start(ids_max=3)
     path = await small.new()
     firsts = [await small.post(f"{path}/feedback", {**ROW, "label": "UP", "id": f"i{n}"}) for n in range(3)]
     before = await small.standing(path)
     answer = await small.ask("POST", f"{path}/feedback", json={**ROW, "label": "UP", "id": "one too many"})
     problem(answer, 503)
-    assert 1 <= int(answer.headers["retry-after"])
+    assert "3600" == answer.headers["retry-after"]
+    detail = "3 ids; ONEPASS_IDS_MAX allows 3, and those of this request find no room: the first leaves in 86"
+    assert detail in answer.json()["detail"]
+    tracked = await small.ask("POST", f"{path}/predict", json={**ROW, "track": True})
+    assert detail in problem(tracked, 503)["detail"]
+    assert "3600" == tracked.headers["retry-after"]
     many = {**columnar(2), "labels": ["UP", "UP"], "ids": ["i0", "another"]}
     problem(await small.ask("POST", f"{path}/feedback/batch", json=many), 503)
     assert before == await small.standing(path)

@@ -7,12 +7,13 @@ import pytest
 
 from core.machine import STATE_VERSION
 from service.errors import StoreDown
+from service.store.appends import RememberedIds
 from service.store.catalog import Catalog
 from service.store.entries import RawEntry
 from service.store.log import SeenId, SegmentIn, SegmentOut
 from tests.service.store_fixtures import INCARNATION, Model, many, one
 
-ADDED, FULL = SegmentOut("added"), SegmentOut("full")
+ADDED = SegmentOut("added")
 
 
 async def test_an_append_makes_the_next_version(model):
@@ -223,10 +224,21 @@ async def test_full_drops_the_segment_and_lets_the_others_pass(model):
     answer = await model.append(one("a"), many("b", "c", "d"), one("a"), SegmentIn(b"x"), one("e"), one("f"), id_cap=2)
     assert ["added", "full", "seen", "added", "added", "full"] == [s.status for s in answer.segments]
     assert (1, 2, 2, 0, 0) == await model.shape()
+    full = SegmentOut("full", remembered=RememberedIds(2, answer.time_ms + 60_000, 0))
+    assert (full, full) == (answer.segments[1], answer.segments[5])
     lowered = await model.append(SegmentIn(b"x"), one("g"), id_cap=1)
-    assert (ADDED, FULL) == lowered.segments
+    assert (ADDED, full) == lowered.segments
     only_full = await model.append(one("g"), id_cap=1)
-    assert (None, (FULL,)) == (only_full.made, only_full.segments)
+    assert (None, (full,)) == (only_full.made, only_full.segments)
+    assert 59_000 < only_full.segments[0].remembered.wait_ms <= 60_000
+    assert 0 == answer.segments[1].remembered.wait_ms - 60_000
+
+
+async def test_full_without_any_id_leaves_nothing_to_wait_for(model):
+    """One request has more ids than are ever remembered."""
+    answer = await model.append(many("a", "b"), id_cap=1)
+    assert (None, (SegmentOut("full", remembered=RememberedIds(0, 0, 0)),)) == (answer.made, answer.segments)
+    assert 0 == answer.segments[0].remembered.wait_ms
 
 
 async def test_expired_ids_are_forgotten_and_swept(model):
@@ -242,13 +254,13 @@ async def test_expired_ids_are_forgotten_and_swept(model):
 
 async def test_the_sweep_is_bounded_and_keeps_pace(model):
     """One append does not pay for all that has expired, but for more than it adds."""
-    ids = [f"i{k}" for k in range(2500)]
+    ids = [f"i{k}" for k in range(9000)]
     await model.append(many(*ids), id_ttl_ms=1, id_cap=10_000)
     await asyncio.sleep(0.01)
     await model.append()
-    assert 1500 == (await model.shape())[1]
+    assert 7000 == (await model.shape())[1]
     await model.append(many(*[f"j{k}" for k in range(1200)]), id_cap=10_000)
-    assert 1200 == (await model.shape())[1]
+    assert 2600 + 1200 == (await model.shape())[1]
 
 
 async def test_ten_thousand_ids_in_one_segment(model):
@@ -301,15 +313,6 @@ async def test_pending_predictions_leave_with_their_segment(model):
     assert [[b"p2", b"p3"]] == [sorted((await model.connection.ask(("HKEYS", keys.pending)))[0])]
     assert (1, 1, 1, 2, 2) == await model.shape()
     assert 1 == (await Catalog(model.connection).read("m")).expired
-
-
-async def test_writers_are_bounded_and_the_silent_ones_go_first(model):
-    """64 writers are remembered; the caller is always among them."""
-    for k in range(70):
-        await Model(model.connection, f"v{k}").append(version=model.version, uid=model.uid)
-    (fields,) = await model.connection.ask(("HKEYS", model.keys.meta))
-    writers = {field for field in fields if field.startswith(b"w:")}
-    assert {f"w:v{k}".encode() for k in range(6, 70)} == writers
 
 
 async def test_a_store_without_memory_writes_nothing(model):

@@ -3,19 +3,23 @@
 import pytest
 
 from service.errors import StoreDown
+from service.store.appends import RememberedIds
 from service.store.catalog import Catalog
 from service.store.log import SeenId
 from service.store.pending import Pending, Track
 from tests.service.store_fixtures import INCARNATION, one
 
 
-def track(prediction_id: str, blob: bytes = b"told", ttl_ms: int = 60_000, cap: int = 100, **changes) -> Track:
+def track(
+    prediction_id: str, blob: bytes = b"told", ttl_ms: int = 60_000, cap: int = 100, id_cap: int = 1000, **changes
+) -> Track:
     return Track(
         **{"name": "m", "incarnation": INCARNATION, **changes},
         prediction_id=prediction_id,
         blob=blob,
         ttl_ms=ttl_ms,
         cap=cap,
+        id_cap=id_cap,
     )
 
 
@@ -63,6 +67,17 @@ async def test_an_expired_prediction_is_gone_before_it_is_swept(model):
     assert 2 == await pending.expired("m", INCARNATION)
     assert 2 == (await Catalog(model.connection).read("m")).expired
     assert (0, 0) == (await pending.expired("m", "inc0"), await pending.expired("nobody", INCARNATION))
+
+
+async def test_nothing_is_tracked_while_its_label_would_be_refused(model):
+    """The model remembers as many ids as it may; it is told how many these are and when the first leaves."""
+    pending = Pending(model.connection)
+    answer = await model.append(one("a"), one("b"))
+    assert [RememberedIds(2, answer.time_ms + 60_000, 0)] == await pending.track_many([track("p", id_cap=2)])
+    assert (1, 2, 2, 0, 0) == await model.shape()
+    assert [None] == await pending.track_many([track("p", id_cap=3)])
+    await model.connection.ask(("ZADD", model.keys.idempotency_expiry, 1, "a"))
+    assert [None] == await pending.track_many([track("q", id_cap=2)])
 
 
 @pytest.mark.parametrize("limit", [1, 3, 7, 8])

@@ -35,6 +35,8 @@ class Scripts:
     def __init__(self, now_ms: Callable[[], int], publish: Callable[[str, bytes], None] = lambda *_: None) -> None:
         self.data = Data()
         self._now_ms, self._publish = now_ms, publish
+        self._forgotten: list[bytes] = []
+        self._dated: dict[bytes, bytes] = {}
         self._known: dict[Script, Callable[[Sequence[str], Args], Any]] = {
             scripts.APPEND: self._append,
             scripts.READ_AFTER: self._read_after,
@@ -125,17 +127,42 @@ class Scripts:
         known = self._look(keys[2], keys[3], [i for _, _, _, ids, _ in request.segments for i in ids])
         last = meta.get(b"w:" + request.writer)
         if last is not None:
-            last_sequence, made = map(int, last.split(b":"))
+            last_sequence, made, *_ = map(int, last.split(b":"))
             if request.sequence < last_sequence:
                 return [b"fenced", joined.head, joined.uid]
             if request.sequence == last_sequence:
-                return self._told_again(joined, request, known, made)
+                return self._told_again(joined, request, known, made, keys[3])
         if int(meta.get(b"code", b"3")) > int(request.state_version):
             return [b"newer", joined.head, joined.uid]
-        return self._add(keys, joined, request, known, last is None)
+        if last is None and not self._admit(meta):
+            return [b"crowded", joined.head, joined.uid]
+        return self._add(keys, joined, request, known)
+
+    def _admit(self, meta: dict[bytes, bytes]) -> bool:
+        """Whether there is a place for a new writer; then the old ones are forgotten, and each other one has a time.
+
+        An append that turns out to add nothing leaves them as they are.
+        """
+        now, young = self._now_ms(), 0
+        self._forgotten, self._dated = [], {}
+        for writer, value in [(key, value) for key, value in meta.items() if key.startswith(b"w:")]:
+            sequence, made, *time = map(int, value.split(b":"))
+            if time and time[0] < now - scripts.WRITER_LIFE_MS:
+                self._forgotten.append(writer)
+                continue
+            young += 1
+            if not time or time[0] > now:
+                self._dated[writer] = b"%d:%d:%d" % (sequence, made, now)
+        return young < scripts.WRITERS_MAX
+
+    def _remembered(self, seen_due: str, out: Sequence[Any]) -> list[int] | None:
+        """How many ids there are, when the first leaves, and the time, where some found no room."""
+        now = self._now_ms()
+        alive = [int(due) for due in self.data.scores.get(seen_due, {}).values() if due > now]
+        return [len(alive), min(alive, default=0), now] if b"full" in out else None
 
     def _told_again(
-        self, joined: "Joined", request: "Request", known: dict[bytes, bytes | None], made: int
+        self, joined: "Joined", request: "Request", known: dict[bytes, bytes | None], made: int, seen_due: str
     ) -> list[Any]:
         held = fields_of(joined.log[made]) if made in joined.log else None
         out: list[Any] = []
@@ -159,7 +186,8 @@ class Scripts:
                 out.append(b"full" if any(not known[i] for i in ids) else [b"seen", hits])
         entries, complete, _ = joined.read(made - 1, request.max_bytes, 10**9)
         time = 0 if held is None else int(held[b"t"])
-        return [b"ok", joined.head, joined.uid, made, time, complete, out, entries]
+        full = self._remembered(seen_due, out)
+        return [b"ok", joined.head, joined.uid, made, time, complete, out, entries, full]
 
     def _add(
         self,
@@ -167,7 +195,6 @@ class Scripts:
         joined: "Joined",
         request: "Request",
         known: dict[bytes, bytes | None],
-        new_writer: bool,
     ) -> list[Any]:
         meta_key, log_key, seen, seen_due, pending, pending_due, states_key = keys
         now, made = self._now_ms(), joined.head + 1
@@ -209,18 +236,18 @@ class Scripts:
                 remember |= mine
         entries, complete, _ = joined.read(joined.head, request.max_bytes, 10**9)
         if len(fields) == 10:
-            return [b"ok", joined.head, joined.uid, 0, 0, complete, out, entries]
+            full = self._remembered(seen_due, out)
+            return [b"ok", joined.head, joined.uid, 0, 0, complete, out, entries, full]
         self.data.logs.setdefault(log_key, {})[made] = fields
         self.data.history.setdefault(log_key, {})[made] = fields
         meta = self.data.hashes[meta_key]
         meta |= {b"version": b"%d" % made, b"uid": request.new_uid, b"updated": b"%d" % now}
         meta[b"code"] = request.state_version
-        meta[b"w:" + request.writer] = b"%d:%d" % (request.sequence, made)
-        if new_writer:
-            others = [w for w in meta if w.startswith(b"w:") and w != b"w:" + request.writer]
-            others.sort(key=lambda w: int(meta[w].split(b":")[1]))
-            for silent in others[: max(0, len(others) - 63)]:
-                del meta[silent]
+        if b"w:" + request.writer not in meta:
+            for writer in self._forgotten:
+                del meta[writer]
+            meta |= self._dated
+        meta[b"w:" + request.writer] = b"%d:%d:%d" % (request.sequence, made, now)
         if request.summary:
             self._store_summary(meta, request.summary, joined.v0 + 1)
         self.data.hashes.setdefault(seen, {}).update(remember)
@@ -232,7 +259,7 @@ class Scripts:
             self.data.hashes.setdefault(states_key, {}).update(named)
         self._sweep(seen, seen_due)
         self._publish(channel_of(meta_key), b"%s %d %s" % (meta[b"incarnation"], made, request.new_uid))
-        return [b"ok", made, request.new_uid, made, now, complete, out, entries]
+        return [b"ok", made, request.new_uid, made, now, complete, out, entries, self._remembered(seen_due, out)]
 
     def _record(self, keys: Sequence[str], args: Args) -> list[Any]:
         joined = self._join(keys, args)
