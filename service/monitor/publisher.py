@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from core.config import Config
 from core.drift.outbox import KEPT
-from service.errors import ModelDown, OnepassError, StoreDown
+from service.errors import ModelDown, OnepassError, Unavailable
 from service.runtime.backoff import Backoff
 from service.runtime.engine import Engine
 from service.runtime.replica import Replica
@@ -69,7 +69,7 @@ class Publisher:
         """Publish the alarms that the replica's outbox holds; those it gets meanwhile, too.
 
         Raises:
-            StoreDown: the store did not answer; nothing is lost.
+            Unavailable: the store did not answer, or has no room; nothing is lost.
             ModelDown: the model is out of service.
         """
         ask = replica.published == BEFORE_FIRST  # just loaded: most of its alarms may be published
@@ -130,7 +130,7 @@ class Publisher:
                 await self.publish(replica)
             except ModelDown:
                 return  # what a failed apply has left is no state
-            except StoreDown as error:
+            except Unavailable as error:
                 if backoff.first:
                     logger.warning("model %s: its drift events wait: %s", replica.name, error.detail)
                 await backoff.wait()
@@ -145,7 +145,7 @@ class Publisher:
                 names, following = await self._engine.store.catalog.names(PAGE, after)
                 for name, incarnation in names:
                     await self._look(name, incarnation)
-            except StoreDown:
+            except Unavailable:
                 await backoff.wait()
                 continue
             backoff.reset()
@@ -160,7 +160,7 @@ class Publisher:
         began = clock()
         try:
             await self.publish(await self._loaded(name))
-        except StoreDown:
+        except Unavailable:
             raise
         except OnepassError as error:
             logger.info("model %s was passed over in the search for alarms: %s", name, error.detail)

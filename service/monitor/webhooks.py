@@ -27,7 +27,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from service.errors import StoreDown
+from service.errors import Unavailable
 from service.runtime.backoff import Backoff
 from service.runtime.broadcast import Broadcast
 from service.store.deliveries import IDLE_MS, Deliveries
@@ -138,7 +138,7 @@ class Webhook:
             self.outcomes["dropped"] += claimed.missed
             for known in claimed.events:
                 await self._deliver(client, known)
-        except StoreDown:
+        except Unavailable:
             await asyncio.sleep(BACKOFF_S)
             return
         if not claimed.events:

@@ -8,13 +8,15 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from service.errors import RequestConflict, Unavailable
+from service.errors import RequestConflict, StoreFull, Unavailable
 from service.runtime.replica import Replica
 from service.runtime.unstored_answers import Item
 from service.store.log import Answers, Log
 
 RECORD_S = 0.02
 """How long answers are gathered before they are sent, with the next append or by themselves."""
+FULL_S = 1.0
+"""Pause after a store that has no room has refused them."""
 ITEMS_MAX = 1000
 """Most answers of one model that go in one call."""
 
@@ -68,7 +70,9 @@ class AnswerWriter:
         replica, answers = answered
         if known is True:
             replica.answers.stored(answers.items)
-        if known is not False:  # else the replica does not join its log: reading on regenerates the answers
+        if isinstance(known, StoreFull):
+            asyncio.get_running_loop().call_later(FULL_S, self.note, replica)
+        elif known is not False:  # else the replica does not join its log: reading on regenerates the answers
             self.note(replica)
 
     async def record(self, replica: Replica, version: int) -> None:

@@ -126,6 +126,7 @@ class Engine:
         self.durability = "unknown"
         self.eviction_ok: bool | None = None
         self.store_ok: bool | None = None
+        self._full = False
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._dead: set[str] = set()
         self.companions: dict[str, Callable[[], Awaitable[None]]] = {}
@@ -204,6 +205,9 @@ class Engine:
             logger.warning("the store keeps nothing on disk: set 'appendonly yes', or its crash loses every model")
         if eviction_ok is False and self.eviction_ok is not False:
             logger.warning("the store may evict models when memory is short: set 'maxmemory-policy noeviction'")
+        if connection.full and not self._full:
+            logger.warning("the store has no room and refuses writes; feedback gets 503, predictions go on")
+        self._full = connection.full
         if self.store_ok is False:
             logger.info("the store answers; durability is %s", durability)
         self.durability, self.eviction_ok, self.store_ok = durability, eviction_ok, True
@@ -237,6 +241,7 @@ class Engine:
             "lag": self._keeping_up(),
             "hints": self.notices.hearing,
             "eviction": self.eviction_ok,
+            "room": not self.store.connection.full,
             "log": not any(lost.time_s > time.time() - LOST_SHOWN_S for lost in self.reader.lost_tails),
         }
         return all(checks[name] for name in ("store", "tasks", "lag")), checks

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from service.errors import OnepassError, StoreDown
+from service.errors import OnepassError, StoreDown, Unavailable
 from service.runtime.backoff import Backoff
 from service.runtime.model_cache import ModelCache
 from service.runtime.replica import Replica
@@ -66,7 +66,7 @@ class Follower:
             heard_before = self._notices.heard
             try:
                 await self._notices.listen(self.on_notice, self._on_subscribed)
-            except StoreDown as error:
+            except Unavailable as error:
                 if self._notices.heard > heard_before:
                     backoff.reset()
                 if backoff.first:

@@ -8,9 +8,11 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from service.errors import StoreDown
+from redis import exceptions
+
+from service.errors import StoreDown, StoreFull
 from service.store.keys import ModelKeys
-from service.store.redis.connection import Connection, translated
+from service.store.redis.connection import Connection, translated, unavailable
 
 QUIET_S = 2.0
 """A connection that has been silent for this long is pinged."""
@@ -71,7 +73,7 @@ class AppendNotices:
             begun: called with the name of each model whose channel has just been subscribed.
 
         Raises:
-            StoreDown: always, in the end.
+            StoreDown, StoreFull: always, in the end.
         """
         with translated():
             line = await self._connection.subscriber(self._own)
@@ -90,7 +92,12 @@ class AppendNotices:
     async def _read(self, line: Any, heard: Callable[[AppendNotice], None], begun: Callable[[str], None]) -> None:
         asked = False
         while True:
-            said = await line.read_response(timeout=QUIET_S, disconnect_on_error=False)
+            try:
+                said = await line.read_response(timeout=QUIET_S, disconnect_on_error=False)
+            except exceptions.ResponseError as error:
+                if not isinstance(unavailable(error), StoreFull):
+                    raise
+                said = [b"pong"]  # it refuses the ping while it cannot write to its disk, and publishes all the same
             if said is None:
                 if asked:
                     raise StoreDown("the store did not answer in time")

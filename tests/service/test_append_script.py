@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from core.machine import STATE_VERSION
-from service.errors import StoreDown
+from service.errors import StoreFull
 from service.store.appends import RememberedIds
 from service.store.catalog import Catalog
 from service.store.entries import RawEntry
@@ -321,8 +321,8 @@ async def test_a_store_without_memory_writes_nothing(model):
     before = await model.contents()
     await model.connection.ask(("CONFIG", "SET", "maxmemory", "1"))
     answer = await model.append(one("b"), SegmentIn(b"x"))
-    assert isinstance(answer, StoreDown)
-    assert "the store is out of memory" == answer.detail
+    assert isinstance(answer, StoreFull)
+    assert model.connection.full
     assert before == await model.contents()
     assert ("seen",) == tuple(s.status for s in (await model.append(one("a"))).segments)
     await model.connection.ask(("CONFIG", "SET", "maxmemory", "0"))

@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 import pytest
 from redis import exceptions
 
-from service.errors import StoreDown
+from service.errors import StoreDown, StoreFull
 from service.store.catalog import Catalog
 from service.store.keys import ModelKeys
 from service.store.log import Log
 from service.store.pending import Pending
-from service.store.redis.connection import Call, Connection, Script, store_down, translated
+from service.store.redis.connection import Call, Connection, Script, translated, unavailable
 from service.store.snapshots import Snapshots
 from tests.service.store_fixtures import INCARNATION, Model
 
@@ -198,21 +198,13 @@ async def test_where_config_is_denied_nothing_is_known(server, connection):
         ("the store did not answer in time", TimeoutError()),
         ("the store is loading its data", exceptions.BusyLoadingError("Redis is loading the dataset in memory")),
         ("the store is a read-only replica", exceptions.ReadOnlyError("You can't write against a read only replica.")),
-        ("the store is out of memory", exceptions.OutOfMemoryError("command not allowed when used memory")),
         ("the store's cluster is down", exceptions.ClusterDownError("CLUSTERDOWN The cluster is down")),
         ("the store is moving its data", exceptions.TryAgainError("TRYAGAIN Multiple keys request")),
         ("the store has lost its primary", exceptions.MasterDownError("Link with MASTER is down")),
         ("the store is part of a cluster", exceptions.MovedError("3999 127.0.0.1:6381")),
         ("the store refuses the credentials", exceptions.AuthenticationError("invalid username-password pair")),
-        ("the store cannot write to disk", exceptions.ResponseError("MISCONF Redis is configured to save RDB")),
         ("the store has too few replicas to write", exceptions.ResponseError("NOREPLICAS Not enough good replicas")),
         ("the store is busy", exceptions.ResponseError("BUSY Redis is busy running a script.")),
-        (
-            "the store is out of memory",  # as Redis 6.2 wraps it
-            exceptions.ResponseError(
-                "Error running script (call to f_0): @user_script:3: @user_script: 3: -OOM command not allowed"
-            ),
-        ),
     ],
 )
 def test_what_the_store_cannot_do_is_said_without_its_address(detail, error):
@@ -221,6 +213,33 @@ def test_what_the_store_cannot_do_is_said_without_its_address(detail, error):
         raise error
     assert (detail, error) == (caught.value.detail, caught.value.__cause__)
     assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("what", "error"),
+    [
+        ("memory", exceptions.OutOfMemoryError("command not allowed when used memory > 'maxmemory'.")),
+        (
+            "memory",
+            exceptions.ResponseError("OOM command not allowed when used memory > 'maxmemory'. script: 1"),
+        ),
+        (
+            "memory",  # as Redis 6.2 wraps it
+            exceptions.ResponseError(
+                "Error running script (call to f_0): @user_script:3: @user_script: 3: -OOM command not allowed"
+            ),
+        ),
+        ("disk", exceptions.ResponseError("MISCONF Redis is configured to save RDB snapshots, but")),
+        ("disk", exceptions.ResponseError("MISCONF Errors writing to the AOF file: No space left on device")),
+    ],
+)
+def test_a_store_without_room_is_not_down(what, error):
+    """It answers and can be read: another error, which says what it lacks and what to do."""
+    with pytest.raises(StoreFull) as caught, translated():
+        raise error
+    assert what in caught.value.detail
+    assert error is caught.value.__cause__
+    assert not isinstance(caught.value, StoreDown)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +257,7 @@ def test_nothing_else_is_translated(error):
     with pytest.raises(type(error)) as caught, translated():
         raise error
     assert caught.value is error
-    assert store_down(error) is None
+    assert unavailable(error) is None
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.errors import StoreDown
+from service.errors import StoreFull
 from service.store.appends import RememberedIds
 from service.store.catalog import Catalog
 from service.store.log import SeenId
@@ -113,5 +113,5 @@ async def test_a_store_without_memory_keeps_nothing(model):
     """And says so."""
     await model.connection.ask(("CONFIG", "SET", "maxmemory", "1"))
     (outcome,) = await Pending(model.connection).track_many([track("a")])
-    assert isinstance(outcome, StoreDown)
+    assert isinstance(outcome, StoreFull)
     assert (0, 0, 0, 0, 0) == await model.shape()

@@ -9,7 +9,7 @@ from typing import Any
 from redis import exceptions
 
 from service.errors import StoreDown
-from service.store.redis.connection import Call, Safety, store_down
+from service.store.redis.connection import Call, Safety, unavailable
 from tests.simulator.scripts import Scripts
 
 TIMEOUT_S = 0.2
@@ -67,6 +67,8 @@ class Way:
     def __init__(self, world: World) -> None:
         self._world = world
         self.dead = False
+
+    full = False
 
     def node_key(self, key: str) -> str:
         return ""
@@ -134,7 +136,7 @@ class Way:
         await asyncio.sleep(wait_s)
         if self.dead:
             await self._world.loop.create_future()
-        raise store_down(exceptions.TimeoutError("no reply in time")) or AssertionError
+        raise unavailable(exceptions.TimeoutError("no reply in time")) or AssertionError
 
 
 class Line:

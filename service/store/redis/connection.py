@@ -17,9 +17,9 @@ from typing import Any, Literal, NamedTuple
 from redis import exceptions
 from redis.asyncio.connection import AbstractConnection
 
-from service.errors import StoreDown
+from service.errors import StoreDown, StoreFull
 from service.store.redis.node import Command, Node, Subscription
-from service.store.redis.redis_errors import store_down, translated
+from service.store.redis.redis_errors import translated, unavailable
 from service.store.redis.topology import Cluster, Sentinels, Single, Topology
 from service.store.redis.url import Server, parse
 
@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 
 Durability = Literal["always", "everysec", "none", "unknown"]
 _WEAKEST: tuple[Durability, ...] = ("none", "unknown", "everysec", "always")
+FULL_SHOWN_S = 10.0
+"""How long a store that has refused a write for lack of room is taken for full."""
 HOPS_MAX = 4
 """How often a command follows a slot that moves."""
 _ELSEWHERE = (exceptions.MovedError, exceptions.ReadOnlyError, exceptions.ClusterDownError)
@@ -96,6 +98,7 @@ class Connection:
         def make(server: Server) -> Node:
             return Node({**found.where, "host": server[0], "port": server[1]}, timeout_s, connections_max)
 
+        self._full_until = float("-inf")
         self.topology: Topology
         if found.kind == "cluster":
             self.topology = Cluster(found.seeds, make, timeout_s)
@@ -121,19 +124,21 @@ class Connection:
                 time than the timeout, in proportion.
 
         Returns:
-            Per call its answer or ``Unreplicated``, or a StoreDown, or the library's error where that is a bug of ours.
+            Per call its answer or ``Unreplicated``, or StoreDown, or StoreFull, or the library's error where that is a
+            bug of ours.
         """
         results = await self._deliver(calls, quick, safety, large_bytes)
         for at, result in enumerate(results):
             if isinstance(result, Exception):
-                results[at] = store_down(result) or result
+                results[at] = meant = unavailable(result) or result
+                self._note(meant)
         return results
 
     async def one(self, call: Call) -> Any:
         """Run one call and return its answer.
 
         Raises:
-            StoreDown: the store did not answer, or answered that it cannot.
+            StoreDown, StoreFull: the store did not answer, or answered that it cannot.
         """
         (result,) = await self.run([call])
         if isinstance(result, Exception):
@@ -144,18 +149,30 @@ class Connection:
         """Send plain commands, each of one key at most, and return their answers.
 
         Raises:
-            StoreDown: the store did not answer, or answered that it cannot.
+            StoreDown, StoreFull: the store did not answer, or answered that it cannot.
         """
         results = await self._deliver([Call(None, _keys(command), command) for command in commands])
-        with translated():
-            for result in results:
-                if isinstance(result, Exception):
-                    raise result
+        for result in results:
+            if isinstance(result, Exception):
+                self._note(meant := unavailable(result) or result)
+                raise meant from (None if meant is result else result)
         return results
+
+    @property
+    def full(self) -> bool:
+        """Whether the store has refused a write for lack of room in the last FULL_SHOWN_S."""
+        return asyncio.get_running_loop().time() < self._full_until
+
+    def _note(self, error: Exception) -> None:
+        if isinstance(error, StoreFull):
+            self._full_until = asyncio.get_running_loop().time() + FULL_SHOWN_S
 
     async def ping(self) -> None:
         """Raise StoreDown unless the store answers; of a cluster, any node that is in charge of something."""
-        await self._all([("PING",)])
+        try:
+            await self._all([("PING",)])
+        except StoreFull as error:  # it answers so while it cannot write to its disk
+            self._note(error)
 
     async def durability(self) -> Durability:
         """What an acknowledged write survives, as far as the store tells: on the weakest of its servers."""
@@ -274,7 +291,7 @@ class Connection:
             else:
                 answers = await (node.send_quick if way.quick else node.send)(commands)
         except (exceptions.RedisError, OSError) as error:
-            if store_down(error) is None:
+            if unavailable(error) is None:
                 raise
             self.topology.failed(error)
             return [error] * len(calls)
@@ -335,4 +352,4 @@ def _durability(settings: Sequence[str] | None) -> Durability:
     return "everysec" if on == "yes" and sync == "everysec" else "none"
 
 
-__all__ = ["Call", "Connection", "Safety", "Script", "Unreplicated", "store_down", "translated"]
+__all__ = ["Call", "Connection", "Safety", "Script", "Unreplicated", "translated", "unavailable"]
