@@ -61,7 +61,7 @@ class Found:
         """What is not as it should be."""
         waits, found = self.waits, []
         if waits.worst_ms >= WORST_MS_MAX:
-            found.append(f"worst {waits.worst_ms:.0f} ms")
+            found.append(f"worst {waits.worst_ms:.0f} ms (own lag {waits.lag_worst_ms:.0f})")
         if set(waits.statuses) != {"200"}:
             found.append(f"answers {waits.statuses}")
         if wrong := [status for status in self.answers if status not in self.expected]:

@@ -6,7 +6,7 @@ request that waits longer than that keeps others from being sent: they are count
 that percentiles are over time, not over answers. On stdin, one word a line:
 
     start    begin to measure
-    stop     end, and print what was found as one line of JSON; what is unanswered counts as long as it has waited
+    stop     send nothing more, wait up to 3 s for what is unanswered, and print what was found as one line of JSON
 """
 
 import json
@@ -18,6 +18,7 @@ from time import perf_counter
 from typing import Any
 
 INTERVAL_S = 0.010
+LAST_S = 3.0
 MODEL = "other"
 BODIES = {
     "feedback": b'{"features":{"x1":0.25},"label":0.5}',
@@ -103,6 +104,7 @@ class Probe:
         self._waits_s: list[float] = []
         self._lags_s: list[float] = []
         self._statuses: dict[str, int] = {}
+        self._report_by: float | None = None
 
     def run(self) -> None:
         """Send on time until stdin ends."""
@@ -111,14 +113,21 @@ class Probe:
             now = perf_counter()
             if now >= due:
                 self._lags_s.append(now - due)
-                for line in self._lines:
-                    self._tell(line)
+                self._turn(now)
                 due += INTERVAL_S * (1 + int((now - due) / INTERVAL_S))
             for key, _ in self._selector.select(max(0.0, due - perf_counter())):
                 if key.data is not None:
                     self._hear(key.data)
                 elif not self._obey(sys.stdin.readline().strip()):
                     return
+
+    def _turn(self, now: float) -> None:
+        if self._report_by is None:
+            for line in self._lines:
+                self._tell(line)
+        elif now >= self._report_by or all(line.sent_s is None for line in self._lines):
+            print(json.dumps(asdict(self._found(now))), flush=True)
+            self._reset()
 
     def _tell(self, line: Line) -> None:
         try:
@@ -155,15 +164,13 @@ class Probe:
         if word == "start":
             self._reset()
         elif word == "stop":
-            print(json.dumps(asdict(self._found())), flush=True)
+            self._report_by = perf_counter() + LAST_S
         return word != ""
 
-    def _found(self) -> Waits:
-        now = perf_counter()
+    def _found(self, now: float) -> Waits:
         for line in self._lines:
-            if line.sent_s is not None and now - line.sent_s > INTERVAL_S:
+            if line.sent_s is not None:
                 self._count("none", now - line.sent_s)
-                line.sent_s = now
         waits, lags = sorted(self._waits_s), sorted(self._lags_s)
         three: Any = [_quantile(waits, share) for share in (0.5, 0.99, 1.0)]
         return Waits(*three, self._statuses, _quantile(lags, 0.99), _quantile(lags, 1.0))
