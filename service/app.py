@@ -41,6 +41,7 @@ from service.store.drift import DriftStreams
 from service.store.log import Log
 from service.store.redis.connection import Connection
 from service.store.snapshots import Snapshots
+from service.store_keeper import StoreKeeper
 
 logger = logging.getLogger(__name__)
 
@@ -49,10 +50,10 @@ STATIC = "/static"
 REDOC_LOGO = b"https://cdn.redoc.ly/redoc/logo-mini.svg"
 """What ReDoc would fetch from elsewhere."""
 SWAGGER = {"tryItOutEnabled": True, "defaultModelsExpandDepth": 0, "displayRequestDuration": True}
+STORE_STOP_S = 2.0
+"""What the private store has of the grace period to end in good order; all of it, however short that is."""
 WAIT_S = 1.0
 """How long a look for drift events waits for one; another look follows."""
-CHILD_WATCH_S = 0.2
-"""How often the private store is looked after."""
 
 
 def create_app(lifespan: Lifespan | None = None) -> routes.App:
@@ -155,7 +156,7 @@ def build(settings: Settings, failpoint: Callable[[str], None] | None = None, gr
         await engine.start()
         gc.collect()
         gc.freeze()  # what is loaded now stays: collections need not walk through it
-        keeper = None if private is None else asyncio.create_task(_keep_alive(private))
+        keeper = None if private is None else asyncio.create_task(StoreKeeper(private, engine.stats).run())
         where = f"its own store in {settings.data_dir}" if given is None else "the store of ONEPASS_REDIS_URL"
         logger.info("Onepass %s with %s; pages at /docs", app.version, where)
         try:
@@ -164,10 +165,10 @@ def build(settings: Settings, failpoint: Callable[[str], None] | None = None, gr
             if keeper is not None:
                 keeper.cancel()
             end_streams(app)
-            await engine.stop(None if grace is None else grace.left_s)
+            await engine.stop(None if grace is None else max(0.0, grace.left_s - STORE_STOP_S))
             await own.close()
             if private is not None:
-                await asyncio.to_thread(private.stop)
+                await asyncio.to_thread(private.stop, max(STORE_STOP_S, 0.0 if grace is None else grace.left_s))
 
     return create_app(lifespan)
 
@@ -226,18 +227,6 @@ def bounds(settings: Settings) -> Bounds:
         snapshots_kept=settings.snapshots_kept,
         snapshot_min_bytes=settings.snapshot_min_kb * 1024,
     )
-
-
-async def _keep_alive(private: EmbeddedStore) -> None:
-    """Start the private store again should it die; until then requests get 503."""
-    while True:
-        await asyncio.sleep(CHILD_WATCH_S)
-        if not private.alive():
-            logger.error("the private store died; it is started again")
-            try:
-                await asyncio.to_thread(private.restart)
-            except Exception:
-                logger.exception("the private store could not be started again; trying on")
 
 
 def _pages(app: FastAPI) -> None:

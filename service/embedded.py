@@ -35,6 +35,9 @@ _OLDEST = (6, 2)
 _SOCKET_PATH_MAX = 100
 """Bytes; the systems' own bounds are 104 and 108."""
 _LOG_BYTES_MAX = 1_000_000
+NO_SPACE = "No space left on device"
+"""What a server logs when it cannot write; a quota shows in no statistics of the file system."""
+FREE_BYTES_MIN = 2**20
 _STOP_TIMEOUT_S = 10.0
 _POLL_S = 0.02
 
@@ -72,6 +75,7 @@ class EmbeddedStore:
         self._start_timeout_s = start_timeout_s
         self._socket = _socket_path(self._dir)
         self._lock: int | None = None
+        self._log_begin = 0
         self._child: _Child | None = None
 
     def start(self) -> str:
@@ -93,9 +97,13 @@ class EmbeddedStore:
             raise
         return self.url
 
-    def stop(self) -> None:
-        """Stop the server, its data safe on disk, and let go of the directory; may be repeated."""
-        self._stop_child()
+    def stop(self, timeout_s: float = _STOP_TIMEOUT_S) -> None:
+        """Stop the server, its data safe on disk, and let go of the directory; may be repeated.
+
+        Args:
+            timeout_s: after so long it is killed; all that it has acknowledged with "always" is on disk then, too.
+        """
+        self._stop_child(timeout_s)
         if self._lock is None:
             return
         if self._socket.parent != self._dir:
@@ -117,6 +125,12 @@ class EmbeddedStore:
         self._stop_child()
         return self.start()
 
+    def why(self) -> str:
+        """What the server died of, as far as it can be known: a full disk, or the last it has said."""
+        if _is_full(self._dir) or NO_SPACE in self._log_tail():
+            return f"no space is left on the disk of {self._dir} (ONEPASS_DATA_DIR): free some, or move the data"
+        return f"the end of its log:\n{self._log_tail()}"
+
     def _take_directory(self) -> None:
         self._dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self._socket.parent != self._dir:
@@ -132,7 +146,7 @@ class EmbeddedStore:
         server = _find_server()
         lock = self._wait_for_orphan(deadline)
         try:
-            _shorten(self._dir / "store.log")
+            self._log_begin = _shortened(self._dir / "store.log")
             self._child = _Child([server, *self._options()], self._dir / "store.log", lock)
         finally:
             os.close(lock)  # the child keeps its copy, and with it the lock
@@ -155,9 +169,9 @@ class EmbeddedStore:
             time.sleep(_POLL_S)
         return lock
 
-    def _stop_child(self) -> None:
+    def _stop_child(self, timeout_s: float = _STOP_TIMEOUT_S) -> None:
         if self._child is not None:
-            self._child.stop()
+            self._child.stop(timeout_s)
             self._child = None
 
     def _options(self) -> list[str]:
@@ -175,6 +189,9 @@ class EmbeddedStore:
             # Plain commands: what Valkey has written Redis reads, and the other way round, should PATH change.
             "aof-use-rdb-preamble": "no",
             "maxmemory-policy": "noeviction",
+            # Rewritten when it has doubled; while that goes on the old and the new file are both there.
+            "auto-aof-rewrite-percentage": "100",
+            "auto-aof-rewrite-min-size": "64mb",
         }
         return [part for name, value in options.items() for part in (f"--{name}", value)]
 
@@ -185,7 +202,8 @@ class EmbeddedStore:
 
     def _log_tail(self) -> str:
         with suppress(OSError):
-            return "\n".join((self._dir / "store.log").read_text(errors="replace").splitlines()[-15:])
+            said = (self._dir / "store.log").read_bytes()[self._log_begin :]
+            return "\n".join(said.decode(errors="replace").splitlines()[-15:])
         return "(no log)"
 
 
@@ -205,16 +223,17 @@ class _Child:
     def alive(self) -> bool:
         return not self._ended.is_set()
 
-    def stop(self) -> None:
+    def stop(self, timeout_s: float) -> None:
         """SIGTERM lets the server write and sync its file; SIGKILL is for one that hangs.
 
         It is asked again and again: a server that cannot end just then forgets that it was asked.
         """
         assert self._process is not None
-        deadline = time.monotonic() + _STOP_TIMEOUT_S
+        deadline = time.monotonic() + timeout_s
         while self.alive():
-            self._process.send_signal(signal.SIGTERM if time.monotonic() < deadline else signal.SIGKILL)
-            self._ended.wait(0.5)
+            left_s = deadline - time.monotonic()
+            self._process.send_signal(signal.SIGTERM if left_s > 0 else signal.SIGKILL)
+            self._ended.wait(min(0.5, left_s) if left_s > 0 else 0.5)
 
     def _live(self, command: list[str], log: Path, lock: int) -> None:
         try:
@@ -297,7 +316,20 @@ def _locked(path: Path) -> int | None:
     return descriptor
 
 
-def _shorten(log: Path) -> None:
-    """Delete a large log file; a server logs little."""
-    if log.exists() and log.stat().st_size > _LOG_BYTES_MAX:
+def _shortened(log: Path) -> int:
+    """Delete a large log file, since a server logs little; the bytes that a new server's lines begin after."""
+    if not log.exists():
+        return 0
+    if log.stat().st_size > _LOG_BYTES_MAX:
         log.unlink()
+        return 0
+    return log.stat().st_size
+
+
+def _is_full(directory: Path) -> bool:
+    """Whether the file system has no room for data or for files."""
+    try:
+        found = os.statvfs(directory)
+    except OSError:
+        return False
+    return found.f_bavail * found.f_frsize < FREE_BYTES_MIN or (found.f_files > 0 and found.f_favail == 0)

@@ -30,8 +30,9 @@ HEAD_BYTES_MAX = 65_536
 HEAD_LINES_MAX = 100
 HEAD_S = 10.0
 """From the first byte of a head (or from connecting) to its last."""
-KEEP_ALIVE_S = 5
-"""How long a connection may wait for its next request."""
+KEEP_ALIVE_S = 20
+"""How long a connection may wait for its next request: longer than clients keep an idle one, who would else send their
+next request to a connection that is just being closed."""
 LINGER_S = 1.0
 """How long a refused connection is read on, unheeded: closed with bytes unread, its client would lose the answer."""
 REFUSED_OPEN_MAX = 32

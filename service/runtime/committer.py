@@ -276,7 +276,7 @@ class Committer:
     async def _exchange(self, node_key: str, tickets: list[Ticket], answered: "Sequence[Answered]") -> None:
         """One pipeline to one server, and what follows from it."""
         self._in_flight[node_key] = tickets
-        answers = [each.answers for each in answered]
+        answers, began = [each.answers for each in answered], asyncio.get_running_loop().time()
         results, recorded = await self._log.exchange([ticket.append for ticket in tickets], answers, self._safety)
         self._stats.ticks += 1
         if tickets and self._failpoint is not None:
@@ -295,6 +295,8 @@ class Committer:
             unreachable = unreachable or (isinstance(known, StoreDown) and known.__cause__ is None)
             self.answer_writer.settle(each, known)
         if unreachable:
+            if not tickets and asyncio.get_running_loop().time() >= began + self._timeout_s:
+                self._note_down(node_key, "it did not answer in time")  # who has waited meanwhile shall not wait again
             await asyncio.sleep(BACKOFF_S)
         if node_key == "":
             del self._in_flight[node_key]
@@ -308,11 +310,17 @@ class Committer:
             self._again.append(ticket)
             self._wake.set()
             return
-        if not unexpected and self._log.node_key(ticket.source.name) == "":  # of several servers, others may be well
-            if not self.store_down:
-                logger.warning("the store is down: %s", error.detail)
-            self.store_down = True
+        if not unexpected:
+            self._note_down(self._log.node_key(ticket.source.name), error.detail)
         ticket.source.lost(StoreDown(DOWN))
+
+    def _note_down(self, node_key: str, why: str) -> None:
+        """The store is down; one of several servers is not the store: others may be well."""
+        if node_key != "":
+            return
+        if not self.store_down:
+            logger.warning("the store is down: %s", why)
+        self.store_down = True
 
 
 def _name(each: Source | Ticket) -> str:

@@ -21,6 +21,7 @@ class Stats:
     refused: int = _counter("Segments refused in apply")
     unreplicated: int = _counter("Requests refused because too few of the store's replicas had them in time")
     store_errors: int = _counter("Pipelines to the store that failed")
+    store_restarts: int = _counter("Times the private store was started again after it had died")
     loads: int = _counter("Models loaded from the store")
     evictions: int = _counter("Models that left memory for the budget")
     snapshots: int = _counter("Snapshots written")

@@ -27,7 +27,7 @@ def test_the_service_starts_its_store_again_and_nothing_acknowledged_is_lost(ser
     assert {"always"} == {answer["durability"] for answer in load.answers.values()}
     judge(service, whole_log(service.store_url), table, load)
     repeat(service, table, load)
-    assert 3 == service.log.count("the private store died")
+    assert (3, 1) == (service.metric("store_restarts"), service.log.count("the private store has died"))
     assert (200, 0) == (eventually(200, lambda: service.request("GET", "/readyz").status), service.metric("queued"))
 
 

@@ -94,6 +94,21 @@ def test_data_survive_a_stop(start):
         assert [("1-0", {"u": "x"})] == redis.xrange("log")
 
 
+def test_a_server_that_hangs_is_killed(start):
+    """When its time is up; a stop is bounded, and the directory is free afterwards."""
+    store = start("always")
+    with client(store) as redis:
+        redis.set("x", "y")
+    hanging = pid(store)
+    os.kill(hanging, signal.SIGSTOP)
+    store.stop(timeout_s=0.1)
+    assert not runs(hanging)
+    with client(start("always")) as redis:
+        assert {"auto-aof-rewrite-percentage": "100"} == redis.config_get("auto-aof-rewrite-percentage")
+        assert {"auto-aof-rewrite-min-size": str(64 * 2**20)} == redis.config_get("auto-aof-rewrite-min-size")
+        assert "y" == redis.get("x")
+
+
 def test_data_survive_the_death_of_the_server(start):
     """Kill -9 is seen; a restart brings it back with what it had acknowledged."""
     store = start("always")

@@ -1,0 +1,55 @@
+"""The disk of the private store is full: nothing acknowledged is lost, there is no storm of restarts, and it ends."""
+
+import contextlib
+import shutil
+import subprocess
+
+import pytest
+
+from tests.faults.processes import eventually
+
+pytestmark = pytest.mark.faults
+
+
+@pytest.fixture
+def tiny_disk(tmp_path):
+    """A file system of 8 MB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = shutil.which("mount")
+    options = [mount, "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(place)]
+    if mount is None or subprocess.run(options, capture_output=True).returncode:
+        pytest.skip("may not mount a file system")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def test_a_full_disk_is_no_storm_of_restarts(serve, tiny_disk):
+    """Labels are refused, the store is started again a few times, one line says why; with space left all is well."""
+    service = serve(DATA_DIR=tiny_disk / "data", DURABILITY="always", STORE_TIMEOUT_S=1.0).start()
+    service.create()
+    row = {"features": {"a": 1.0}, "label": "x"}
+    assert 200 == service.request("POST", "/models/m/feedback", row | {"id": "before"}).status
+    ballast = tiny_disk / "ballast"
+    with contextlib.suppress(OSError):
+        ballast.write_bytes(bytes(2 * shutil.disk_usage(tiny_disk).free))
+    assert 4096 > shutil.disk_usage(tiny_disk).free
+    acknowledged, refused = set(), 0
+    for number in range(400):
+        status = service.request("POST", "/models/m/feedback", row | {"id": f"r{number}"}).status
+        assert status in {200, 503}
+        if status == 200:
+            acknowledged.add(f"r{number}")
+        else:
+            refused += 1
+        if refused == 25:
+            break
+    assert 25 == refused
+    assert 10 > service.metric("store_restarts")
+    assert 1 == service.log.count("the private store has died")
+    assert 1 == service.log.count("no space is left on the disk")
+    ballast.unlink()
+    assert 200 == eventually(200, lambda: service.request("GET", "/readyz").status)
+    assert 200 == eventually(200, lambda: service.request("POST", "/models/m/feedback", row | {"id": "after"}).status)
+    for name in sorted(acknowledged | {"before", "after"}):
+        assert service.request("POST", "/models/m/feedback", row | {"id": name}).json["duplicate"]

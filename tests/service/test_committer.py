@@ -1,0 +1,83 @@
+"""How long the committer lets an append wait for a store that does not answer; time is simulated."""
+
+import asyncio
+
+from service.errors import StoreDown
+from service.runtime.committer import Committer, Limits
+from service.runtime.stats import Stats
+from service.store.log import Append, SegmentIn
+from tests.simulator.clock import Loop
+
+TIMEOUT_S = 2.0
+LIMITS = Limits(100, 100, id_ttl_ms=1000, ids_max=100, read_bytes_max=1000, timeout_s=TIMEOUT_S)
+
+
+class FrozenLog:
+    """A store that takes everything and answers nothing."""
+
+    def node_key(self, name: str) -> str:
+        return ""
+
+    async def exchange(self, appends, answers, safety):
+        await asyncio.sleep(TIMEOUT_S)
+        lost = StoreDown("the store did not answer in time")
+        return [lost] * len(appends), [lost] * len(answers)
+
+
+class Model:
+    """A model with one request."""
+
+    name = "m"
+
+    def __init__(self) -> None:
+        self.ended: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+
+    def next_append(self) -> Append:
+        return Append("m", "inc", 0, "inc", "w", 1, "w-1", (SegmentIn(b"row"),), 1000, 100, 1000)
+
+    def refuse(self, error: StoreDown) -> None:
+        self.ended.set_result(asyncio.get_running_loop().time())
+
+    lost = refuse
+
+
+class Answered:
+    """Answers of a model, which are sent when nothing else is."""
+
+    replica = type("Replica", (), {"name": "m"})
+    answers = ()
+
+
+def waits(beside_answers: bool) -> float:
+    """How long a request waits that comes half a second after the store has frozen."""
+
+    async def run() -> float:
+        async def ping() -> None:
+            await asyncio.sleep(TIMEOUT_S)
+            raise StoreDown("the store did not answer in time")
+
+        committer = Committer(FrozenLog(), Stats(), LIMITS, ping=ping)
+        if beside_answers:
+            committer.answer_writer.due = True
+            committer.answer_writer.take = lambda: [Answered()]
+            committer.answer_writer.settle = lambda *_: setattr(committer.answer_writer, "due", False)
+        running = asyncio.create_task(committer.run())
+        await asyncio.sleep(0.5)
+        model = Model()
+        committer.ready(model)
+        ended = await model.ended
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        return ended - 0.5
+
+    loop = Loop()
+    try:
+        return loop.run_until_complete(run())
+    finally:
+        loop.close()
+
+
+def test_a_request_waits_for_the_store_as_long_as_the_setting_says():
+    """Once, not twice: also where the store has frozen while it was given answers, and the request waited for that."""
+    assert TIMEOUT_S <= waits(beside_answers=False) < TIMEOUT_S + 0.1
+    assert waits(beside_answers=True) < TIMEOUT_S + 0.1

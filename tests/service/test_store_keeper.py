@@ -1,0 +1,104 @@
+"""A private store that keeps dying is started again ever more seldom, and what it dies of is said once."""
+
+import asyncio
+import logging
+import random
+from pathlib import Path
+
+import pytest
+
+from service import embedded
+from service.embedded import CannotStart, EmbeddedStore
+from service.runtime import backoff
+from service.runtime.stats import Stats
+from service.store_keeper import AGAIN_S_MAX, STEADY_S, StoreKeeper
+from tests.simulator.clock import Loop
+
+
+class Dying:
+    """A store that lives for as long as ``lives_s`` says each time; None: it cannot be started."""
+
+    def __init__(self, loop: Loop, lives_s: list[float | None]) -> None:
+        self.loop, self.lives_s, self.starts = loop, iter(lives_s), []
+        self.until = 0.0
+
+    def alive(self) -> bool:
+        return self.loop.time() < self.until
+
+    def why(self) -> str:
+        return "no space is left on the disk"
+
+    def restart(self) -> None:
+        lives_s = next(self.lives_s)
+        if lives_s is None:
+            raise CannotStart("no server")
+        self.starts.append(self.loop.time())
+        self.until = self.loop.time() + lives_s
+
+
+@pytest.fixture
+def kept(monkeypatch, caplog):
+    """Keeps a store that dies for some simulated seconds; returns it and the counters."""
+    monkeypatch.setattr(backoff, "_chance", random.Random(7))
+    caplog.set_level(logging.INFO)
+
+    def keep(lives_s, seconds):
+        loop, stats = Loop(), Stats()
+        store = Dying(loop, lives_s)
+
+        async def run():
+            task = asyncio.create_task(StoreKeeper(store, stats).run())
+            await asyncio.sleep(seconds)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+        loop.run_until_complete(run())
+        loop.close()
+        return store, stats
+
+    return keep
+
+
+def test_a_store_that_dies_at_once_is_started_seldom(kept, caplog):
+    """Ten minutes of a full disk: some forty starts and not two thousand, one line that says why, and a count."""
+    store, stats = kept([0.1] * 10_000, 600)
+    gaps = [after - before for before, after in zip(store.starts, store.starts[1:], strict=False)]
+    assert len(store.starts) == stats.store_restarts
+    assert 30 < stats.store_restarts < 80
+    assert all(gap < AGAIN_S_MAX + 1 for gap in gaps)
+    assert sum(gaps[:5]) < sum(gaps[-5:])
+    assert ["no space is left on the disk"] == [
+        line.rpartition(": ")[2] for line in caplog.messages if "private store has died" in line
+    ]
+
+
+def test_a_store_that_lives_again_is_well(kept, caplog):
+    """After a while of life the next death is said anew, and its first pause is short."""
+    store, stats = kept([0.1] * 20 + [STEADY_S + 5, 10_000], 600)
+    assert (22, 2) == (stats.store_restarts, sum("well again" in line for line in caplog.messages))
+    assert 2 == sum("has died" in line for line in caplog.messages)
+    assert 1 > store.starts[21] - store.starts[20] - STEADY_S - 5
+
+
+def test_a_store_that_cannot_be_started_is_tried_on(kept, caplog):
+    """With the same pauses; it is said once, and no start is counted that was none."""
+    store, stats = kept([None] * 8 + [10_000], 600)
+    assert (1, 1) == (stats.store_restarts, len(store.starts))
+    assert 1 == sum("cannot be started again" in line for line in caplog.messages)
+
+
+def test_what_a_store_died_of_is_told(monkeypatch, tmp_path: Path):
+    """A full file system, the server's own word of one, or else the end of what this server has logged."""
+    store = EmbeddedStore(tmp_path, "always")
+    log = tmp_path / "store.log"
+    log.write_text("earlier: No space left on device\n")
+    store._log_begin = log.stat().st_size
+    with log.open("a") as file:
+        file.write("killed\n")
+    assert "the end of its log:\nkilled" == store.why()
+    with log.open("a") as file:
+        file.write("Error writing to the AOF file: No space left on device\n")
+    assert store.why().startswith("no space is left on the disk of")
+    log.write_text("")
+    monkeypatch.setattr(embedded, "FREE_BYTES_MIN", 2**62)
+    assert store.why().startswith("no space is left on the disk of")
