@@ -35,9 +35,11 @@ from service.monitor.telemetry import Telemetry
 from service.runtime.committer import Limits
 from service.runtime.engine import READ_BYTES_MAX, Bounds, Engine
 from service.runtime.loader import Store
+from service.runtime.sweeper import Sweeper
 from service.settings import Settings
 from service.store.catalog import Catalog
 from service.store.drift import DriftStreams
+from service.store.expiry import Expiry
 from service.store.log import Log
 from service.store.redis.connection import Connection
 from service.store.snapshots import Snapshots
@@ -78,6 +80,8 @@ def create_app(lifespan: Lifespan | None = None) -> routes.App:
 
 def attach(app: FastAPI, engine: Engine, keys: Keys, monitor: DriftMonitor) -> None:
     """Give the app its collaborators; the engine, not started yet, gets companions."""
+    store = engine.store
+    engine.companions["sweeper"] = Sweeper(store.catalog, Expiry(store.connection), engine.stats).run
     app.state.context = Context(engine, keys, Telemetry(engine, monitor), monitor.streams, monitor.broadcast)
 
 

@@ -29,6 +29,7 @@ class Stats:
     corrupt_snapshots: int = _counter("Snapshots found corrupt and passed over")
     lost_tails: int = _counter("Times a replica found the tail of its log gone or rewritten")
     lost_entries: int = _counter("Entries applied here that were lost so, at least")
+    swept: int = _counter("Ids and tracked predictions past their time that were removed without traffic")
     models_down: int = _counter("Models taken out of service")
     switches: Counter[str] = field(
         default_factory=Counter,

@@ -21,6 +21,7 @@
 
     onepass:drift                       STREAM  the last drift events of all models, in the order they became known;
                                                 its consumer groups are the webhooks
+    onepass:sweeper                     STRING  the process that removes what is past its time; expires
     onepass:{onepass:drift}:marks       HASH  "NAME INC" -> place of the model's last event in it, or "gone"
     onepass:{onepass:drift}:gone        ZSET  "NAME INC" -> when the model was deleted, ms
 
@@ -36,6 +37,7 @@ from functools import lru_cache
 
 INDEX = "onepass:models"
 """Space sorts before every character a name may hold, so the members sort by name."""
+SWEEPER = "onepass:sweeper"
 DRIFT = "onepass:drift"
 """The part in braces determines the slot, else the whole key does: these three share one."""
 DRIFT_MARKS = f"onepass:{{{DRIFT}}}:marks"

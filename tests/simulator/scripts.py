@@ -6,7 +6,7 @@ Data are what Redis would hold, by key. Replies are what the client library woul
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from service.store import catalog, drift, scripts, snapshots, states
+from service.store import catalog, drift, expiry, scripts, snapshots, states
 from service.store.redis.connection import Call, Script
 from tests.simulator.script_parts import (
     RECORD,
@@ -41,6 +41,7 @@ class Scripts:
             scripts.APPEND: self._append,
             scripts.READ_AFTER: self._read_after,
             scripts.RECORD: self._record,
+            expiry.EXPIRE: self._expire,
             scripts.SUMMARY: self._summary,
             scripts.LOOKUP: lambda keys, ids: [*self._look(keys[0], keys[1], ids).values()],
             catalog._CREATE: self._create,
@@ -103,11 +104,22 @@ class Scripts:
             return [b"fork", joined.head, joined.uid]
         return joined
 
-    def _sweep(self, hash_key: str, due_key: str) -> None:
+    def _sweep(self, hash_key: str, due_key: str, most: int) -> int:
         dues = self.data.scores.get(due_key, {})
-        for identity in [i for i, due in dues.items() if due <= self._now_ms()]:
+        past = sorted((due, identity) for identity, due in dues.items() if due <= self._now_ms())[:most]
+        for _, identity in past:
             del dues[identity]
             self.data.hashes.get(hash_key, {}).pop(identity, None)
+        return len(past)
+
+    def _expire(self, keys: Sequence[str], args: Args) -> list[int]:
+        meta = self.data.hashes.get(keys[0], {})
+        if meta.get(b"incarnation") != args[0]:
+            return [0, 0]
+        ids, predictions = self._sweep(keys[1], keys[2], int(args[1])), self._sweep(keys[3], keys[4], int(args[1]))
+        if predictions:
+            meta[b"expired"] = b"%d" % (int(meta.get(b"expired", b"0")) + predictions)
+        return [ids, predictions]
 
     # ---------------------------------------------------------------- the log
 
@@ -257,7 +269,7 @@ class Scripts:
             self.data.scores.get(pending_due, {}).pop(identity, None)
         if named:
             self.data.hashes.setdefault(states_key, {}).update(named)
-        self._sweep(seen, seen_due)
+        self._sweep(seen, seen_due, 2000 + 2 * len(remember))
         self._publish(channel_of(meta_key), b"%s %d %s" % (meta[b"incarnation"], made, request.new_uid))
         return [b"ok", made, request.new_uid, made, now, complete, out, entries, self._remembered(seen_due, out)]
 

@@ -9,6 +9,7 @@ import pytest
 from core.machine import STATE_VERSION
 from service.errors import Recreated
 from service.store.catalog import Catalog
+from service.store.expiry import Expiry
 from service.store.keys import ModelKeys
 from service.store.log import Answers, Append, Log, SegmentIn
 from service.store.pieces import digest
@@ -70,10 +71,9 @@ class Writer:
 
     async def step(self):
         """One call, most often an append."""
-        kind = self._draw.choices(
-            ("append", "again", "read", "record", "snapshot", "summarise", "state", "lookup", "trim", "delete"),
-            (8, 2, 2, 2, 2, 2, 1, 1, 1, 0.3),
-        )[0]
+        weights = {"append": 8, "again": 2, "read": 2, "record": 2, "snapshot": 2, "summarise": 2}
+        weights |= {"state": 1, "lookup": 1, "trim": 1, "expire": 1, "delete": 0.3}
+        kind = self._draw.choices([*weights], [*weights.values()])[0]
         await getattr(self, f"_{kind}")()
 
     def _segment(self):
@@ -149,6 +149,9 @@ class Writer:
         await self._store.summaries.write([write])
         await self._store.catalog.read(self._name)
 
+    async def _expire(self):
+        await self._store.expiry.sweep([(self._name, self._incarnation)], self._draw.choice((1, 2, 1000)))
+
     async def _lookup(self):
         await self._store.log.lookup(self._name, self._incarnation, [*"abcdefgh"])
 
@@ -178,6 +181,7 @@ class Writer:
 class Parts:
     def __init__(self, both):
         self.log, self.catalog, self.snapshots, self.states = Log(both), Catalog(both), Snapshots(both), States(both)
+        self.expiry = Expiry(both)
         self.summaries = Summaries(both)
 
 

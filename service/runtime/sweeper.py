@@ -1,0 +1,91 @@
+"""Walks all models, slowly, and removes ids and tracked predictions that are past their time.
+
+Appends sweep their own model; a model whose traffic has stopped would keep everything for ever. One process at a time
+walks, by a lease in the store; should two do so for a while, they remove the same things.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Sequence
+
+from service.errors import StoreFull, Unavailable
+from service.runtime.backoff import Backoff
+from service.runtime.stats import Stats
+from service.store.catalog import Catalog
+from service.store.expiry import Expiry, Swept
+
+logger = logging.getLogger(__name__)
+
+PAGE = 100
+"""Models of one step."""
+STEP_S = 1.0
+"""Pause between two steps."""
+WALK_S = 60.0
+"""Pause between two walks."""
+LEASE_S = 150.0
+"""How long a process that has died keeps the others from walking; longer than a step and a pause."""
+AT_ONCE = 4
+"""Models swept in one round trip."""
+MOST = 1000
+"""Ids, and predictions, removed of one model in one round trip: some milliseconds of the store's time."""
+VISIT_MAX = 200
+"""Round trips for the same models, one after the other; what is left then is for the next walk."""
+VISIT_S = 0.02
+"""Pause between these."""
+BACKOFF_S, BACKOFF_S_MAX = 1.0, 30.0
+"""Pauses while the store does not answer."""
+
+
+class Sweeper:
+    """Sweeps the models of one store.
+
+    Args:
+        catalog: lists them.
+        expiry: sweeps them.
+        stats: counters.
+    """
+
+    def __init__(self, catalog: Catalog, expiry: Expiry, stats: Stats) -> None:
+        self._catalog, self._expiry, self._stats = catalog, expiry, stats
+        self._holder = secrets.token_hex(8)
+
+    async def run(self) -> None:
+        """Walk for ever; the supervisor restarts it should it die."""
+        backoff = Backoff(BACKOFF_S, BACKOFF_S_MAX)
+        while True:
+            try:
+                await self._walk()
+            except Unavailable:
+                await backoff.wait()
+                continue
+            backoff.reset()
+            await asyncio.sleep(WALK_S)
+
+    async def _walk(self) -> None:
+        """Visit every model once, while the lease is ours."""
+        after: str | None = None
+        while await self._leased():
+            models, after = await self._catalog.names(PAGE, after)
+            for at in range(0, len(models), AT_ONCE):
+                await self._visit(models[at : at + AT_ONCE])
+            if after is None:
+                return
+            await asyncio.sleep(STEP_S)
+
+    async def _leased(self) -> bool:
+        try:
+            return await self._expiry.lease(self._holder, int(1000 * LEASE_S))
+        except StoreFull:
+            return True  # sweeping makes room
+
+    async def _visit(self, models: Sequence[tuple[str, str]]) -> None:
+        """Remove what is past its time, in bounded pieces."""
+        for _ in range(VISIT_MAX):
+            results = await self._expiry.sweep(models, MOST)
+            swept = [(model, each) for model, each in zip(models, results, strict=True) if isinstance(each, Swept)]
+            self._stats.swept += sum(each.ids + each.predictions for _, each in swept)
+            models = [model for model, each in swept if each.more]
+            if not models:
+                return
+            await asyncio.sleep(VISIT_S)

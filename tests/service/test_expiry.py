@@ -1,0 +1,135 @@
+"""What is past its time leaves the store, also where nobody appends: by one process at a time, in bounded pieces."""
+
+import asyncio
+import time
+
+import pytest
+
+from service.errors import StoreFull
+from service.runtime import sweeper
+from service.runtime.stats import Stats
+from service.runtime.sweeper import Sweeper
+from service.store.catalog import Catalog
+from service.store.expiry import Expiry, Swept
+from service.store.keys import SWEEPER
+from service.store.pending import Pending
+from service.store.redis.connection import Connection
+from tests.service.store_fixtures import INCARNATION, Model, many, one
+from tests.service.test_pending_store import track
+
+M = ("m", INCARNATION)
+
+
+async def _past(model: Model, ids: int, predictions: int = 0) -> None:
+    """Ids and tracked predictions that are past their time, beside one of each that is not."""
+    await model.append(many(*[f"i{k}" for k in range(ids)]), id_ttl_ms=1, id_cap=10**6)
+    await model.append(one("young"), id_cap=10**6)
+    pending = Pending(model.connection)
+    tracked = [track(f"p{k}", ttl_ms=1, id_cap=10**6) for k in range(predictions)]
+    await pending.track_many([*tracked, track("young", id_cap=10**6)])
+    await asyncio.sleep(0.01)
+
+
+async def test_what_is_past_its_time_is_removed_in_pieces(model):
+    """At most so many of each kind in one call; predictions are counted; the young stay."""
+    await _past(model, 3000)
+    await model.connection.ask(*[("ZADD", model.keys.pending_due, 1, f"p{k}") for k in range(5)])
+    await model.connection.ask(*[("HSET", model.keys.pending, f"p{k}", "x") for k in range(5)])
+    left, expiry = (await model.shape())[1] - 1, Expiry(model.connection)
+    assert [Swept(2, 2, True)] == await expiry.sweep([M], 2)
+    assert [Swept(min(left - 2, 10_000), 3, False)] == await expiry.sweep([M], 10_000)
+    assert [Swept(0, 0, False)] == await expiry.sweep([M], 10_000)
+    assert (2, 1, 1, 1, 1) == await model.shape()
+    assert 5 == (await Catalog(model.connection).read("m")).expired
+
+
+async def test_of_a_model_that_is_gone_nothing_is_removed(model):
+    """Nor of one that was created anew under its name."""
+    await _past(model, 10)
+    before = await model.contents()
+    assert [Swept(0, 0, False)] * 2 == await Expiry(model.connection).sweep([("m", "inc0"), ("n", INCARNATION)], 10)
+    assert [] == await Expiry(model.connection).sweep([], 10)
+    assert before == await model.contents()
+
+
+async def test_one_holds_the_lease_until_it_ends(model):
+    """It renews it; another one takes it over when the first has not come again."""
+    expiry = Expiry(model.connection)
+    assert [True, False, True] == [await expiry.lease(holder, 60_000) for holder in ("a", "b", "a")]
+    (life,) = await model.connection.ask(("PTTL", SWEEPER))
+    assert 50_000 < life <= 60_000
+    assert await expiry.lease("a", 1)
+    await asyncio.sleep(0.01)
+    assert [True, False] == [await expiry.lease(holder, 60_000) for holder in ("b", "a")]
+
+
+async def _until(done, within_s: float = 20.0) -> None:
+    deadline = time.monotonic() + within_s
+    while not await done():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.01)
+
+
+def _sweeper(connection: Connection) -> tuple[Sweeper, Stats]:
+    stats = Stats()
+    return Sweeper(Catalog(connection), Expiry(connection), stats), stats
+
+
+@pytest.fixture
+def quick(monkeypatch) -> None:
+    """Short pauses and small pieces."""
+    for name, value in {"PAGE": 3, "STEP_S": 0.01, "WALK_S": 0.02, "VISIT_S": 0.0, "MOST": 100}.items():
+        monkeypatch.setattr(sweeper, name, value)
+
+
+async def test_a_store_without_traffic_forgets_what_is_past_its_time(model, quick):
+    """All models, one page after the other; two processes, of which one works."""
+    models = [model]
+    for k in range(7):
+        await Catalog(model.connection).create(f"n{k}", INCARNATION, b"{}")
+        models.append(Model(model.connection, name=f"n{k}"))
+    for each in models:
+        await each.append(many(*[f"i{k}" for k in range(950)]), id_ttl_ms=1)
+    both = [_sweeper(model.connection) for _ in range(2)]
+    tasks = [asyncio.create_task(own.run()) for own, _ in both]
+
+    async def empty() -> bool:
+        return {(1, 0, 0, 0, 0)} == {await each.shape() for each in models}
+
+    await _until(empty)
+    assert [0, 8 * 950] == sorted(stats.swept for _, stats in both)
+    for task in tasks:
+        assert not task.done()
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_a_full_store_is_swept_all_the_same(model, quick):
+    """Removing is how room is made; the lease, which would have to be written, is done without."""
+    await model.append(many(*[f"i{k}" for k in range(950)]), id_ttl_ms=1)
+    await model.connection.ask(("CONFIG", "SET", "maxmemory", "1"))
+    with pytest.raises(StoreFull):
+        await Expiry(model.connection).lease("a", 1000)
+    own, stats = _sweeper(model.connection)
+    task = asyncio.create_task(own.run())
+
+    async def empty() -> bool:
+        return 0 == (await model.shape())[1]
+
+    await _until(empty)
+    assert (950, False) == (stats.swept, task.done())
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_store_that_does_not_answer_is_waited_for(quick, monkeypatch, tmp_path):
+    """The sweeper lives on."""
+    monkeypatch.setattr(sweeper, "BACKOFF_S", 0.01)
+    connection = Connection(f"unix://{tmp_path}/nobody", 0.1)
+    own, _ = _sweeper(connection)
+    task = asyncio.create_task(own.run())
+    await asyncio.sleep(0.2)
+    assert not task.done()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await connection.close()
