@@ -43,6 +43,7 @@ from service.store.expiry import Expiry
 from service.store.log import Log
 from service.store.redis.connection import Connection
 from service.store.snapshots import Snapshots
+from service.store.states import States
 from service.store_keeper import StoreKeeper
 
 logger = logging.getLogger(__name__)
@@ -180,7 +181,7 @@ def build(settings: Settings, failpoint: Callable[[str], None] | None = None, gr
 def store(url: str, timeout_s: float) -> Store:
     """The parts of the store behind one connection pool."""
     connection = Connection(url, timeout_s)
-    return Store(connection, Log(connection), Catalog(connection), Snapshots(connection))
+    return Store(connection, Log(connection), Catalog(connection), Snapshots(connection), States(connection))
 
 
 def drift_monitor(

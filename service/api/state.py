@@ -1,13 +1,16 @@
 """The state of a model: snapshots, restore, reset, export and import."""
 
-import asyncio
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from core.entry import Reset, Restore, Segment
+from core.config import Config
+from core.contract import Buffer
+from core.entry import Reset
+from core.features import Space
 from core.machine import Machine
 from core.problems import Invalid, Problem
 from service.api import bodies
@@ -17,13 +20,15 @@ from service.api.models import ReadModel, WrittenModel
 from service.api.openapi.examples import RESTORE
 from service.api.route import ADMIN, READ, Route
 from service.api.schemas import Incarnation, Rows, Time, Version
+from service.api.state_file import STATE, StateFile
 from service.errors import NotFound, RequestConflict
+from service.runtime.jobs import Reply
+from service.runtime.named_states import take_over
 from service.runtime.replica import Replica
 from service.runtime.threads import in_thread_if_large
 from service.store.snapshots import SnapshotInfo
 
 router = APIRouter(route_class=Route, tags=["state"])
-STATE = "application/octet-stream"
 STATE_TYPES = (STATE, "application/vnd.safetensors", "application/x-safetensors")
 FILE: dict[str, Any] = {STATE: {"schema": {"type": "string", "format": "binary", "description": "A safetensors file."}}}
 
@@ -66,8 +71,7 @@ async def _empty(ctx: Ctx, request: Request) -> None:
 EMPTY = Depends(_empty)
 
 
-async def _commit(replica: Replica, segment: Segment) -> Replaced:
-    reply = await replica.inbox.submit(segment)
+def _replaced(replica: Replica, reply: Reply) -> Replaced:
     return Replaced(
         name=replica.name, incarnation=replica.incarnation, version=reply.answer.version, rows=reply.answer.rows
     )
@@ -109,12 +113,19 @@ async def restore_snapshot(
     if info is None:
         problem = Problem("version", "is not a kept snapshot", [info.version for info in kept])
         raise NotFound("there is no snapshot of this version", [problem])
-    try:
-        state = await ctx.engine.store.snapshots.read(replica.name, replica.incarnation, info)
-        await asyncio.to_thread(Machine.from_bytes, state)
-    except ValueError as error:
-        raise RequestConflict(f"the snapshot of version {body.version} cannot be used: {error}") from error
-    return await _commit(replica, Restore(state, "restore"))
+    store = ctx.engine.store
+    with ctx.engine.state_budget.held(info.bytes):
+        try:
+            state = await store.snapshots.read(replica.name, replica.incarnation, info)
+            await in_thread_if_large(len(state), _config, state)
+        except ValueError as error:
+            raise RequestConflict(f"the snapshot of version {body.version} cannot be used: {error}") from error
+        return _replaced(replica, await take_over(store.states, replica, state, "restore"))
+
+
+def _config(state: Buffer, admit: Callable[[Config, Space], None] = lambda *_: None) -> Config:
+    """The configuration of a state that is checked whole; nothing else of it is kept."""
+    return Machine.from_bytes(state, admit)[0].config
 
 
 @router.get(
@@ -124,19 +135,25 @@ async def restore_snapshot(
     response_description="The whole state",
     responses={200: {"content": FILE}},
 )
-async def export_state(replica: ReadModel) -> Response:
+async def export_state(ctx: Ctx, replica: ReadModel) -> Response:
     """Export the state.
 
     Everything that predictions and learning depend on, as a safetensors file.
     """
-    async with replica.held():
-        stamp = {"incarnation": replica.incarnation, "version": replica.version, "uid": replica.uid}
-        state = await in_thread_if_large(replica.machine.nbytes, replica.machine.to_bytes, stamp)
+    budget, size = ctx.engine.state_budget, replica.machine.nbytes
+    budget.take(size)
+    try:
+        async with replica.held():
+            stamp = {"incarnation": replica.incarnation, "version": replica.version, "uid": replica.uid}
+            state = await in_thread_if_large(size, replica.machine.to_bytes, stamp)
+    except BaseException:  # cancelled, too
+        budget.give(size)
+        raise
     headers = {
         "Content-Disposition": f'attachment; filename="{replica.name}-{stamp["version"]}.safetensors"',
         "ETag": f'"{stamp["incarnation"]}-{stamp["version"]}"',
     }
-    return Response(state, headers=headers, media_type=STATE)
+    return StateFile(state, headers, lambda: budget.give(size))
 
 
 @router.put(
@@ -153,21 +170,22 @@ async def import_state(ctx: Ctx, name: ModelName, request: Request, response: Re
     """
     bodies.media_type(request, STATE_TYPES)
     bounds = ctx.engine.bounds
-    body = await bodies.read_body(request, max(bounds.body_bytes_max, bounds.model_bytes_max))
-    try:
-        loaded, _ = await asyncio.to_thread(Machine.from_bytes, body, ctx.engine.models.admission())
-    except Invalid:
-        raise
-    except ValueError as error:
-        raise Invalid.of("body", f"is not a state that can be taken over: {error}") from error
-    try:
-        replica = await ctx.engine.replica(name)
-    except NotFound:
-        replica, _ = await ctx.engine.models.create(name, loaded.config)
-        response.status_code = 201
-    if loaded.config.canonical != replica.machine.config.canonical:
-        raise RequestConflict(f"the state is of a model with another configuration than {name}")
-    return await _commit(replica, Restore(body, "import"))
+    body = await bodies.read_body(request, bounds.model_bytes_max + bounds.body_bytes_max)  # its arrays, and the rest
+    with ctx.engine.state_budget.held(len(body)):
+        try:
+            config = await in_thread_if_large(len(body), _config, body, ctx.engine.models.admission())
+        except Invalid:
+            raise
+        except ValueError as error:
+            raise Invalid.of("body", f"is not a state that can be taken over: {error}") from error
+        try:
+            replica = await ctx.engine.replica(name)
+        except NotFound:
+            replica, _ = await ctx.engine.models.create(name, config)
+            response.status_code = 201
+        if config.canonical != replica.machine.config.canonical:
+            raise RequestConflict(f"the state is of a model with another configuration than {name}")
+        return _replaced(replica, await take_over(ctx.engine.store.states, replica, body, "import"))
 
 
 @router.post("/models/{name}/reset", dependencies=[ADMIN, EMPTY])
@@ -176,4 +194,4 @@ async def reset_model(replica: WrittenModel) -> Replaced:
 
     Rows and metrics start at 0; the version goes on, ids stay seen. After a change of features the new ones stay.
     """
-    return await _commit(replica, Reset())
+    return _replaced(replica, await replica.inbox.submit(Reset()))

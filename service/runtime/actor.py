@@ -17,7 +17,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.entry import Entry, Rows, Segment
+from core.entry import Entry, Restore, Rows, Segment
 from service.errors import ModelDown, OnepassError, StoreDown
 from service.runtime.answerer import Answerer
 from service.runtime.committer import DOWN, Committer, Limits
@@ -122,7 +122,8 @@ class Actor:
         self._queue.check_room(size)
         if is_large(size):
             return asyncio.ensure_future(self._encode_and_queue(segment, digests, pending, size, rows))
-        sent = SegmentIn(codec.encode(segment), segment.ids, tuple(digests), rows, pending)
+        state = (segment.digest, segment.size) if isinstance(segment, Restore) else None
+        sent = SegmentIn(codec.encode(segment), segment.ids, tuple(digests), rows, pending, state)
         reply = self._queue.put(segment, sent, size)
         self._go_on()
         return reply

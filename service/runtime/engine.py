@@ -18,6 +18,7 @@ from service.runtime.jobs import Waiting
 from service.runtime.loader import Loader, Store
 from service.runtime.log_reader import LogReader, LostTail
 from service.runtime.model_cache import ModelCache
+from service.runtime.named_states import StateBudget
 from service.runtime.replica import Replica
 from service.runtime.snapshots import Snapshotter
 from service.runtime.stats import Stats
@@ -87,6 +88,7 @@ class Engine:
         self.store, self.bounds, self.stats = store, bounds, Stats()
         writer = secrets.token_hex(8)
         self.pending = Pending(store.connection)
+        self.state_budget = StateBudget(2 * bounds.model_bytes_max)
         self.loader = Loader(store, self.stats, READ_BYTES_MAX)
         self.models = ModelCache(
             store,

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from core.entry import Entry, Overlap, Restore, Rows, Segment
+from core.entry import Entry, Overlap, Rows, Segment
 from service.errors import OnepassError
 from service.store.codec import Answer
 from service.store.log import Append, Appended, SegmentIn
@@ -99,7 +99,7 @@ def size_of(segment: Segment) -> tuple[int, int]:
     if isinstance(segment, Rows | Overlap):
         rows = len(segment.X)
         return OBJECT_BYTES + 2 * segment.X.nbytes + ROW_BYTES * rows, rows
-    return OBJECT_BYTES + (2 * len(segment.state) if isinstance(segment, Restore) else 0), 1
+    return OBJECT_BYTES, 1  # the bytes of a state are counted by those who hold them (named_states.py)
 
 
 def own_entry(commit: Commit, appended: Appended) -> tuple[Entry, int]:

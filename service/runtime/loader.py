@@ -10,17 +10,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.config import Config
+from core.entry import Entry
 from core.machine import Machine
 from service.errors import ModelDown, OnepassError, Recreated, StoreDown, no_model
+from service.runtime.named_states import with_states
 from service.runtime.replica import Replica
 from service.runtime.stats import Stats
 from service.runtime.threads import in_thread_if_large
 from service.store import codec
 from service.store.catalog import Catalog, ModelMeta
-from service.store.entries import NEWER
+from service.store.entries import NEWER, RawEntry
 from service.store.log import Log
 from service.store.redis.connection import Connection
 from service.store.snapshots import SnapshotInfo, Snapshots
+from service.store.states import States
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +47,7 @@ class Store:
     log: Log
     catalog: Catalog
     snapshots: Snapshots
+    states: States
 
 
 class Loader:
@@ -95,6 +99,16 @@ class Loader:
             raise Recreated(f"model {replica.name} was created again: send the request again")
         async with replica.lock:
             replica.take_over(loaded)
+
+    async def entry(self, replica: Replica, raw: RawEntry) -> Entry:
+        """A log entry of a model, decoded, with the states that it names.
+
+        Raises:
+            ValueError: it cannot be decoded, or a state is not in the store (``StateLost``).
+            StoreDown: the store did not answer.
+        """
+        decoded = await in_thread_if_large(raw.size, codec.entry, raw)
+        return await with_states(self._store.states, replica.name, replica.incarnation, decoded)
 
     async def _recovered(self, meta: ModelMeta, from_before: int | None) -> Replica:
         """Snapshot plus log; begun again where another replica has meanwhile replaced the snapshots being read."""
@@ -170,7 +184,7 @@ class Loader:
                 )
             for at, raw in enumerate(more.entries, 1):
                 try:
-                    entry = await in_thread_if_large(raw.size, codec.entry, raw)
+                    entry = await self.entry(replica, raw)
                 except ValueError as error:
                     raise ModelDown(f"model {replica.name}: log entry {raw.version}: {error}") from error
                 await replica.apply(entry, raw.uid, raw.size)

@@ -7,14 +7,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from service.errors import OnepassError, Recreated, StoreDown, no_model
+from service.errors import ModelDown, OnepassError, Recreated, StoreDown, no_model
 from service.runtime.loader import Loader
 from service.runtime.replica import PATH_MAX, Replica
 from service.runtime.stats import Stats
-from service.runtime.threads import in_thread_if_large
-from service.store import codec
 from service.store.entries import NEWER, RawEntry, ReadOn
 from service.store.log import Log
+from service.store.states import StateLost
 
 logger = logging.getLogger(__name__)
 
@@ -86,10 +85,26 @@ class LogReader:
         for at, raw in enumerate(entries, 1):
             if raw.version <= replica.version or (last is not None and raw.version > last):
                 continue
-            size = raw.size
-            await replica.apply(await in_thread_if_large(size, codec.entry, raw), raw.uid, size)
+            try:
+                entry = await self._loader.entry(replica, raw)
+            except StateLost as lost:  # with the entry, if it was trimmed meanwhile
+                await self._pass_over(replica, lost)
+                return
+            await replica.apply(entry, raw.uid, raw.size)
             if at % TURN_ENTRIES == 0:
                 await asyncio.sleep(0)
+
+    async def _pass_over(self, replica: Replica, lost: StateLost) -> None:
+        """Reload a replica from a snapshot that follows an entry whose state is gone.
+
+        Raises:
+            ModelDown: there is none; the model is out of service.
+        """
+        logger.warning("model %s is reloaded: %s", replica.name, lost)
+        try:
+            await self._loader.reload(replica)
+        except ModelDown as error:
+            raise replica.quarantine(error.detail) from error
 
     async def up_to(self, replica: Replica, last: int) -> None:
         """Read on until a version that is on the log is applied.

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from core.entry import Entry, Learned, Outcome, Refused, Segment, Switched
+from core.entry import Entry, Learned, Outcome, Refused, Restore, Segment, Switched
 from core.machine import Machine
 from service.errors import ModelDown, OnepassError
 from service.runtime import feature_switch
@@ -229,13 +229,14 @@ class Replica:
         self.version, self.uid, self.time_ms = entry.version, uid, entry.time_ms
         self.saved.log_bytes += size
         resized = entry.version & 31 == 1 or self.machine.rows == 0
-        for outcome in applied.outcomes:
+        for segment, outcome in zip(entry.segments, applied.outcomes, strict=True):
             if isinstance(outcome, Learned):
                 self.stats.rows += len(outcome.losses)
             elif isinstance(outcome, Refused):
                 self.stats.refused += 1
             else:
                 resized = True
+                self.saved.log_bytes += segment.size if isinstance(segment, Restore) else 0
         if applied.records:
             self.answers.put(entry.version, applied.records, own)
         if resized:

@@ -172,7 +172,7 @@ def _record(segment: Segment) -> tuple[Any, ...]:
     if isinstance(segment, Overlap):
         return "overlap", FORMAT, segment.space, len(segment.X), _bytes(segment.X), segment.ids
     if not segment.digest:
-        return "restore", FORMAT, segment.state, segment.source, segment.ids
+        raise ValueError("the log names a state by its digest")
     return "state", FORMAT, segment.digest, segment.size, segment.source, segment.ids
 
 

@@ -18,8 +18,8 @@ FEATURES = parse_features(
     "segment",
     [
         Reset(("one",)),
-        Restore(b"state", "import"),
-        Restore(b"", "upgrade", ("id",), "00ff", 2**40),
+        Restore(b"", "import", (), "00ff", 2**40),
+        Restore(b"", "restore", ("id",), "00ff", 1),
         Switch("begin", FEATURES, "kernel", ("two",)),
         Switch("complete"),
         Switch("abort", ids=("three",)),
@@ -28,6 +28,15 @@ FEATURES = parse_features(
 def test_a_segment_comes_back_as_it_was(segment):
     """Features keep their kinds, categories and ranges."""
     assert segment == codec.decode(codec.encode(segment))
+
+
+def test_a_state_is_named_not_held():
+    """What is written has the digest alone; an entry of an earlier version, which holds the state, is still read."""
+    assert b"bytes" not in codec.encode(Restore(b"bytes", "import", (), "00ff", 5))
+    with pytest.raises(ValueError, match="digest"):
+        codec.encode(Restore(b"bytes"))
+    held = msgspec.msgpack.encode(("restore", codec.FORMAT, b"bytes", "import", ("id",)))
+    assert Restore(b"bytes", "import", ("id",)) == codec.decode(held)
 
 
 def test_overlap_rows_come_back_bit_for_bit():

@@ -27,6 +27,7 @@ from service.store.catalog import Catalog
 from service.store.keys import ModelKeys
 from service.store.log import Log
 from service.store.snapshots import Snapshots
+from service.store.states import States
 from tests.simulator.clock import Loop
 from tests.simulator.network import TIMEOUT_S, Way, Weather, World
 from tests.simulator.verdict import CONFIG, NAME, Verdict, ids_of
@@ -251,7 +252,7 @@ class Schedule(Verdict):
             return
         way = Way(self.world)
         made: Any = way
-        engine = Engine(Store(made, Log(made), Catalog(made), Snapshots(made)), BOUNDS)
+        engine = Engine(Store(made, Log(made), Catalog(made), Snapshots(made), States(made)), BOUNDS)
         self.members.append(Member(next(self._numbers), engine, way))
         self._starting.append(asyncio.create_task(engine.start()))  # it may crash before it has started
 

@@ -1,0 +1,84 @@
+"""States that entries name by digest: written before the entry is appended, read before it is applied."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from core.contract import Buffer
+from core.entry import Entry, Restore
+from service.errors import QueueFull
+from service.runtime.jobs import Reply
+from service.runtime.replica import Replica
+from service.runtime.threads import in_thread_if_large
+from service.store.pieces import digest
+from service.store.states import States
+
+
+@dataclass(slots=True)
+class StateBudget:
+    """Bytes of the states that requests of this process hold, bounded: imports, restores and exports."""
+
+    most: int
+    used: int = 0
+
+    def take(self, size: int) -> None:
+        """Count a state; one is taken however large it is.
+
+        Raises:
+            QueueFull: others hold too much; try again later.
+        """
+        if self.used and self.used + size > self.most:
+            raise QueueFull(f"{self.used} bytes of states are being transferred, of at most {self.most}")
+        self.used += size
+
+    def give(self, size: int) -> None:
+        """It is not held any more."""
+        self.used -= size
+
+    @contextmanager
+    def held(self, size: int) -> Iterator[None]:
+        """Count a state for a while.
+
+        Raises:
+            QueueFull: as ``take``.
+        """
+        self.take(size)
+        try:
+            yield
+        finally:
+            self.give(size)
+
+
+async def take_over(states: States, replica: Replica, state: Buffer, source: str) -> Reply:
+    """Have a model take over a state, by an entry of its log.
+
+    Args:
+        states: of the store.
+        replica: the model.
+        state: that ``Machine.from_bytes`` has been seen to take.
+        source: "restore" or "import".
+
+    Raises:
+        OnepassError: as for any request; the pieces that were written expire.
+    """
+    named = await in_thread_if_large(len(state), digest, state)
+    await states.write(replica.name, replica.incarnation, named, state)
+    return await replica.inbox.submit(Restore(state, source, digest=named, size=len(state)))
+
+
+async def with_states(states: States, name: str, incarnation: str, entry: Entry) -> Entry:
+    """An entry with the bytes of the states that it names.
+
+    Raises:
+        StateLost: they are not in the store.
+        StoreDown: the store did not answer.
+    """
+    if not any(isinstance(segment, Restore) and segment.digest for segment in entry.segments):
+        return entry
+    segments = [
+        replace(segment, state=await states.read(name, incarnation, segment.digest, segment.size))
+        if isinstance(segment, Restore) and segment.digest
+        else segment
+        for segment in entry.segments
+    ]
+    return replace(entry, segments=tuple(segments))

@@ -1,0 +1,187 @@
+"""Restores and imports name their state in the log; every replica reads it before it applies the entry."""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from core.config import Config
+from core.entry import Entry, Rows
+from core.machine import Machine
+from service.errors import StoreDown
+from service.store import codec
+from service.store.keys import ModelKeys
+from service.store.pieces import PIECE_BYTES, digest
+from tests.service.api_fixtures import RLS, STATE, features, problem
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+WIDE = {**RLS, "features": [f"x{i}" for i in range(900)]}
+
+
+@pytest.fixture(scope="module")
+def wide():
+    """A state of several pieces."""
+    machine = Machine(Config.parse(WIDE))
+    X = np.random.default_rng(0).normal(size=(3, 900))
+    machine.apply(Entry(1, 0, (Rows(machine.prediction_schema.id, None, X, np.arange(3.0)),)))
+    state = machine.to_bytes({"version": 1})
+    assert len(state) > PIECE_BYTES
+    return state
+
+
+def keys_of(service, path):
+    name = path.rpartition("/")[2]
+    replica = service.app.state.context.engine.models.peek(name)
+    return ModelKeys(name, replica.incarnation)
+
+
+def engine_of(service):
+    return service.app.state.context.engine
+
+
+async def log_of(service, path):
+    """The segments of the log as they are stored."""
+    keys = keys_of(service, path)
+    read = engine_of(service).store.log.read_after
+    found = await read(keys.name, keys.incarnation, 0, keys.incarnation, 10**9, 1000)
+    return [segment for raw in found.entries for segment in codec.entry(raw).segments]
+
+
+async def test_an_import_of_several_pieces_reaches_every_replica(start, wide):
+    """One writes it, the other reads it, and so does one that starts afterwards: all have the same bytes."""
+    one, other = await start(), await start()
+    path = await one.new(WIDE)
+    await other.get(path)  # holds the model and follows it
+    answer = await one.ask("PUT", f"{path}/state", content=wide, headers=STATE)
+    assert (200, 1, 3) == (answer.status_code, answer.json()["version"], answer.json()["rows"])
+    told = await one.post(f"{path}/feedback", {"features": dict.fromkeys(WIDE["features"], 1.0), "label": 2.0})
+    late = await start()
+    states = [await service.state(path) for service in (one, other, late)]
+    assert states[0] == states[1] == states[2]
+    assert (2, 4) == (told["version"], told["rows"])
+    (segment, _) = await log_of(one, path)
+    assert (b"", "import", digest(wide), len(wide)) == (segment.state, segment.source, segment.digest, segment.size)
+
+
+async def test_a_restore_names_the_snapshot_by_digest(api, start):
+    """Its entry is small; the state stays in the store while the log has the entry, and goes with it."""
+    path = await api.learnt(RLS, rows=5)
+    await api.post(f"{path}/snapshots", status=201)
+    await api.post(f"{path}/feedback", {"features": features(9), "label": 1.0})
+    await api.post(f"{path}/restore", {"version": 5})
+    last = (await log_of(api, path))[-1]
+    key, connection = keys_of(api, path).state(last.digest), engine_of(api).store.connection
+    assert [-1] == await connection.ask(("PTTL", key))
+    other = await start()
+    assert await api.state(path) == await other.state(path)
+    await api.post(f"{path}/snapshots", status=201)
+    await api.post(f"{path}/feedback", {"features": features(3), "label": 1.0})
+    await api.post(f"{path}/snapshots", status=201)
+    for row in range(2):
+        await api.post(f"{path}/feedback", {"features": features(row), "label": 1.0})
+        await api.post(f"{path}/snapshots", status=201)
+    assert [0] == await connection.ask(("EXISTS", key))
+
+
+async def test_a_state_whose_pieces_are_gone_is_not_acknowledged(api, monkeypatch):
+    """They expired between writing and appending: 503, nothing changes, and the next attempt works."""
+    path = await api.learnt(RLS)
+    exported = await api.state(path)
+    states, before = engine_of(api).store.states, await api.standing(path)
+    with monkeypatch.context() as patch:
+
+        async def lose(*_):
+            return None
+
+        patch.setattr(type(states), "write", lose)
+        problem(await api.ask("PUT", f"{path}/state", content=exported, headers=STATE), 503)
+    assert before == await api.standing(path)
+    assert 200 == (await api.ask("PUT", f"{path}/state", content=exported, headers=STATE)).status_code
+
+
+async def test_a_store_that_fails_while_pieces_are_written_changes_nothing(api, wide, monkeypatch):
+    """The model goes on; other models are not told that the store is down."""
+    path, bystander = await api.new(WIDE), await api.new(RLS)
+    before = await api.standing(path)
+    connection = engine_of(api).store.connection
+    sent = []
+
+    async def failing(call):
+        sent.append(call)
+        raise StoreDown("the store does not answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(connection, "one", failing)
+        problem(await api.ask("PUT", f"{path}/state", content=wide, headers=STATE), 503)
+        await api.post(f"{bystander}/feedback", {"features": features(0), "label": 1.0})
+    assert 1 == len(sent)
+    assert not engine_of(api).committer.store_down
+    assert before == await api.standing(path)
+
+
+async def test_a_state_that_cannot_be_read_takes_its_model_out_of_service(start):
+    """The log names it and no snapshot follows it: loudly, on every replica that would have to apply the entry."""
+    one, other = await start(), await start()
+    path = await one.learnt(RLS)
+    await other.get(path)
+    exported = await one.state(path)
+    replica = engine_of(other).models.peek(path.rpartition("/")[2])
+    async with replica.lock:  # does not apply what comes now
+        assert 200 == (await one.ask("PUT", f"{path}/state", content=exported, headers=STATE)).status_code
+        await engine_of(one).store.connection.ask(("DEL", keys_of(one, path).state(digest(exported))))
+    fresh = await start()
+    problem(await fresh.ask("GET", path), 503)
+    problem(await other.ask("GET", path, params={"consistency": "strong"}), 503)
+    assert 4 == (await one.get(path))["version"]
+    await one.post(f"{path}/snapshots", status=201)  # whoever has the state brings the others back
+    later = await start()
+    assert await one.state(path) == await later.state(path)
+
+
+async def test_a_state_trimmed_away_under_a_follower_is_passed_over(start):
+    """A snapshot behind the entry has taken its place: the follower reloads and has the same bytes."""
+    one, other = await start(snapshots_kept=1), await start()
+    path = await one.learnt(RLS)
+    await other.get(path)
+    exported = await one.state(path)
+    replica = engine_of(other).models.peek(path.rpartition("/")[2])
+    async with replica.lock:
+        assert 200 == (await one.ask("PUT", f"{path}/state", content=exported, headers=STATE)).status_code
+        await one.post(f"{path}/snapshots", status=201)
+        assert [0] == await engine_of(one).store.connection.ask(("EXISTS", keys_of(one, path).states))
+    assert await one.state(path) == await other.state(path)
+    assert replica.down is None
+
+
+async def test_states_in_transfer_are_bounded(api):
+    """One is taken however large; with others under way what exceeds the bound is 503, and is taken later."""
+    path = await api.learnt(RLS)
+    budget = engine_of(api).state_budget
+    exported = await api.state(path)
+    with budget.held(budget.most + 1):
+        problem(await api.ask("PUT", f"{path}/state", content=exported, headers=STATE), 503)
+        problem(await api.ask("GET", f"{path}/state"), 503)
+    assert 200 == (await api.ask("PUT", f"{path}/state", content=exported, headers=STATE)).status_code
+    assert 0 == budget.used
+
+
+async def test_an_export_that_nobody_reads_is_given_back(api, monkeypatch):
+    """A client that goes away in the middle leaves nothing counted."""
+    path = await api.learnt(RLS)
+    budget, app = engine_of(api).state_budget, api.app
+
+    async def receive():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message):
+        if message["type"] == "http.response.body":
+            raise OSError("gone")
+
+    scope = {
+        "type": "http", "method": "GET", "path": f"{path}/state", "raw_path": f"{path}/state".encode(), "headers": [],
+        "query_string": b"", "client": ("127.0.0.1", 1), "server": ("onepass", 80), "scheme": "http",
+        "http_version": "1.1", "root_path": "", "asgi": {"version": "3.0"},
+    }  # fmt: skip
+    with pytest.raises(OSError, match="gone"):
+        await asyncio.wait_for(app({**scope, "state": {}}, receive, send), 10)
+    assert 0 == budget.used
