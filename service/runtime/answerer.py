@@ -9,7 +9,7 @@ from core.entry import Switch
 from service.errors import ModelDown, OnepassError, RequestConflict, StoreDown, Unreplicated, ids_full
 from service.runtime import responses
 from service.runtime.committer import DOWN
-from service.runtime.first_answers import FirstAnswers
+from service.runtime.first_answers import ANSWER_BYTES, FirstAnswers
 from service.runtime.jobs import Commit, Job, Reply
 from service.runtime.replica import Replica
 from service.runtime.stats import Stats
@@ -21,8 +21,6 @@ logger = logging.getLogger(__name__)
 
 FEW_IDS = 100
 """Repeated ids that are answered at once, where the answers are at hand."""
-ANSWER_BYTES = 1000
-"""What merging one answer is taken to be worth in bytes read."""
 UNREPLICATED = (
     "committed, but not yet on as many of the store's replicas as ONEPASS_MIN_REPLICAS asks for: a failover now may "
     "lose it; send the request again with the same id"

@@ -4,10 +4,13 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from service.errors import ModelDown
 from service.runtime.replica import Replica
+from service.runtime.threads import in_thread_if_large
 from service.store import codec
 from service.store.codec import Answer
 from service.store.log import Log, SeenId
 
+ANSWER_BYTES = 1000
+"""What decoding or merging one answer is taken to be worth in bytes read."""
 Again = tuple[str, SeenId]
 """An id, and what the store remembers of it."""
 
@@ -29,7 +32,7 @@ class FirstAnswers:
         Raises:
             ModelDown: neither the store nor the log has one, which breaks the rule that snapshots follow answers.
         """
-        found = [replica.answer(identity, seen.answer) for identity, seen in again]
+        found = await _decoded([seen.answer or replica.answers.get(identity) for identity, seen in again])
         lacking = [at for at, answer in enumerate(found) if answer is None]
         if lacking:
             for at, answer in zip(lacking, await self._rebuild(replica, [again[at] for at in lacking]), strict=True):
@@ -48,7 +51,8 @@ class FirstAnswers:
             before = min(seen.version for (_, seen), answer in zip(again, found, strict=True) if answer is None)
             try:
                 aside = await self._load(replica.name, before)
-                found = [answer or aside.answer(one, None) for (one, _), answer in zip(again, found, strict=True)]
+                rebuilt = await _decoded([aside.answers.get(identity) for identity, _ in again])
+                found = [answer or now for answer, now in zip(found, rebuilt, strict=True)]
             except ModelDown:  # the log does not reach back so far
                 pass
         if None in found:  # the writer may have stored them meanwhile
@@ -60,4 +64,13 @@ class FirstAnswers:
 
     async def _stored(self, replica: Replica, again: Sequence[Again]) -> list[Answer | None]:
         known = await self._log.lookup(replica.name, replica.incarnation, [identity for identity, _ in again])
-        return [None if seen is None or seen.answer is None else codec.decode_answer(seen.answer) for seen in known]
+        return await _decoded([None if seen is None else seen.answer for seen in known])
+
+
+async def _decoded(stored: Sequence[bytes | None]) -> list[Answer | None]:
+    """Answers from bytes, where there are any; many of them in a thread."""
+    return await in_thread_if_large(ANSWER_BYTES * len(stored), _decode, stored)
+
+
+def _decode(stored: Sequence[bytes | None]) -> list[Answer | None]:
+    return [None if answer is None else codec.decode_answer(answer) for answer in stored]

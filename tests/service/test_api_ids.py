@@ -1,9 +1,11 @@
 """What is sent again is learned once, and answered as it was the first time."""
 
 import asyncio
+import threading
 
 import pytest
 
+from service.store import codec
 from tests.service.api_fixtures import CSV, DFOP, JSON, NPY, RLS, columnar, features, npy, problem
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -49,6 +51,25 @@ async def test_the_same_id_at_the_same_time_is_learned_once(api):
     (first,) = [answer for answer in answers if not answer["duplicate"]]
     assert all(repeated(first) == repeated(answer) for answer in answers)
     assert 4 == (await api.get(path))["rows"]
+
+
+@pytest.mark.parametrize("late", [False, True])
+async def test_many_first_answers_are_decoded_in_a_thread(api, monkeypatch, late):
+    """A batch of ids that comes again does not hold the event loop, whether or not it would still validate."""
+    path, decode, threads = await api.learnt(), codec.decode_answer, set()
+    body = {**columnar(1000), "labels": ["UP", "DOWN"] * 500, "ids": [f"row-{row}" for row in range(1000)]}
+    first = await api.post(f"{path}/feedback/batch", body)
+
+    def decoded(blob):
+        threads.add(threading.current_thread())
+        return decode(blob)
+
+    monkeypatch.setattr(codec, "decode_answer", decoded)
+    again = {**body, "columns": ["a", "gone"]} if late else body
+    answer = await api.post(f"{path}/feedback/batch", again)
+    assert (first["predictions"], True) == (answer["predictions"], answer["duplicate"])
+    assert [] == [found.name for found in threads if found is threading.main_thread()]
+    assert threads
 
 
 @pytest.mark.parametrize("other", ["DOWN", "nonsense", 0, None])
