@@ -51,6 +51,10 @@ class Invalid(ValueError):
         super().__init__("; ".join(f"{p.field}: {p.problem}" for p in problems))
         self.problems: Sequence[Problem] = problems
 
+    def __reduce__(self) -> tuple[type["Invalid"], tuple[Problem, ...]]:
+        """A copy, also one in another process, is made of the problems."""
+        return type(self), tuple(self.problems)
+
     @classmethod
     def of(cls, field: str, problem: str, allowed: object = None) -> "Invalid":
         """Build the common case of a single problem."""

@@ -170,6 +170,7 @@ def build(settings: Settings, failpoint: Callable[[str], None] | None = None, gr
             if keeper is not None:
                 keeper.cancel()
             end_streams(app)
+            app.state.context.reader.stop()
             await engine.stop(None if grace is None else max(0.0, grace.left_s - STORE_STOP_S))
             await own.close()
             if private is not None:

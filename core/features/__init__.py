@@ -1,10 +1,11 @@
 """Features: declared (``feature``, ``feature_space``), read (``schema``, ``parsing``), encoded and scaled.
 
+What this package exports reads rows, and imports no compiled kernel: a process that only reads rows stays small.
+
 Sparse models declare none: rows of names and values (``sparse_schema``), also as SVMlight text (``svmlight``), are
 projected when they are read (``projection``). Class labels are in ``labels``.
 """
 
-from core.features.encoder import Encoder, Missing
 from core.features.feature import CATEGORIES_MAX, COLUMNS_MAX, NAME_MAX, Feature, parse_features
 from core.features.schema import Schema
 from core.features.sparse_schema import SparseSchema, check_names
@@ -17,10 +18,8 @@ __all__ = [
     "CATEGORIES_MAX",
     "COLUMNS_MAX",
     "NAME_MAX",
-    "Encoder",
     "Feature",
     "Line",
-    "Missing",
     "Schema",
     "Space",
     "SparseSchema",

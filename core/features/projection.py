@@ -36,19 +36,15 @@ Deviations from the paper
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numba import njit
 
 from core.contract import Floats, Ints
+from core.features.projection_text import PSI_MAX, SEPARATOR, Kind
+from core.features.projection_text import text_of as text_of
 from core.numerics.rng import GAMMA, UNIT, Words, mix, mixed_seed
-
-Kind = Literal["sign", "gaussian"]
-
-SEPARATOR = b"\n"
-"""Ends every name of a text; no printable name contains it."""
-PSI_MAX = 1e300
 
 _FNV_START, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 _BYTE, _SHIFT_8, _SHIFT_11 = np.uint64(255), np.uint64(8), np.uint64(11)
@@ -189,8 +185,3 @@ class Projection:
         """The columns of M of some names, as (d, number of names)."""
         starts = np.arange(len(names) + 1)
         return np.ascontiguousarray(self.project(text_of(names), np.ones(len(names)), starts).T)
-
-
-def text_of(names: Sequence[str]) -> bytes:
-    """Names as ``Projection.project`` reads them."""
-    return ("\n".join(names) + "\n").encode() if names else b""

@@ -11,17 +11,21 @@ which names what is wrong.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from itertools import accumulate, chain
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from core.contract import Floats
 from core.features.feature import NAME_MAX, Feature, digest
 from core.features.parsing import Unfit, number, text_number, vectorised_texts, vectorised_values
-from core.features.projection import PSI_MAX, Kind, Projection, text_of
+from core.features.projection_text import PSI_MAX, Kind, text_of
 from core.features.svmlight import Line
 from core.problems import PROBLEMS_MAX, Invalid, Problem
+
+if TYPE_CHECKING:
+    from core.features.projection import Projection
 
 NAMES_MAX = 100_000
 """Names in one row."""
@@ -46,8 +50,8 @@ class SparseSchema:
         features, names, columns: empty: nothing is declared, and no column has a name.
         width, raw_width: d.
         plain: there is nothing to encode.
+        seed, kind: of the projection.
         id: 16 hexadecimal characters.
-        projection: M.
     """
 
     features: Final[tuple[Feature, ...]] = ()
@@ -59,8 +63,16 @@ class SparseSchema:
         self.width: Final = dimension
         self.raw_width: Final = dimension
         self.ranges: Final[Floats] = np.full((2, dimension), np.nan)
-        self.projection: Final = Projection(seed, dimension, kind)
+        self.seed: Final = seed
+        self.kind: Final = kind
         self.id: Final = digest(["sparse", seed, dimension, kind])
+
+    @cached_property
+    def projection(self) -> "Projection":
+        """M."""
+        from core.features.projection import Projection  # noqa: PLC0415  loads kernels, which few processes need
+
+        return Projection(self.seed, self.width, self.kind)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SparseSchema) and self.id == other.id
@@ -121,8 +133,8 @@ class SparseSchema:
         if max(counts, default=0) > NAMES_MAX:
             at = next(row for row, count in enumerate(counts) if count > NAMES_MAX)
             raise Invalid.of(field, f"row {at + 1} has too many names", f"<= {NAMES_MAX} names in a row")
-        if sum(counts) * self.width > WORK_MAX[self.projection.kind]:
-            most = int(WORK_MAX[self.projection.kind] / self.width)
+        if sum(counts) * self.width > WORK_MAX[self.kind]:
+            most = int(WORK_MAX[self.kind] / self.width)
             raise Invalid.of(field, "holds too many names for compressed_dim", f"<= {most} in one request")
         names = list(chain.from_iterable(rows.names))
         read = vectorised_texts if rows.texts else vectorised_values

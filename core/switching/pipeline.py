@@ -25,7 +25,8 @@ from core.contract import (
     Transferable,
     Weights,
 )
-from core.features import Encoder, Schema, Space
+from core.features import Schema, Space
+from core.features.encoder import Encoder
 from core.features.scaling import Scaler
 from core.state.nesting import Nested
 from core.switching.feature_recovery import FeatureRecovery

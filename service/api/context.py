@@ -20,6 +20,7 @@ from core.problems import Invalid
 from service.api.keys import Key, Keys
 from service.runtime.broadcast import Broadcast
 from service.runtime.engine import Engine, Freshness
+from service.runtime.reader_process import ReaderProcess
 from service.store.drift import DriftStreams
 from service.store.events import iso as iso
 
@@ -49,6 +50,7 @@ class Context:
     telemetry: Telemetry
     drift: DriftStreams
     broadcast: Broadcast
+    reader: ReaderProcess = field(default_factory=ReaderProcess)
     recovering: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 

@@ -10,11 +10,11 @@ from fastapi import APIRouter, Header, Query
 from starlette.responses import Response
 
 from core.problems import Invalid
-from service.api import bodies
 from service.api.context import DIGITS_MAX, LIMIT_MAX, NAME, Caller, Context, Ctx, Paging
 from service.api.drift_schemas import DriftList, ModelDriftList
 from service.api.event_stream import EXAMPLE, EventStream, Resume, events
 from service.api.keys import Key
+from service.api.media import JSON
 from service.api.models import ReadModel
 from service.api.route import READ, Route
 from service.errors import Forbidden, no_model
@@ -149,7 +149,7 @@ def _wanted(caller: Key | None) -> Callable[[str], bool]:
 
 def _stored(content: dict[str, Any]) -> Response:
     """JSON whose events are as the store holds them."""
-    return Response(_encode(content), media_type=bodies.JSON)
+    return Response(_encode(content), media_type=JSON)
 
 
 def _page(found: list[StoredEvent], limit: int) -> dict[str, Any]:

@@ -12,10 +12,12 @@ from fastapi import APIRouter, Body, Request
 
 from service.api.context import Context, Ctx, IdempotencyKey, ModelName
 from service.api.feature_schemas import FeatureSpaces, SwitchBody, SwitchedSpaces
-from service.api.idempotency import REFUSED, SWITCH, Identity, answer_if_seen, digest, identity_of
+from service.api.idempotency import answer_if_seen
+from service.api.identity import SWITCH, Identity, digest, identity_of
 from service.api.models import ReadModel
 from service.api.openapi.examples import SWITCHES
 from service.api.route import ADMIN, READ, Route
+from service.api.row_requests import REFUSED
 from service.runtime import feature_switch
 from service.runtime.engine import Freshness
 from service.runtime.jobs import Reply

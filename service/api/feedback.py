@@ -15,28 +15,20 @@ from starlette.responses import Response
 from core.entry import Rows
 from core.metrics import classification_batch, regression_batch
 from core.problems import Invalid, Problem
-from service.api import bodies
+from service.api import bodies, json_body, large_bodies, row_requests
 from service.api.context import Context, Ctx, ModelName, idempotency_key
-from service.api.idempotency import (
-    ID,
-    PREDICTION,
-    REFUSED,
-    Identity,
-    answer_if_seen,
-    digests_of,
-    first_reply,
-    identity_of,
-    printable,
-    read_rows,
-)
+from service.api.idempotency import answer_if_seen, first_reply, read_rows
+from service.api.identity import ID, PREDICTION, Identity, digests_of, identity_of, printable
+from service.api.media import JSON
 from service.api.openapi import examples
 from service.api.openapi.raw_bodies import raw_body
 from service.api.route import LEARN, Route
+from service.api.row_requests import REFUSED, Refused
 from service.api.schemas import FeedbackColumns, FeedbackRow, FeedbackSparse, Learnt, LearntBatch
-from service.api.tables import TableForm, names_given, read_table
 from service.errors import ModelDown, NotFound
 from service.runtime.jobs import Reply
 from service.runtime.replica import Replica
+from service.runtime.row_rules import validator_of
 from service.runtime.row_validation import DISCOUNT, LABEL, Labels, RowValidator, Table
 from service.runtime.threads import in_thread_if_large
 from service.store import codec
@@ -44,8 +36,6 @@ from service.store import codec
 router = APIRouter(route_class=Route)
 IDEMPOTENT = Depends(idempotency_key)
 _row = msgspec.json.Decoder(FeedbackRow)
-_columns = msgspec.json.Decoder(FeedbackColumns)
-_sparse_rows = msgspec.json.Decoder(FeedbackSparse)
 _encode = msgspec.json.Encoder().encode
 
 
@@ -65,9 +55,9 @@ async def feedback_row(ctx: Ctx, name: ModelName, request: Request) -> Response:
     `Idempotency-Key` exclude each other; sent again within a day the row is learned once and answered with the first
     answer and `duplicate: true`; with another label it is 409.
     """
-    bodies.media_type(request, (bodies.JSON,))
+    bodies.media_type(request, (JSON,))
     body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)
-    ask = await in_thread_if_large(len(body), bodies.decode, body, _row, _names_in_row)
+    ask = await in_thread_if_large(len(body), json_body.decode, body, _row, _names_in_row)
     replica = await ctx.engine.replica(name)
     identity = _identity(ask, request.headers.get("idempotency-key"), body)
     discounts = None if ask.discount is None else [ask.discount]
@@ -86,7 +76,7 @@ async def feedback_row(ctx: Ctx, name: ModelName, request: Request) -> Response:
         ctx.engine.durability,
         replica.incarnation,
     )
-    return Response(_encode(answer), media_type=bodies.JSON)
+    return Response(_encode(answer), media_type=JSON)
 
 
 def _names_in_row(ask: FeedbackRow) -> int:
@@ -131,7 +121,7 @@ async def _learn(ctx: Context, replica: Replica, table: Table, identity: Identit
     try:
         rows, digests = await read_rows(ctx, replica, size, read)
     except REFUSED as error:
-        validator = RowValidator(ctx.engine.models, replica)
+        validator = validator_of(ctx.engine.models, replica)
         if identity.ids and not identity.digests:
             labels = await in_thread_if_large(size, _bare_labels, validator, table, error)
             identity = Identity(identity.ids, digests_of(labels))
@@ -158,7 +148,7 @@ async def _learn_tracked(ctx: Context, replica: Replica, row: Table, prediction_
     if blob is None and seen is None:
         problem = Problem("prediction_id", "is not waiting: unknown, expired, or never tracked", "GET .../pending")
         raise NotFound("there is no such tracked prediction", [problem])
-    validator = RowValidator(ctx.engine.models, replica)
+    validator = validator_of(ctx.engine.models, replica)
     identity = Identity(ids, digests_of(validator.bare_labels(row)))
     if seen is not None:
         return await first_reply(ctx, replica, identity, [seen])
@@ -214,16 +204,14 @@ async def feedback_batch(ctx: Ctx, name: ModelName, request: Request) -> Respons
     are those of this batch. Models of sparse rows take `{"rows": [{"names": [...], "values": [...]}], "labels": [...]}`
     and `text/x-svmlight` (`label name:value ...`).
     """
-    bounds = ctx.engine.bounds
     kind = bodies.table_type(request)
-    body = await bodies.read_body(request, bounds.body_bytes_max)
+    body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)
     replica = await ctx.engine.replica(name)
-    table = await read_table(BATCH, kind, body, request.query_params, bounds, replica.machine)
-    key, sent = request.headers.get("idempotency-key"), (request.scope["query_string"], b"\n", body)
-    identity = await in_thread_if_large(
-        len(body) if key else 0, identity_of, key, table.ids, ID, sent, bounds.batch_ids_max
-    )
-    reply, labels = await _learn(ctx, replica, table, identity, len(body))
+    found, _ = await large_bodies.read(ctx, replica, row_requests.feedback, large_bodies.sent(ctx, request, kind, body))
+    if isinstance(found, Refused):
+        reply, labels = await _refused(ctx, replica, found)
+    else:
+        reply, labels = await replica.inbox.submit(found.rows, found.identity.digests), found.rows.y
     answer = LearntBatch(
         list(reply.answer.predictions),
         list(reply.answer.losses),
@@ -236,18 +224,21 @@ async def feedback_batch(ctx: Ctx, name: ModelName, request: Request) -> Respons
         ctx.engine.durability,
         replica.incarnation,
     )
-    return Response(_encode(answer), media_type=bodies.JSON)
+    return Response(_encode(answer), media_type=JSON)
 
 
-def _read_json(body: bytes, sparse: bool) -> Table:
-    if sparse:
-        rows = bodies.decode(body, _sparse_rows, lambda ask: names_given(ask) + 2 * len(ask.rows))
-        return Table(rows.rows, len(rows.rows), labels=rows.labels, ids=rows.ids, discounts=rows.discounts)
-    ask = bodies.decode(body, _columns, names_given)
-    return Table(ask.data, len(ask.data), ask.columns, labels=ask.labels, ids=ask.ids, discounts=ask.discounts)
+async def _refused(ctx: Context, replica: Replica, found: Refused) -> tuple[Reply, Labels]:
+    """The first answer to rows that the model does not take any more, and their labels.
 
-
-BATCH = TableForm(labelled=True, json=_read_json)
+    Raises:
+        Exception: why they are refused, where their ids have not been seen or their labels are wrong too.
+    """
+    if found.labels is None and not found.identity.digests:
+        raise found.error
+    reply = await answer_if_seen(ctx, replica, found.identity, found.error)
+    if found.labels is None:
+        raise found.error
+    return reply, found.labels
 
 
 def _metrics(reply: Reply, labels: Labels) -> dict[str, Any]:

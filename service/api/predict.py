@@ -14,18 +14,21 @@ from core.features import Space, SparseSchema
 from core.features.labels import key
 from core.machine import Machine
 from core.problems import Invalid
-from service.api import bodies
+from service.api import bodies, json_body, large_bodies, row_requests
 from service.api.context import Context, Ctx, Fresh, ModelName
 from service.api.idempotency import read_rows
+from service.api.media import JSON
 from service.api.openapi import examples
 from service.api.openapi.raw_bodies import raw_body
 from service.api.route import READ, Route
+from service.api.row_requests import Refused
 from service.api.schemas import PredictColumns, Predicted, PredictedBatch, PredictRow, PredictSparse
-from service.api.tables import TableForm, names_given, read_table
+from service.api.tables import Sent
 from service.api.weights import no_weights
 from service.errors import PendingFull, ids_full, no_model
 from service.runtime.replica import Replica
-from service.runtime.row_validation import RowValidator, Table
+from service.runtime.row_rules import validator_of
+from service.runtime.row_validation import Table
 from service.runtime.threads import in_thread_if_large, in_thread_if_long, is_long
 from service.store import codec
 from service.store.appends import RememberedIds
@@ -33,8 +36,6 @@ from service.store.pending import Track
 
 router = APIRouter(route_class=Route)
 _row = msgspec.json.Decoder(PredictRow)
-_columns = msgspec.json.Decoder(PredictColumns)
-_sparse_rows = msgspec.json.Decoder(PredictSparse)
 _encode = msgspec.json.Encoder().encode
 
 
@@ -57,10 +58,10 @@ async def predict_row(ctx: Ctx, name: ModelName, request: Request, fresh: Fresh)
     disagree. A model of named sparse rows (`sparse_dfop`) takes any names; one left out is 0.
     """
     engine = ctx.engine
-    bodies.media_type(request, (bodies.JSON,))
+    bodies.media_type(request, (JSON,))
     body = await bodies.read_body(request, engine.bounds.body_bytes_max)
     size = len(body)
-    ask = await in_thread_if_large(size, bodies.decode, body, _row, _names_in_row)
+    ask = await in_thread_if_large(size, json_body.decode, body, _row, _names_in_row)
     if ask.track:
         ctx.keys.allow(request.headers, "learn", name)
     replica = await engine.replica(name, fresh)
@@ -69,9 +70,9 @@ async def predict_row(ctx: Ctx, name: ModelName, request: Request, fresh: Fresh)
     if ask.explain:  # at once: the model may move on while anything is waited for
         answer.explanation = await _explain(replica.machine, ask.features, raw, prediction, size)
     if ask.track:
-        space, raw = RowValidator(engine.models, replica).row_to_keep(space, raw, ask.features)
+        space, raw = validator_of(engine.models, replica).row_to_keep(space, raw, ask.features)
         answer.prediction_id = await _track(ctx, replica, space, raw, prediction, answer.version)
-    return Response(_encode(answer), media_type=bodies.JSON)
+    return Response(_encode(answer), media_type=JSON)
 
 
 def _names_in_row(ask: PredictRow) -> int:
@@ -99,24 +100,23 @@ async def predict_batch(ctx: Ctx, name: ModelName, request: Request, fresh: Fres
     schema order). Models of sparse rows take `{"rows": [{"names": [...], "values": [...]}]}` and `text/x-svmlight`,
     whose labels are ignored.
     """
-    bounds = ctx.engine.bounds
     kind = bodies.table_type(request)
-    body = await bodies.read_body(request, bounds.body_bytes_max)
+    body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)
     replica = await ctx.engine.replica(name, fresh)
-    table = await read_table(BATCH, kind, body, request.query_params, bounds, replica.machine)
-    _, _, prediction = await _predicted(ctx, replica, table, len(body))
-    return Response(_encode(_many(replica, prediction)), media_type=bodies.JSON)
+    prediction = await _predicted_table(ctx, replica, large_bodies.sent(ctx, request, kind, body))
+    return Response(_encode(_many(replica, prediction)), media_type=JSON)
 
 
-def _read_json(body: bytes, sparse: bool) -> Table:
-    if sparse:
-        rows = bodies.decode(body, _sparse_rows, lambda ask: 1 + 2 * len(ask.rows)).rows
-        return Table(rows, len(rows))
-    ask = bodies.decode(body, _columns, names_given)
-    return Table(ask.data, len(ask.data), ask.columns)
-
-
-BATCH = TableForm(labelled=False, json=_read_json)
+async def _predicted_table(ctx: Context, replica: Replica, given: Sent) -> Prediction:
+    """Read and predict rows; read them again if the features changed in between."""
+    while True:
+        raw, validator = await large_bodies.read(ctx, replica, row_requests.predict, given)
+        if isinstance(raw, Refused):
+            raise raw.error
+        assert validator.space is not None
+        prediction = await _predict(replica, validator.space, raw)
+        if prediction is not None:
+            return prediction
 
 
 async def _predicted(ctx: Context, replica: Replica, table: Table, size: int) -> tuple[Space, Floats, Prediction]:

@@ -20,8 +20,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from core.problems import Invalid
-from service.api import bodies
+from service.api import bodies, json_body
 from service.api.context import NAME, Context, known_queries
+from service.api.media import JSON
 from service.api.problems import disconnected, problem, status_of
 from service.errors import NotFound, Unavailable
 from service.runtime.threads import in_thread_if_large
@@ -138,9 +139,9 @@ async def _read_object(request: Request) -> None:
         WrongMedia, TooLarge, NotJson, Invalid: it is none.
     """
     context: Context = request.app.state.context
-    bodies.media_type(request, (bodies.JSON,))
+    bodies.media_type(request, (JSON,))
     body = await bodies.read_body(request, context.engine.bounds.body_bytes_max)
-    parsed = await in_thread_if_large(len(body), bodies.decode, body, _object)
+    parsed = await in_thread_if_large(len(body), json_body.decode, body, _object)
     request._body, request._json = body, parsed  # noqa: SLF001  where Starlette keeps what it has read
 
 

@@ -1,12 +1,13 @@
 """Tables in bodies: JSON by column, CSV with a header, .npy arrays; sparse rows as JSON or SVMlight.
 
-``read_table`` makes one record of all of them, and knows no model.
+``read_table`` makes one record of all of them, and knows no model. Nothing here imports the machine or the server:
+large bodies are read by a process that loads neither.
 """
 
 import csv
 import io
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -14,16 +15,12 @@ import msgspec
 import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
-from starlette.datastructures import QueryParams
 
-from core.features import SparseSchema, read_lines
-from core.machine import Machine
+from core.features import Space, SparseSchema, read_lines
 from core.problems import PROBLEMS_MAX, Invalid, Problem
-from service.api import bodies
+from service.api import json_body, media
 from service.errors import NotTable, TooLarge
-from service.runtime.engine import Bounds
 from service.runtime.row_validation import FieldPath, Table
-from service.runtime.threads import in_thread_if_large
 
 COLUMN_QUERIES = ("label", "id", "discount")
 """Query parameters that name columns of CSV."""
@@ -43,18 +40,35 @@ class TableForm(NamedTuple):
     json: Callable[[bytes, bool], Table]
 
 
-async def read_table(
-    form: TableForm, kind: str, body: bytes, query: QueryParams, bounds: Bounds, machine: Machine | None = None
-) -> Table:
-    """Read the rows of a body, in a thread where it is large.
+class Sent(NamedTuple):
+    """A request that carries a table, as plain values.
+
+    Attributes:
+        body: the bytes.
+        kind: their media type.
+        query: the query parameters; those of a table name the columns of CSV that are no features.
+        query_string: the same, as sent.
+        key: the Idempotency-Key, or None.
+        rows_max, ids_max, bytes_max: most rows, most rows with ids, largest body.
+    """
+
+    body: bytes
+    kind: str
+    query: Mapping[str, str]
+    query_string: bytes
+    key: str | None
+    rows_max: int
+    ids_max: int
+    bytes_max: int
+
+
+def read_table(form: TableForm, sent: Sent, space: Space | None) -> Table:
+    """The rows of a body.
 
     Args:
         form: what the route reads.
-        kind: the body's media type.
-        body: the bytes.
-        query: names the columns of CSV that are no features.
-        bounds: of the service.
-        machine: the model, where it may be one of sparse rows.
+        sent: the request.
+        space: the model's; None: it has none, or none that matters.
 
     Raises:
         WrongMedia: a form that the model's rows do not have (415).
@@ -62,31 +76,29 @@ async def read_table(
         TooLarge: more rows than a batch may have (413).
         Invalid: no rows, columns that are not there, or lists that are not one item per row.
     """
-    schema = None if machine is None else machine.prediction_schema
-    most, field = bounds.batch_rows_max, "data"
-    if isinstance(schema, SparseSchema):  # a sparse row is ``width`` numbers once it is read
-        most, field = min(most, max(1, bounds.body_bytes_max // (8 * schema.width))), "rows"
-    bodies.check_media_type(kind, field == "rows")
-    return await in_thread_if_large(len(body), _read, form, kind, body, query, most, field)
-
-
-def _read(form: TableForm, kind: str, body: bytes, query: QueryParams, most: int, field: str) -> Table:
-    if kind == bodies.CSV:
-        table = _csv(body, query, form.labelled, most)
-    else:
-        misplaced = [name for name in COLUMN_QUERIES if name in query]
-        if misplaced:
-            raise Invalid.of(misplaced[0], "is not a query parameter here", [])
-        if kind == bodies.NPY:
-            table = _npy(body, form.labelled)
-        elif kind == bodies.SVMLIGHT:
-            table = _svmlight(body, form.labelled, most)
-        else:
-            if bodies.nested_more_than(body, NESTED_IN_ROW * most + NESTED_BESIDE):
-                check_size(most + 1, most, field)
-            table = form.json(body, field == "rows")
-            _check_counts(table)
+    most, field = sent.rows_max, "data"
+    if isinstance(space, SparseSchema):  # a sparse row is ``width`` numbers once it is read
+        most, field = min(most, max(1, sent.bytes_max // (8 * space.width))), "rows"
+    media.check_media_type(sent.kind, field == "rows")
+    table = _read(form, sent, most, field)
     check_size(table.size, most, field)
+    return table
+
+
+def _read(form: TableForm, sent: Sent, most: int, field: str) -> Table:
+    if sent.kind == media.CSV:
+        return _csv(sent.body, sent.query, form.labelled, most)
+    misplaced = [name for name in COLUMN_QUERIES if name in sent.query]
+    if misplaced:
+        raise Invalid.of(misplaced[0], "is not a query parameter here", [])
+    if sent.kind == media.NPY:
+        return _npy(sent.body, form.labelled)
+    if sent.kind == media.SVMLIGHT:
+        return _svmlight(sent.body, form.labelled, most)
+    if json_body.nested_more_than(sent.body, NESTED_IN_ROW * most + NESTED_BESIDE):
+        check_size(most + 1, most, field)
+    table = form.json(sent.body, field == "rows")
+    _check_counts(table)
     return table
 
 
@@ -119,7 +131,7 @@ def _check_counts(table: Table) -> None:
 # ------------------------------------------------------------------------------------------------ CSV
 
 
-def _csv(body: bytes, query: QueryParams, labelled: bool, most: int) -> Table:
+def _csv(body: bytes, query: Mapping[str, str], labelled: bool, most: int) -> Table:
     header, rows = _csv_rows(body, most)
     label, discount = query.get("label"), query.get("discount")
     if labelled and label is None:

@@ -160,7 +160,7 @@ class ModelCache:
             Invalid: the state would not fit the model limit.
         """
         if (space := config.space) is not None:
-            self.admit(config, space)
+            self.admit(config, space.width)
         incarnation = secrets.token_hex(8)
         text = config.canonical
         found = await self._store.catalog.create(name, incarnation, text.encode())
@@ -173,32 +173,31 @@ class ModelCache:
             self.forget(held)  # its model was deleted elsewhere
         return await self.get(name), found.created
 
-    def admit(self, config: Config, schema: Space) -> None:
-        """Refuse a model whose state would not fit, before anything is allocated.
+    def admit(self, config: Config, width: int) -> None:
+        """Refuse a model of ``width`` input columns whose state would not fit, before anything is allocated.
 
         Raises:
             Invalid: naming ``features``, or the parameter that sets their number, and the limit.
         """
-        need = config.state_bytes(schema.width)
+        need = config.state_bytes(width)
         if need > self._model_bytes_max:
             raise Invalid.of(
                 "params.compressed_dim" if config.algorithm.sparse else "features",
-                f"make {schema.width} input columns; "
-                f"the state of {config.algorithm_id} would take {need / 2**20:.0f} MiB",
+                f"make {width} input columns; the state of {config.algorithm_id} would take {need / 2**20:.0f} MiB",
                 f"<= {self._model_bytes_max / 2**20:.0f} MiB of state",
             )
 
-    def admit_classes(self, config: Config, space: Space, classes: int, field: str) -> None:
-        """Refuse a label whose class would make the state larger than the limit.
+    def admit_classes(self, config: Config, width: int, classes: int, field: str) -> None:
+        """Refuse a label whose class would make the state of ``width`` input columns larger than the limit.
 
         Raises:
             Invalid: naming ``field``, where the label stands, and the limit.
         """
-        need = config.state_bytes(space.width, classes)
+        need = config.state_bytes(width, classes)
         if need > self._model_bytes_max:
             raise Invalid.of(
                 field,
-                f"is a new class; with {classes} classes and {space.width} input columns "
+                f"is a new class; with {classes} classes and {width} input columns "
                 f"the state of {config.algorithm_id} would take {need / 2**20:.0f} MiB",
                 f"<= {self._model_bytes_max / 2**20:.0f} MiB of state",
             )
@@ -208,7 +207,7 @@ class ModelCache:
         before: list[Schema] = []
 
         def admit(config: Config, space: Space) -> None:
-            self.admit(config, space)
+            self.admit(config, space.width)
             if isinstance(space, Schema):
                 for old in before:
                     self.admit_switch(space, bytes_to_switch(config, old, space, "linear"))

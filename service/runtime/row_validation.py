@@ -1,6 +1,7 @@
 """Validates what a client sent and makes rows of it that a model can learn or predict; changes no model.
 
 Where a model has no schema yet, the names of the first rows propose one; the log's order decides which proposal wins.
+Nothing here imports the machine: large bodies are validated by a process that loads no learner (``row_rules``).
 """
 
 import math
@@ -11,15 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from core.config import Config
 from core.contract import Floats
 from core.entry import Overlap, Rows
 from core.features import Schema, Space, SparseSchema, parse_features
 from core.features.labels import Label, LabelSet, canonical, from_texts
 from core.problems import PROBLEMS_MAX, Invalid, Problem, lacking
 from service.errors import RequestConflict
-from service.runtime.model_cache import ModelCache
-from service.runtime.replica import Replica
+from service.runtime.config_rules import ConfigRules
 
 DISCOUNT_MIN = 1e-3
 """A smaller one would forget everything at one row; the kernels' own floor."""
@@ -59,27 +58,51 @@ class Table(NamedTuple):
     discount_path: FieldPath = DISCOUNTS
 
 
+class Growth(NamedTuple):
+    """What rows would make of a model that has no features yet, or not their classes.
+
+    Attributes:
+        width: its input columns.
+        classes: how many it would have; None where the rows propose the features.
+        field: where the first new class stands.
+    """
+
+    width: int
+    classes: int | None = None
+    field: str = ""
+
+
 class RowValidator:
     """Validates rows against one model as it is now; may be used in a thread while the model moves on.
 
     Args:
-        models: asked whether a proposed schema would fit.
-        replica: the model.
+        name: the model's.
+        config: the model's configuration.
+        labels: the classes it has.
+        prediction: the space of rows to predict, or None: it has no features yet.
+        feedback: the space of rows to learn, or None.
+        phase: of a change of features.
+        grow: raises Invalid where a model that rows would make larger does not fit.
 
     Attributes:
-        config: the model's configuration.
+        known: ``labels``.
+        space, union: ``prediction`` and ``feedback``.
         missing_allowed: whether values may be missing.
     """
 
-    def __init__(self, models: ModelCache, replica: Replica) -> None:
-        machine = replica.machine
-        now = machine.switching.now
-        self._models, self._name, self._labels = models, replica.name, machine.labels
-        self._prediction: Space | None = None if now is None else now.schema
-        self._feedback: Space | None = None if now is None else now.feedback_schema
-        self._phase = "steady" if now is None else now.phase
-        self.config: Config = machine.config
-        self.missing_allowed = self.config.missing != "error"
+    def __init__(
+        self,
+        name: str,
+        config: ConfigRules,
+        labels: LabelSet,
+        prediction: Space | None,
+        feedback: Space | None,
+        phase: str,
+        grow: Callable[[Growth], None],
+    ) -> None:
+        self.name, self.config, self.known, self.space, self.phase = name, config, labels, prediction, phase
+        self.union, self._grow = feedback, grow
+        self.missing_allowed = config.missing != "error"
 
     # ---------------------------------------------------------------- rows
 
@@ -92,7 +115,7 @@ class RowValidator:
             RequestConflict: the model has no features yet.
             Invalid: naming the first fields that are wrong.
         """
-        space, union = self._existing(self._prediction), self._feedback
+        space, union = self._existing(self.space), self.union
         if isinstance(space, Schema) and isinstance(union, Schema) and union.raw_width > space.raw_width:
             space = _passing(space, union)
         return space, self._raw(space, table)
@@ -104,10 +127,10 @@ class RowValidator:
             RequestConflict: an array, and the model has no features yet; or more classes than the algorithm learns.
             Invalid: naming the first fields that are wrong, or a class with which the state would not fit.
         """
-        space, names = self._feedback, None
+        space, names = self.union, None
         if space is None:
             space, names = self._proposed(table)
-        elif self._phase == "overlap":
+        elif self.phase == "overlap":
             _refuse_incomplete(space, table)
         raw = self._raw(space, table)
         labels = self.labels(table, space)
@@ -121,11 +144,11 @@ class RowValidator:
             RequestConflict: no overlap is under way.
             Invalid: naming the first fields that are wrong.
         """
-        if self._phase != "overlap":
+        if self.phase != "overlap":
             raise RequestConflict(
-                f"no overlap is under way: the phase is {self._phase}; begin a change of features first"
+                f"no overlap is under way: the phase is {self.phase}; begin a change of features first"
             )
-        space = self._existing(self._feedback)
+        space = self._existing(self.union)
         _refuse_incomplete(space, table)
         return Overlap(space.id, self._raw(space, table), ids)
 
@@ -135,9 +158,9 @@ class RowValidator:
         In an overlap a row that holds every name of both spaces is kept in their union, so that it teaches what
         feedback of the union does; one whose new values do not fit, which a prediction passes over, in the old space.
         """
-        if self._phase != "overlap" or self._prediction != space:
+        if self.phase != "overlap" or self.space != space:
             return space, raw
-        row, union = Table(values, 1), self._existing(self._feedback)
+        row, union = Table(values, 1), self._existing(self.union)
         try:
             _refuse_incomplete(union, row)
             return union, self._raw(union, row)
@@ -150,7 +173,7 @@ class RowValidator:
         return space
 
     def _no_features(self) -> RequestConflict:
-        return RequestConflict(f"model {self._name} has no features yet: the first feedback row fixes them")
+        return RequestConflict(f"model {self.name} has no features yet: the first feedback row fixes them")
 
     def _proposed(self, table: Table) -> tuple[Schema, tuple[str, ...]]:
         """The schema that the names of the first rows propose, and these names."""
@@ -158,7 +181,7 @@ class RowValidator:
         if names is None:
             raise self._no_features()
         proposed = Schema(parse_features([*names], _names_field(table)))
-        self._models.admit(self.config, proposed)
+        self._grow(Growth(proposed.width))
         return proposed, tuple(names)
 
     def _raw(self, space: Space, table: Table) -> Floats:
@@ -185,7 +208,7 @@ class RowValidator:
     def _columns(self, space: Schema, table: Table) -> Floats:
         """The feature columns of an array; the old features stand first among those of both spaces."""
         labelled = int(table.labels is not None)
-        wider = self._existing(self._feedback)
+        wider = self._existing(self.union)
         if table.data.shape[1] - labelled not in (space.raw_width, wider.raw_width):
             shape = "x".join(map(str, table.data.shape))
             raise Invalid.of("body", f"is an array of shape {shape}", f"n x {space.raw_width + labelled}, float64")
@@ -207,8 +230,8 @@ class RowValidator:
             RequestConflict: more classes than the algorithm learns.
         """
         found = self.bare_labels(table)
-        if isinstance(found, list) and -1 in map(self._labels.index, found):
-            self._check_classes(found, table.label_path, self._prediction or proposed)
+        if isinstance(found, list) and -1 in map(self.known.index, found):
+            self._check_classes(found, table.label_path, self.space or proposed)
         return found
 
     def bare_labels(self, table: Table) -> Labels:
@@ -239,7 +262,7 @@ class RowValidator:
             raise Invalid(*(Problem(path(at), "is not one of the declared labels", list(declared)) for at in strange))
 
     def _check_new_classes(self, found: list[Label], path: FieldPath, space: Space | None) -> None:
-        trial = LabelSet(self._labels.labels)  # a copy: the model may move on meanwhile
+        trial = LabelSet(self.known.labels)  # a copy: the model may move on meanwhile
         new: list[int] = []
         for at, label in enumerate(found):
             if trial.clash(label) is not None:
@@ -249,10 +272,10 @@ class RowValidator:
                 trial.add(label)
         bound = self.config.algorithm.class_bound
         if len(trial) > bound:
-            known = len(self._labels)
+            known = len(self.known)
             raise RequestConflict(f"{self.config.algorithm_id} learns at most {bound} classes; the model has {known}")
         if new and space is not None:
-            self._models.admit_classes(self.config, space, len(trial), path(new[0]))
+            self._grow(Growth(space.width, len(trial), path(new[0])))
 
     # ---------------------------------------------------------------- discounts
 

@@ -1,13 +1,23 @@
-"""Large work leaves the event loop for a thread."""
+"""Large work leaves the event loop: for a thread, or for the process that reads large bodies.
+
+What takes some milliseconds is done where it stands. More goes to a thread: while a thread works in Python, or in a
+call that lets go of the interpreter (NumPy, hashes, kernels), the loop waits a switch interval at most. A long call
+into C that holds the interpreter (decoding JSON or CSV) stops the loop from a thread as well, so above
+``PROCESS_BYTES`` bodies are read by a process.
+"""
 
 import asyncio
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from service.runtime.reader_process import ReaderProcess
 
 T = TypeVar("T")
 THREAD_BYTES = 131_072
 """A larger body is decoded and validated in a thread. Below, the work takes no longer than the 5 ms for which a thread
 keeps the interpreter anyway (``sys.getswitchinterval``)."""
+PROCESS_BYTES = 1_048_576
+"""A larger body is decoded and validated by a process: a thread would hold the interpreter for 20 ms and more."""
 THREAD_FLOPS = 4e6
 """Work of more floating-point operations (some milliseconds) is done in a thread: many models may have as much of it in
 one turn of the loop."""
@@ -31,3 +41,24 @@ async def in_thread_if_large(size: int, work: Callable[..., T], *args: object) -
 async def in_thread_if_long(flops: float, work: Callable[..., T], *args: object) -> T:
     """Call ``work(*args)``, in a thread if it takes more floating-point operations than ``THREAD_FLOPS``."""
     return await asyncio.to_thread(work, *args) if is_long(flops) else work(*args)
+
+
+async def in_process_if_large(
+    reader: ReaderProcess,
+    body: bytes,
+    work: Callable[..., T],
+    rules: Callable[[], tuple[Any, ...]],
+    inline: Callable[[], T],
+) -> T:
+    """Read a body: ``work(*rules(), body)`` in the reader's process if it is large, else ``inline()``.
+
+    Args:
+        reader: the process.
+        body: the bytes.
+        work: a function of a module that the process can import.
+        rules: its other arguments, plain values; called in a thread.
+        inline: what gives the same in this process.
+    """
+    if len(body) <= PROCESS_BYTES:
+        return await in_thread_if_large(len(body), inline)
+    return await reader.call(work, rules, body)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from core.features import Schema
-from service.api import bodies
+from service.api import json_body
 from service.api.tables import _csv_rows
 from service.errors import NotTable
 from service.runtime.row_validation import RowValidator
@@ -48,7 +48,7 @@ def threads(monkeypatch):
 
         monkeypatch.setattr(where, name, noted)
 
-    noting(bodies, "decode")
+    noting(json_body, "decode")
     for name in ("feedback", "prediction"):
         noting(RowValidator, name)
     for name in ("row", "block", "text_cells", "matrix"):
@@ -103,8 +103,8 @@ async def test_a_small_row_stays_on_the_loop(api, threads):
 )
 async def test_colons_in_strings_are_not_counted(monkeypatch, body, names):
     """A body of as many names as its request has fields is not read a second time."""
-    monkeypatch.setattr(bodies, "_parsed", None)
-    bodies.refuse_repeated(body, names)
+    monkeypatch.setattr(json_body, "_parsed", None)
+    json_body.refuse_repeated(body, names)
 
 
 @pytest.mark.parametrize(
@@ -119,21 +119,21 @@ async def test_colons_in_strings_are_not_counted(monkeypatch, body, names):
 )
 async def test_every_repeated_name_is_named(body, fields):
     """By its path, in the order of the body; the first 20 of them."""
-    with pytest.raises(bodies.Invalid) as refused:
-        bodies.refuse_repeated(body, bodies.UNKNOWN)
+    with pytest.raises(json_body.Invalid) as refused:
+        json_body.refuse_repeated(body, json_body.UNKNOWN)
     assert fields == [problem.field for problem in refused.value.problems]
 
 
 async def test_a_body_without_repeated_names_is_taken_however_it_nests():
     """The second reading decides, not the count."""
-    bodies.refuse_repeated(b'{"a":{"a":{"a":[{"a":1},{"a":1}]}}}', 4)
+    json_body.refuse_repeated(b'{"a":{"a":{"a":[{"a":1},{"a":1}]}}}', 4)
 
 
 async def test_a_colon_in_a_value_costs_no_second_reading(api, monkeypatch):
     """Batches with ids, times and categories that hold colons are read once."""
     day = {"name": "day", "type": "categorical", "categories": ["a:b", "c"]}
     path = await api.new(features=["x", day])
-    monkeypatch.setattr(bodies, "_parsed", None)
+    monkeypatch.setattr(json_body, "_parsed", None)
     table = {"columns": ["x", "day"], "data": [[1, "a:b"], [2, "c"]]}
     await api.post(f"{path}/feedback/batch", {**table, "labels": ["UP", "DOWN"], "ids": ["order:1", "order:2"]})
     await api.post(f"{path}/predict/batch", table)

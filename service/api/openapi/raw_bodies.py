@@ -6,7 +6,7 @@ from typing import Any
 from fastapi.openapi.models import Example
 from pydantic import TypeAdapter
 
-from service.api.bodies import CSV, JSON, NPY, SVMLIGHT
+from service.api.media import CSV, JSON, NPY, SVMLIGHT
 from service.api.openapi import examples
 from service.api.schemas import Body
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.features import Encoder
+from core.features.encoder import Encoder
 from core.state.arrays import pack
 from tests.core.features.schemas import FINITE, MIXED, NAN, schema
 from tests.core.state.hostile import hostile

@@ -1,0 +1,217 @@
+"""Strict JSON: bytes to msgspec structs; nothing here knows a request or a model.
+
+Unknown fields are refused, a number is a number, and a name that is given twice in one object is refused (decoders
+silently keep the last one). Repeated names are found by counting: a body has as many colons outside its strings as it
+has names, and only a body with more names than its request has fields is parsed a second time. Explaining a refusal of
+32 MB may take a second: ``service.runtime.threads`` says where large bodies are decoded.
+"""
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any, TypeVar
+
+import msgspec
+
+from core.problems import PROBLEMS_MAX, Invalid, Problem
+from service.errors import NotJson
+
+TOO_DEEP = "the body is not JSON that can be read: it is nested too deep"
+PATH_MAX = 200
+"""Characters of a path that an error names."""
+UNKNOWN = -1
+"""For requests that may hold any number of names."""
+
+KINDS = {
+    "object": "an object",
+    "array": "a list",
+    "str": "a string",
+    "int": "an integer",
+    "float": "a number",
+    "bool": "true or false",
+}
+"""The decoder's words for types, and ours."""
+T = TypeVar("T")
+
+
+def decode(body: bytes, decoder: "msgspec.json.Decoder[T]", names: Callable[[T], int] = lambda _: UNKNOWN) -> T:
+    """A struct from a JSON body.
+
+    Args:
+        body: the bytes.
+        decoder: of the struct.
+        names: how many names a body that decodes to this struct holds, all objects together; where ``UNKNOWN``, every
+            body is read a second time.
+
+    Raises:
+        NotJson: not JSON, or not UTF-8.
+        Invalid: JSON of another shape, or a name that is given twice; naming the field.
+    """
+    try:
+        found = decoder.decode(body)
+    except msgspec.ValidationError as error:
+        _refuse_broken(body)
+        raise _wrong_shape(body, error) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _not_json(body, error) from None
+    expected = names(found)
+    if body.count(b":") != expected:
+        refuse_repeated(body, expected)
+    return found
+
+
+_syntax = msgspec.json.Decoder(msgspec.Raw)
+"""Checks the syntax of JSON without building objects."""
+
+
+def _refuse_broken(body: bytes) -> None:
+    """Refuse what is not JSON with 400 even where a wrong shape, 422, comes first in the body."""
+    try:
+        _syntax.decode(body)
+        body.decode()
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _not_json(body, error) from None
+
+
+def nested_more_than(body: bytes, most: int) -> bool:
+    """Whether a JSON body holds more than ``most`` lists and objects, counted without decoding it."""
+    if body.count(b"[") + body.count(b"{") <= most:
+        return False
+    bare = _STRING.sub(b"", body)
+    return bare.count(b"[") + bare.count(b"{") > most
+
+
+def refuse_repeated(body: bytes, names: int) -> None:
+    """Refuse a JSON body that gives a name twice in one object.
+
+    Args:
+        body: valid JSON.
+        names: how many names it is known to hold, all objects together, or ``UNKNOWN``.
+    """
+    if _STRING.sub(b"", body).count(b":") == names:
+        return
+    repeating: list[_Pairs] = []
+    parsed = _parsed(body, object_pairs_hook=lambda pairs: _object(pairs, repeating))
+    if repeating:
+        twice = ([*steps, name] for steps, pairs in _find(parsed, _Pairs) for name in _repeated(pairs))
+        raise Invalid(*(Problem(_path(steps), "is given twice") for steps in islice(twice, PROBLEMS_MAX)))
+
+
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"')
+"""A JSON string; the possessive quantifiers keep no positions to backtrack to."""
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """A JSON object that gives a name twice, as pairs."""
+
+
+def _object(pairs: list[tuple[str, Any]], repeating: list[_Pairs]) -> dict[str, Any] | _Pairs:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    repeating.append(_Pairs(pairs))
+    return repeating[-1]
+
+
+def _repeated(pairs: _Pairs) -> list[str]:
+    return [name for name, times in Counter(name for name, _ in pairs).items() if times > 1]
+
+
+def _wrong_shape(body: bytes, error: msgspec.ValidationError) -> Exception:
+    text = str(error)
+    if text.startswith(("Number out of range", "Integer value out of range")):
+        return _unrepresentable(body)
+    message, _, path = text.rpartition(" - at `") if text.endswith("`") and " - at `$" in text else (text, "", "")
+    field = (path.rstrip("`").removeprefix("$").lstrip(".") or "body").replace("[...]", "[]")
+    if (unknown := re.search(r"unknown field `(.*)`", text, re.DOTALL)) is not None:
+        return Invalid.of(unknown[1].partition("` - at `$")[0][:PATH_MAX], "is not a field of this request")
+    if (missing := re.search(r"missing required field `(.*)`", message)) is not None:
+        return Invalid.of(missing[1], "is required")
+    if message.startswith("Expected "):
+        return Invalid.of(field, _words(message))
+    return Invalid.of(field, "has another form than this request's")
+
+
+def _words(message: str) -> str:
+    """What was expected, in our words and without anything of the input."""
+    plain = message.split(", got `", maxsplit=1)[0].replace("`", "").replace("Expected", "must be")
+    return re.sub(r"\b(" + "|".join(KINDS) + r")\b", lambda found: KINDS[found[1]], plain).replace(" | ", " or ")
+
+
+def _not_json(body: bytes, error: Exception) -> NotJson:
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as wrong:
+        return NotJson(f"the body is not UTF-8 (byte {wrong.start})")
+    try:
+        parsed = json.loads(text, parse_int=_integer)  # reads NaN and Infinity, which JSON does not have
+        problems = _odd(parsed, "is NaN or infinite; JSON has no such number")
+    except (ValueError, RecursionError):
+        problems = []
+    if problems:
+        return NotJson("the body is not JSON: it holds NaN or Infinity", problems)
+    if isinstance(error, RecursionError):
+        return NotJson(TOO_DEEP)
+    place = re.search(r"\(byte (\d+)\)", str(error))
+    return NotJson(f"the body is not JSON{f' (byte {place[1]})' if place else ''}")
+
+
+def _unrepresentable(body: bytes) -> Invalid:
+    problems = _odd(_parsed(body, parse_int=_integer), "is too large for a floating-point number")
+    return Invalid(*(problems or [Problem("body", "holds a number that is too large", "finite numbers")]))
+
+
+def _parsed(body: bytes, **how: Any) -> Any:
+    """A second reading of a body that is JSON; it may need a little more depth than the first had."""
+    try:
+        return json.loads(body, **how)
+    except RecursionError:
+        raise NotJson(TOO_DEEP) from None
+
+
+def _integer(digits: str) -> int | float:
+    """An integer; one that no float could hold anyway is not worth its digits, of which Python reads 4300 at most."""
+    return int(digits) if len(digits) <= 400 else math.inf
+
+
+def _odd(parsed: Any, problem: str) -> list[Problem]:
+    """The first numbers that are not finite."""
+    wrong = (steps for steps, value in _find(parsed, float) if not math.isfinite(value))
+    return [Problem(_path(steps) or "body", problem, "a finite number") for steps in islice(wrong, PROBLEMS_MAX)]
+
+
+def _find(parsed: Any, kind: type) -> Iterator[tuple[list[str | int], Any]]:
+    """The values of one type, in order, each after the steps that lead to it: names and indices.
+
+    Without recursion, since a body may nest as deep as it likes.
+    """
+    steps: list[str | int] = []
+    left: list[Iterator[tuple[str | int, Any]]] = [iter([("", parsed)])]
+    while left:
+        for step, value in left[-1]:
+            found = type(value)
+            if found is kind:
+                yield [*steps[1:], step] if steps else [], value
+            if value and found in _MEMBERS:
+                steps.append(step)
+                left.append(_MEMBERS[found](value))
+                break
+        else:
+            left.pop()
+            del steps[-1:]
+
+
+_MEMBERS: dict[type, Callable[[Any], Iterator[tuple[str | int, Any]]]] = {
+    list: enumerate,
+    dict: lambda members: iter(members.items()),
+    _Pairs: iter,
+}
+
+
+def _path(steps: Iterable[str | int]) -> str:
+    """The path of a value as an answer can carry it: bounded, and without halves of surrogate pairs."""
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+    return path.removeprefix(".")[:PATH_MAX].encode(errors="replace").decode()

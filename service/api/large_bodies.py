@@ -1,0 +1,75 @@
+"""Reads the rows of a request where that disturbs nobody: on the event loop, in a thread, or in the reader's process.
+
+Rows that were read are validated against one moment of the model; whether a larger model fits is asked in this process.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from starlette.requests import Request
+
+from core.problems import Conflict, Invalid
+from service.api import media
+from service.api.context import Context
+from service.api.row_requests import REFUSED, Refused, ToLearn, read_plain
+from service.api.tables import Sent
+from service.runtime import row_rules
+from service.runtime.replica import Replica
+from service.runtime.row_validation import RowValidator
+from service.runtime.threads import in_process_if_large, in_thread_if_large
+
+T = TypeVar("T")
+Form = Callable[[Sent, RowValidator], T]
+"""One of the functions of ``row_requests``."""
+
+
+def sent(ctx: Context, request: Request, kind: str, body: bytes) -> Sent:
+    """A request as plain values."""
+    bounds, key = ctx.engine.bounds, request.headers.get("idempotency-key")
+    query, most = dict(request.query_params), bounds.body_bytes_max
+    query_string: bytes = request.scope["query_string"]
+    return Sent(body, kind, query, query_string, key, bounds.batch_rows_max, bounds.batch_ids_max, most)
+
+
+async def read(ctx: Context, replica: Replica, form: Form[T], given: Sent) -> tuple[T | Refused, RowValidator]:
+    """The rows of a request, and the validator they were read by; once more if they are refused and the replica was
+    behind its log, where another replica may have committed what makes them valid.
+
+    Raises:
+        OnepassError, Invalid: as ``form``.
+    """
+    version = replica.version
+    found, validator = await _read(ctx, replica, form, given)
+    if not isinstance(found, Refused):
+        return found, validator
+    if not await ctx.engine.caught_up(replica) and replica.version == version:
+        return found, validator
+    return await _read(ctx, replica, form, given)
+
+
+async def _read(ctx: Context, replica: Replica, form: Form[T], given: Sent) -> tuple[T | Refused, RowValidator]:
+    validator = row_rules.validator_of(ctx.engine.models, replica)
+    size = len(given.body)
+    if given.kind == media.NPY:  # its arrays are views of the body, and NumPy lets go of the interpreter
+        return await in_thread_if_large(size, form, given, validator), validator
+    found, growths = await in_process_if_large(
+        ctx.reader,
+        given.body,
+        read_plain,
+        lambda: (form, given._replace(body=b""), row_rules.plain(validator)),
+        lambda: (form(given, validator), []),
+    )
+    try:
+        for growth in growths:
+            row_rules.admit(ctx.engine.models, replica.machine.config, growth)
+    except REFUSED as error:
+        return _not_fitting(found, error), validator
+    return found, validator
+
+
+def _not_fitting(found: object, error: Invalid | Conflict) -> Refused:
+    """Rows with which the model would not fit."""
+    if isinstance(found, Refused):
+        return found
+    assert isinstance(found, ToLearn)
+    return Refused(error, found.identity, getattr(found.rows, "y", None), found.size)

@@ -1,0 +1,24 @@
+"""The media types of bodies."""
+
+from core.problems import Problem
+from service.errors import WrongMedia
+
+JSON = "application/json"
+CSV = "text/csv"
+NPY = "application/x-npy"
+SVMLIGHT = "text/x-svmlight"
+DENSE_TABLES, SPARSE_TABLES = (JSON, CSV, NPY), (JSON, SVMLIGHT)
+"""What batches of models with features come as, and those of models of named sparse rows."""
+
+
+def check_media_type(kind: str, sparse: bool) -> None:
+    """Refuse a table in a form that the model's rows do not have.
+
+    Raises:
+        WrongMedia: ``allowed`` lists those they have.
+    """
+    allowed = SPARSE_TABLES if sparse else DENSE_TABLES
+    if kind not in allowed:
+        rows = "takes named sparse rows" if sparse else "has features of its own, not sparse rows"
+        problem = Problem("Content-Type", f"does not go with this model, which {rows}", list(allowed))
+        raise WrongMedia(f"send one of {', '.join(allowed)}: the model {rows}", [problem])

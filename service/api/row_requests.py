@@ -1,0 +1,176 @@
+"""From the body of a request that carries many rows to rows that one model can learn or predict.
+
+One function per route, of the request and the model's ``RowValidator``, whoever calls it: the event loop for a small
+body, a thread, or the process that reads large ones (``api.large_bodies``). So nothing here imports the machine or the
+server.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from core.contract import Floats
+from core.entry import Overlap, Rows
+from core.problems import Conflict, Invalid, Problem
+from service.api import json_body
+from service.api.identity import ID, OVERLAP, Identity, digests_of, identity_of
+from service.api.schemas import FeedbackColumns, FeedbackSparse, OverlapBody, PredictColumns, PredictSparse
+from service.api.tables import Sent, TableForm, names_given, read_table
+from service.runtime.row_rules import RowRules, validator_from
+from service.runtime.row_validation import Growth, Labels, RowValidator, Table
+
+T = TypeVar("T")
+R = TypeVar("R", Rows, Overlap)
+REFUSED = (Invalid, Conflict)
+"""What rows are refused by: themselves, or the model's state."""
+UNLABELLED = "overlap"
+"""What an id of an overlap row stands for: the row, which is compared by nothing else."""
+
+_feedback_columns = msgspec.json.Decoder(FeedbackColumns)
+_feedback_sparse = msgspec.json.Decoder(FeedbackSparse)
+_predict_columns = msgspec.json.Decoder(PredictColumns)
+_predict_sparse = msgspec.json.Decoder(PredictSparse)
+_overlap_body = msgspec.json.Decoder(OverlapBody)
+
+
+class ToLearn(NamedTuple, Generic[R]):
+    """Rows that may be committed, what they are remembered by, and how many there are."""
+
+    rows: R
+    identity: Identity
+    size: int
+
+
+class Refused(NamedTuple):
+    """Rows that the model does not take.
+
+    Attributes:
+        error: why.
+        identity: what the request would be remembered by.
+        labels: of the rows; None where they are wrong too, or there are none.
+        size: how many rows.
+    """
+
+    error: Invalid | Conflict
+    identity: Identity
+    labels: Labels | None
+    size: int
+
+
+def feedback(sent: Sent, validator: RowValidator) -> ToLearn[Rows] | Refused:
+    """Labelled rows.
+
+    Raises:
+        BadBody, Invalid: the body is no table, or its ids are none.
+    """
+    table = read_table(_FEEDBACK, sent, validator.space)
+    identity = identity_of(sent.key, table.ids, ID, (sent.query_string, b"\n", sent.body), sent.ids_max)
+    try:
+        rows = validator.feedback(table, identity.ids)
+    except REFUSED as error:
+        return _refused(error, identity, table, validator)
+    return ToLearn(rows, _with_digests(identity, rows.y), table.size)
+
+
+def _refused(error: Invalid | Conflict, identity: Identity, table: Table, validator: RowValidator) -> Refused:
+    try:
+        labels = validator.bare_labels(table)
+    except Invalid:
+        return Refused(error, identity, None, table.size)
+    return Refused(error, _with_digests(identity, labels), labels, table.size)
+
+
+def _with_digests(identity: Identity, labels: Labels) -> Identity:
+    if identity.digests or not identity.ids:
+        return identity
+    return Identity(identity.ids, digests_of(labels))
+
+
+def predict(sent: Sent, validator: RowValidator) -> Floats | Refused:
+    """Raw rows (n, F) to predict, in ``validator.space``.
+
+    Raises:
+        BadBody, Invalid: the body is no table.
+    """
+    table = read_table(_PREDICT, sent, validator.space)
+    try:
+        return validator.prediction(table)[1]
+    except REFUSED as error:
+        return Refused(error, Identity(), None, table.size)
+
+
+def overlap(sent: Sent, validator: RowValidator) -> ToLearn[Overlap] | Refused:
+    """Unlabelled rows with both sets of features.
+
+    Raises:
+        BadBody, Invalid: the body is no table, or its ids are none.
+    """
+    table = read_table(_OVERLAP, sent, None)
+    whole = (b"overlap\n", sent.query_string, b"\n", sent.body)
+    identity = identity_of(sent.key, table.ids, OVERLAP, whole, sent.ids_max)
+    identity = Identity(identity.ids, identity.digests or (UNLABELLED,) * len(identity.ids))
+    try:
+        return ToLearn(validator.overlap(table, identity.ids), identity, table.size)
+    except REFUSED as error:
+        return Refused(error, identity, None, table.size)
+
+
+def read_plain(
+    form: Callable[[Sent, RowValidator], T], sent: Sent, rules: RowRules, body: bytes
+) -> tuple[T, list[Growth]]:
+    """What another process is asked for: one of the functions above, by plain rules.
+
+    Args:
+        form: the function.
+        sent: the request without its body.
+        rules: of the model.
+        body: the bytes.
+
+    Returns:
+        Its result, and what has still to be asked of the service: whether larger models fit.
+    """
+    growths: list[Growth] = []
+    return form(sent._replace(body=body), validator_from(rules, growths.append)), growths
+
+
+# ------------------------------------------------------------------------------------------------ JSON
+
+
+def _feedback_json(body: bytes, sparse: bool) -> Table:
+    if sparse:
+        rows = json_body.decode(body, _feedback_sparse, lambda ask: names_given(ask) + 2 * len(ask.rows))
+        return Table(rows.rows, len(rows.rows), labels=rows.labels, ids=rows.ids, discounts=rows.discounts)
+    ask = json_body.decode(body, _feedback_columns, names_given)
+    return Table(ask.data, len(ask.data), ask.columns, labels=ask.labels, ids=ask.ids, discounts=ask.discounts)
+
+
+def _predict_json(body: bytes, sparse: bool) -> Table:
+    if sparse:
+        rows = json_body.decode(body, _predict_sparse, lambda ask: 1 + 2 * len(ask.rows)).rows
+        return Table(rows, len(rows))
+    ask = json_body.decode(body, _predict_columns, names_given)
+    return Table(ask.data, len(ask.data), ask.columns)
+
+
+def _overlap_json(body: bytes, _: bool) -> Table:
+    """One row by names, or several by column."""
+    ask = json_body.decode(body, _overlap_body, lambda ask: names_given(ask) + len(ask.features or ()))
+    if ask.features is not None:
+        _exclude(ask, "features", ("columns", "data", "ids"))
+        return Table(ask.features, 1, ids=ask.id)
+    if ask.columns is None or ask.data is None:
+        raise Invalid.of("features", "is required", "features of one row, or columns and data of several")
+    _exclude(ask, "columns", ("id",))
+    return Table(ask.data, len(ask.data), ask.columns, ids=ask.ids)
+
+
+def _exclude(ask: OverlapBody, given: str, others: Sequence[str]) -> None:
+    both = [name for name in others if getattr(ask, name) is not None]
+    if both:
+        raise Invalid(*(Problem(name, f"excludes {given}") for name in both))
+
+
+_FEEDBACK = TableForm(labelled=True, json=_feedback_json)
+_PREDICT = TableForm(labelled=False, json=_predict_json)
+_OVERLAP = TableForm(labelled=False, json=_overlap_json)

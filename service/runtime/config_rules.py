@@ -1,0 +1,64 @@
+"""What a configuration says about rows: what rows are validated by of ``core.config.Config``, as plain values."""
+
+from typing import NamedTuple, Protocol
+
+from core.features.labels import Label
+
+
+class AlgorithmRules(Protocol):
+    """What an algorithm takes."""
+
+    @property
+    def class_bound(self) -> int:
+        """The largest number of classes it learns."""
+
+    @property
+    def row_discounts(self) -> bool:
+        """Whether a row may carry its own discount."""
+
+
+class ConfigRules(Protocol):
+    """What a configuration says."""
+
+    @property
+    def algorithm_id(self) -> str:
+        """Id in the catalogue."""
+
+    @property
+    def task(self) -> str:
+        """Classification or regression."""
+
+    @property
+    def labels(self) -> tuple[Label, ...] | None:
+        """The declared classes."""
+
+    @property
+    def missing(self) -> str:
+        """What a missing value becomes."""
+
+    @property
+    def algorithm(self) -> AlgorithmRules:
+        """The algorithm's part."""
+
+
+class PlainAlgorithm(NamedTuple):
+    """``AlgorithmRules`` as values."""
+
+    class_bound: int
+    row_discounts: bool
+
+
+class PlainConfig(NamedTuple):
+    """``ConfigRules`` as values."""
+
+    algorithm_id: str
+    task: str
+    labels: tuple[Label, ...] | None
+    missing: str
+    algorithm: PlainAlgorithm
+
+
+def plain(config: ConfigRules) -> PlainConfig:
+    """A configuration's rules as values."""
+    algorithm = PlainAlgorithm(config.algorithm.class_bound, config.algorithm.row_discounts)
+    return PlainConfig(config.algorithm_id, config.task, config.labels, config.missing, algorithm)
