@@ -138,25 +138,6 @@ class Model(BaseModel):
     updated: Time
 
 
-class Summary(BaseModel):
-    """A model in the list."""
-
-    name: str = Field(examples=["demo"])
-    algorithm: str = Field(examples=["dfop"])
-    task: str = Field(examples=["classification"])
-    version: int = Field(examples=[18])
-    rows: Rows
-    score: float | None = Field(examples=[0.83], description="Overall accuracy, or mean squared error.")
-    phase: Literal["steady", "overlap", "ensemble", "down"]
-
-
-class ModelList(BaseModel):
-    """A page of models in order of their names."""
-
-    models: list[Summary]
-    next: str | None = Field(examples=[None], description="The `cursor` of the next page.")
-
-
 class PendingEntry(BaseModel):
     """A tracked prediction that waits for its label."""
 

@@ -1,19 +1,15 @@
-"""Models: create, list, show, delete, and how well one does."""
+"""Models: create, show, delete, and how well one does."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, cast
 
-from fastapi import APIRouter, Body, Depends, Query, Response
+from fastapi import APIRouter, Body, Depends, Response
 
 from core.config import Config
-from core.problems import Invalid
-from service.api.context import LIMIT_MAX, NAME, Caller, Ctx, Fresh, ModelName, Paging, iso
-from service.api.keys import Key
-from service.api.model_schemas import Model, ModelBody, ModelList, ModelMetrics, Summary
+from service.api.context import Ctx, Fresh, ModelName, iso
+from service.api.model_schemas import Model, ModelBody, ModelMetrics
 from service.api.openapi.examples import MODELS
 from service.api.route import ADMIN, READ, Route
-from service.errors import ModelDown, NotFound
-from service.runtime.engine import Freshness
 from service.runtime.replica import Replica
 
 router = APIRouter(route_class=Route)
@@ -52,61 +48,6 @@ async def create_model(
     replica, new = await ctx.engine.models.create(name, Config.parse(cast("Mapping[str, Any]", body)))
     response.status_code = 201 if new else 200
     return await _model(replica)
-
-
-@router.get("/models", tags=["models"], dependencies=[READ])
-async def list_models(
-    ctx: Ctx,
-    caller: Caller,
-    page: Paging,
-    consistency: Annotated[
-        Literal["eventual", "strong"], Query(description="`strong` reads the heads of the logs first.")
-    ] = "eventual",
-) -> ModelList:
-    """List models.
-
-    In order of their names, those that the key may touch.
-    """
-    if page.cursor is not None and NAME.fullmatch(page.cursor) is None:
-        raise Invalid.of("cursor", "is not a cursor of this list")
-    names, following = await _visible(ctx, caller, *page)
-    fresh = Freshness(strong=consistency == "strong")
-    models = [found for name in names if (found := await _summary(ctx, name, fresh)) is not None]
-    return ModelList(models=models, next=following)
-
-
-async def _visible(ctx: Ctx, caller: Key | None, limit: int, cursor: str | None) -> tuple[list[str], str | None]:
-    """A page of the names that a key may know of; the cursor is one of them, too."""
-    if caller is None or not caller.models:
-        return await ctx.engine.models.names(limit, cursor)
-    found: list[str] = []
-    while True:
-        names, cursor = await ctx.engine.models.names(LIMIT_MAX, cursor)
-        found += [name for name in names if caller.allows(name)]
-        if len(found) > limit:
-            return found[:limit], found[limit - 1]
-        if cursor is None:
-            return found, None
-
-
-async def _summary(ctx: Ctx, name: str, fresh: Freshness) -> Summary | None:
-    try:
-        replica = await ctx.engine.replica(name, fresh)
-        async with replica.held():
-            machine, config = replica.machine, replica.machine.config
-            return Summary(
-                name=name,
-                algorithm=config.algorithm_id,
-                task=config.task,
-                version=replica.version,
-                rows=machine.rows,
-                score=machine.metrics.headline(),
-                phase=machine.phase,
-            )
-    except NotFound:
-        return None
-    except ModelDown:
-        return Summary(name=name, algorithm="", task="", version=-1, rows=0, score=None, phase="down")
 
 
 @router.get("/models/{name}", tags=["models"], dependencies=[READ])

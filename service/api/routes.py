@@ -8,12 +8,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from service.api import drift, features, feedback, health, models, overlap, pending, predict, state, weights
+from service.api import drift, features, feedback, health, model_list, models, overlap, pending, predict, state, weights
 from service.api.context import NAME, fresh_by_query, known_queries
 from service.api.route import Route, answered
 
 ROUTERS = (
     models.router,
+    model_list.router,
     feedback.router,
     predict.router,
     pending.router,

@@ -208,6 +208,7 @@ class Actor:
             id_ttl_ms=shared.limits.id_ttl_ms,
             id_cap=shared.limits.ids_max,
             max_bytes=shared.limits.read_bytes_max,
+            summary=replica.summary.due(replica),
         )
         self._commit = Commit(append, jobs, syncs)
         return append
@@ -218,6 +219,8 @@ class Actor:
         if commit is None:
             return
         commit.resent = resent
+        if commit.append.summary and appended.made is not None:
+            self._replica.summary.settle(commit.append.version, commit.append.summary)
         self._shared.grown(self._replica, True)
         if appended.code == "ok" and (others := self._little(commit, appended)) is not None:
             self._finish_now(commit, appended, others)

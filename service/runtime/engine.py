@@ -15,6 +15,7 @@ from service.runtime.committer import Committer, Limits
 from service.runtime.first_answers import FirstAnswers
 from service.runtime.follower import Follower
 from service.runtime.jobs import Waiting
+from service.runtime.listing import Listing
 from service.runtime.loader import Loader, Store
 from service.runtime.log_reader import LogReader, LostTail
 from service.runtime.model_cache import ModelCache
@@ -123,6 +124,7 @@ class Engine:
             grown=self.snapshotter.note,
         )
         self.models.on_load(lambda replica: Actor(replica, shared))
+        self.listing = Listing(store.catalog, self.models)
         self.notices = AppendNotices(store.connection, writer)
         self.follower = Follower(self.models, self.notices, store.log)
         self.durability = "unknown"
@@ -145,6 +147,7 @@ class Engine:
             "committer": self.committer.run,
             "follower": self.follower.run,
             "snapshots": self.snapshotter.run,
+            "summaries": self.models.summaries.run,
             "store poll": self._poll_store,
             **self.companions,
         }
@@ -161,6 +164,7 @@ class Engine:
             async with asyncio.timeout(self.bounds.grace_s if grace_s is None else grace_s):
                 if not self.committer.store_down:
                     await self._drain()
+                    await self.models.summaries.flush()
                     await self.snapshotter.flush()
         except TimeoutError:
             logger.warning("the grace period ended before every snapshot was written; the log has what they lack")

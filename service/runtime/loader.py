@@ -16,6 +16,7 @@ from service.errors import ModelDown, OnepassError, Recreated, StoreDown, no_mod
 from service.runtime.named_states import with_states
 from service.runtime.replica import Replica
 from service.runtime.stats import Stats
+from service.runtime.summary_state import SummaryState
 from service.runtime.threads import in_thread_if_large
 from service.store import codec
 from service.store.catalog import Catalog, ModelMeta
@@ -162,6 +163,7 @@ class Loader:
 
     def _replica(self, meta: ModelMeta, machine: Machine, version: int, uid: str, time_ms: int) -> Replica:
         replica = Replica(meta.name, meta.incarnation, meta.created_ms, machine, version, uid, time_ms, self._stats)
+        replica.summary = SummaryState(meta.summary)
         replica.measure()
         return replica
 

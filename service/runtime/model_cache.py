@@ -8,14 +8,16 @@ from collections.abc import Callable
 
 from core.config import Config
 from core.features import Schema, Space
-from core.machine import bytes_to_switch
+from core.machine import Summary, bytes_to_switch
 from core.problems import Invalid
 from service.errors import ModelDown, Recreated, RequestConflict, no_model
 from service.runtime.alarm_notifier import AlarmNotifier
 from service.runtime.loader import Loader, Store
 from service.runtime.replica import Ledger, Replica
 from service.runtime.stats import Stats
+from service.runtime.summary_writer import SummaryWriter
 from service.store import codec
+from service.store.summaries import Summaries, encode_first
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +40,7 @@ class ModelCache:
     Attributes:
         ledger: the memory in use.
         alarms: notified by loaded models that have alarms to publish.
+        summaries: told by loaded models that have left their summaries behind.
     """
 
     def __init__(self, store: Store, loader: Loader, stats: Stats, *, budget_bytes: int, model_bytes_max: int) -> None:
@@ -46,6 +49,7 @@ class ModelCache:
         self._loaded: OrderedDict[str, Replica] = OrderedDict()
         self.ledger = Ledger()
         self.alarms = AlarmNotifier()
+        self.summaries = SummaryWriter(store.catalog, Summaries(store.connection))
         self._down: dict[str, tuple[str, float]] = {}
         self._loading: dict[str, asyncio.Task[Replica]] = {}
         self._slots = asyncio.Semaphore(LOADS_MAX)
@@ -70,6 +74,11 @@ class ModelCache:
     def names_loaded(self) -> list[str]:
         """Their names, in an order that use does not change."""
         return sorted(self._loaded)
+
+    def refuses(self, name: str) -> bool:
+        """Whether a model could not be loaded a moment ago."""
+        found = self._down.get(name)
+        return found is not None and asyncio.get_running_loop().time() < found[1]
 
     def peek(self, name: str) -> Replica | None:
         """A model, if it is in memory; does not count as use."""
@@ -106,6 +115,7 @@ class ModelCache:
             async with self._slots:
                 replica = await self._loader.load(name)
         except ModelDown as error:
+            self.summaries.note_unloaded(name)
             self._down[name] = (error.detail, asyncio.get_running_loop().time() + DOWN_S)
             raise
         finally:
@@ -124,6 +134,7 @@ class ModelCache:
         self._came(replica.name)
         self.ledger.used += replica.nbytes
         self.alarms.attach(replica)
+        self.summaries.attach(replica)
         self.shrink()
 
     def current(self, replica: Replica) -> Replica:
@@ -163,7 +174,8 @@ class ModelCache:
             self.admit(config, space.width)
         incarnation = secrets.token_hex(8)
         text = config.canonical
-        found = await self._store.catalog.create(name, incarnation, text.encode())
+        first = encode_first(Summary.first(config))
+        found = await self._store.catalog.create(name, incarnation, text.encode(), first)
         if not found.created and Config.parse(codec.config(found.config)).canonical != text:
             raise RequestConflict(
                 f"model {name} exists with another configuration; DELETE it first or choose another name"
@@ -245,11 +257,6 @@ class ModelCache:
         if held is not None:
             held.end(no_model(name))
 
-    async def names(self, limit: int, after: str | None) -> tuple[list[str], str | None]:
-        """A page of model names in order."""
-        found, following = await self._store.catalog.names(limit, after)
-        return [name for name, _ in found], following
-
     def forget(self, replica: Replica) -> None:
         """Drop a replica from memory."""
         replica.end(no_model(replica.name))
@@ -260,6 +267,7 @@ class ModelCache:
         replica = self._loaded.pop(name, None)
         if replica is not None:
             replica.ledger = None
+            self.summaries.detach(replica)
             self._left(name)
             self.ledger.used -= replica.nbytes
 

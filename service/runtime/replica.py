@@ -22,6 +22,7 @@ from service.runtime import feature_switch
 from service.runtime.jobs import Reply
 from service.runtime.progress import Progress
 from service.runtime.stats import Stats
+from service.runtime.summary_state import SummaryState
 from service.runtime.threads import in_thread_if_long
 from service.runtime.unstored_answers import UnstoredAnswers
 from service.store import codec
@@ -131,6 +132,7 @@ class Replica:
     progress: Progress = field(default_factory=Progress)
     answers: UnstoredAnswers = field(default_factory=UnstoredAnswers)
     saved: Saved = field(default_factory=Saved)
+    summary: SummaryState = field(default_factory=SummaryState)
     down: str | None = None
     gone: bool = False
     path: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=PATH_MAX))
@@ -244,6 +246,7 @@ class Replica:
         if self.unpublished:
             self.notify()
         self.progress.applied(self.version)
+        self.summary.moved(self.version)
         return applied.answers
 
     def take_over(self, loaded: "Replica") -> None:
@@ -252,6 +255,7 @@ class Replica:
         self.time_ms, self.path, self.answers = loaded.time_ms, loaded.path, loaded.answers
         self.saved.take_over(loaded.saved)
         self.progress.at_head(self.version)
+        self.summary.take_over(loaded.summary)
         self.measure()
         self.published = (0, 0)  # the log may have lost its tail, and so the alarms in it
         self.notify()
@@ -295,6 +299,7 @@ class Replica:
         self.down = f"model {self.name} is out of service: {why}"
         error = ModelDown(self.down)
         self.progress.refuse(error)
+        self.summary.failed()
         return error
 
     def end(self, error: OnepassError) -> None:

@@ -4,17 +4,28 @@ The meta HASH decides. The index is written before it and cleared after it: it m
 (after a crash in between), but never lacks one that does; ``names`` looks up the meta of every member.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from service.store import codec, summaries
+from service.store.appends import failed
 from service.store.drift import forget
-from service.store.keys import INDEX, ModelKeys
+from service.store.keys import INDEX, ModelKeys, meta_key
 from service.store.redis.connection import Call, Connection, Script
 from service.store.scripts import BASICS
 from service.store.summaries import StoredSummary
+
+STEP_NAMES = 1000
+"""Least names looked at in one step where only some are wanted."""
+STEP_MODELS = 250
+"""Most models read in one round trip, some tenths of a millisecond for the rows that share the connection."""
+STEP_CONFIGS = 50
+"""Most configurations read in one round trip; one may have thousands of features."""
+
+Wanted = Callable[[str], bool]
+"""Whether a list is to have a model of this name."""
 
 # KEYS meta; ARGV incarnation, config, summary without version and time, or '' for none
 _CREATE = Script(
@@ -74,6 +85,11 @@ class ModelMeta:
     updated_ms: int
     expired: int
     summary: bytes = b""
+
+    @property
+    def listed(self) -> StoredSummary:
+        """What a list shows of it."""
+        return summaries.decode(self.summary) or _unknown(self.version, self.updated_ms, self.config)
 
 
 class Listed(NamedTuple):
@@ -153,12 +169,20 @@ class Catalog:
 
     async def names(self, limit: int, after: str | None = None) -> tuple[list[tuple[str, str]], str | None]:
         """Up to ``limit`` models as (name, incarnation), by name, and the name to go on after, or None at the end."""
-        found, following = await self._page(limit, after, ())
+        found, following = await self._page(limit, after, (), None)
         return [(name, incarnation) for name, incarnation, _ in found], following
 
-    async def summaries(self, limit: int, after: str | None = None) -> tuple[list[Listed], str | None]:
-        """The same with what is stored of each model; nothing else of it is read."""
-        found, following = await self._page(limit, after, ("version", "updated", "summary"))
+    async def summaries(
+        self, limit: int, after: str | None = None, wanted: Wanted | None = None
+    ) -> tuple[list[Listed], str | None]:
+        """The same with what is stored of each model; nothing else of it is read.
+
+        Args:
+            limit: most models of the answer.
+            after: a name; the models after it.
+            wanted: whether a model of some name is to be listed; None: all of them.
+        """
+        found, following = await self._page(limit, after, ("version", "updated", "summary"), wanted)
         known = [summaries.decode(summary) for _, _, (_, _, summary) in found]
         lacking = [row for row, summary in zip(found, known, strict=True) if summary is None]
         made = iter(await self._from_config(lacking))
@@ -167,41 +191,63 @@ class Catalog:
             for (name, incarnation, _), summary in zip(found, known, strict=True)
         ], following
 
-    async def _page(self, limit: int, after: str | None, fields: Sequence[str]) -> "tuple[list[_Row], str | None]":
+    async def _page(
+        self, limit: int, after: str | None, fields: Sequence[str], wanted: Wanted | None
+    ) -> "tuple[list[_Row], str | None]":
         found: list[_Row] = []
         low = b"-" if after is None else f"[{after}!".encode()  # "!" follows the space: behind all members of that name
+        step = limit + 1 if wanted is None else max(limit + 1, STEP_NAMES)
         while len(found) <= limit:
-            (members,) = await self._connection.ask(("ZRANGEBYLEX", INDEX, low, b"+", "LIMIT", 0, limit + 1))
+            (members,) = await self._connection.ask(("ZRANGEBYLEX", INDEX, low, b"+", "LIMIT", 0, step))
             if not members:
                 break
-            found += await self._living(members, fields)
+            pairs = [tuple(member.decode().split(" ", 1)) for member in members]
+            pairs = pairs if wanted is None else [pair for pair in pairs if wanted(pair[0])]
+            for at in range(0, len(pairs), STEP_MODELS):
+                found += await self._living(pairs[at : at + STEP_MODELS], fields)
+                if len(found) > limit:
+                    break
             low = b"(" + members[-1]
         return found[:limit], found[limit - 1][0] if len(found) > limit else None
 
-    async def _living(self, members: list[bytes], fields: Sequence[str]) -> "list[_Row]":
+    async def _living(self, pairs: Sequence[tuple[str, ...]], fields: Sequence[str]) -> "list[_Row]":
         """Those of some members of the index that exist, with fields of their meta."""
-        pairs = [member.decode().split(" ", 1) for member in members]
-        commands = [("HMGET", ModelKeys(name, "").meta, "incarnation", *fields) for name, _ in pairs]
-        answers = await self._connection.ask(*commands)
+        answers = await self._of_each([name for name, _ in pairs], "HMGET", "incarnation", *fields)
         return [
             (name, incarnation, rest)
             for (name, incarnation), (is_now, *rest) in zip(pairs, answers, strict=True)
             if is_now == incarnation.encode()
         ]
 
+    async def _of_each(self, names: Sequence[str], *command: str) -> list[Any]:
+        """A command on the meta of each model, over the lean connection: a sixth of the pool's time."""
+        calls = [Call(None, (meta,), (command[0], meta, *command[1:])) for meta in map(meta_key, names)]
+        answers = await self._connection.run(calls, quick=True)
+        for answer in answers:
+            if isinstance(answer, Exception):
+                raise failed(answer)
+        return answers
+
     async def _from_config(self, rows: "Sequence[_Row]") -> list[StoredSummary]:
         """What can be told of models that have no summary: they have not been loaded since there are any."""
         if not rows:
             return []
-        configs = await self._connection.ask(*(("HGET", ModelKeys(name, "").meta, "config") for name, _, _ in rows))
+        configs: list[bytes | None] = []
+        for at in range(0, len(rows), STEP_CONFIGS):
+            configs += await self._of_each([name for name, _, _ in rows[at : at + STEP_CONFIGS]], "HGET", "config")
         return [
-            StoredSummary(int(version or 0), int(updated or 0), *_kind(config or b"{}"), None, None, None, "steady")
+            _unknown(int(version or 0), int(updated or 0), config or b"{}")
             for (_, _, (version, updated, _)), config in zip(rows, configs, strict=True)
         ]
 
 
 _Row = tuple[str, str, list[bytes | None]]
 """A model's name, its incarnation, and fields of its meta."""
+
+
+def _unknown(version: int, time_ms: int, config: bytes) -> StoredSummary:
+    """What can be told of a model without a summary: its meta alone."""
+    return StoredSummary(version, time_ms, *_kind(config), None, None, None, "steady")
 
 
 @lru_cache(maxsize=1024)

@@ -64,7 +64,7 @@ class ModelKeys:
         self.name, self.incarnation = name, incarnation
         model = f"onepass:{{{name}}}:"
         own = f"{model}{incarnation}:"
-        self.meta, self.notices = f"{model}meta", f"{model}hints"
+        self.meta, self.notices = meta_key(name), f"{model}hints"
         self.log, self.snapshots, self.drift = f"{own}log", f"{own}snapshots", f"{own}drift"
         self.idempotency, self.idempotency_expiry = f"{own}seen", f"{own}seen_due"
         self.pending, self.pending_due = f"{own}pending", f"{own}pending_due"
@@ -86,6 +86,11 @@ class ModelKeys:
 
 cached_keys = lru_cache(maxsize=1024)(ModelKeys)
 """The keys of models that append or read often."""
+
+
+def meta_key(name: str) -> str:
+    """``ModelKeys.meta`` of a name, where thousands are asked for and nothing else of them."""
+    return f"onepass:{{{name}}}:meta"
 
 
 TEXT = ("utf-8", "surrogatepass")

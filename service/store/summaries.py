@@ -86,10 +86,10 @@ def encode_first(summary: Summary) -> bytes:
     return _encoder.encode((FORMAT, *summary))
 
 
-def out_of_service(record: bytes) -> bytes:
-    """The same record of a model that is out of service."""
-    found = decode(record)
-    return record if found is None else b"%d:%d:%b" % (*found[:2], _encoder.encode((FORMAT, *found[2:7], DOWN)))
+def encode_down(summary: StoredSummary) -> bytes:
+    """The record of a model that is out of service, with the figures of a summary."""
+    version, time_ms, *figures, _ = summary
+    return b"%d:%d:%b" % (version, time_ms, _encoder.encode((FORMAT, *figures, DOWN)))
 
 
 def decode(record: bytes | None) -> StoredSummary | None:

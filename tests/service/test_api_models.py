@@ -8,7 +8,7 @@ from tests.service.api_fixtures import DFOP, problem
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 MODEL = {"name", "incarnation", "config", "version", "rows", "phase", "metrics", "info", "created", "updated"}
-SUMMARY = {"name", "algorithm", "task", "version", "rows", "score", "phase"}
+SUMMARY = {"name", "algorithm", "task", "version", "rows", "score", "baseline", "phase", "updated"}
 
 
 async def test_put_creates_a_model(api):
@@ -122,7 +122,7 @@ async def test_the_list_is_paged_by_name(api):
 
 
 async def test_the_list_shows_how_each_model_stands(api):
-    """The same figures as the model itself; a score once there are rows."""
+    """The same figures as the model itself; a score and the better baseline once there are rows."""
     path = await api.learnt(rows=4)
     shown = await api.get(path)
     (listed,) = [m for m in (await api.get("/models"))["models"] if f"/models/{m['name']}" == path]
@@ -133,7 +133,9 @@ async def test_the_list_shows_how_each_model_stands(api):
         "version": 4,
         "rows": 4,
         "score": shown["metrics"]["overall"]["accuracy"],
+        "baseline": max(span["accuracy"] for span in shown["metrics"]["baselines"].values()),
         "phase": "steady",
+        "updated": shown["updated"],
     }
     assert expected == listed
 

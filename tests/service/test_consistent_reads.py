@@ -34,8 +34,7 @@ def half_applied(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("method", "route"),
-    [("GET", "/models/{}"), ("PUT", "/models/{}"), ("GET", "/models/{}/metrics"), ("GET", "/models?limit=1000")],
+    ("method", "route"), [("GET", "/models/{}"), ("PUT", "/models/{}"), ("GET", "/models/{}/metrics")]
 )
 async def test_a_read_waits_for_a_half_applied_entry(api, half_applied, method, route):
     """The rows are learned, the version is not reached yet: the read tells of both."""
@@ -52,5 +51,25 @@ async def test_a_read_waits_for_a_half_applied_entry(api, half_applied, method, 
     go_on.set()
     shown = (await read).json()
     assert 1 == (await feedback)["version"]
-    (model,) = [one for one in shown.get("models", [shown]) if one.get("name", name) == name]
-    assert (1, ROWS) == (model["version"], model["rows"])
+    assert (1, ROWS) == (shown["version"], shown["rows"])
+
+
+async def test_a_list_does_not_wait_for_a_half_applied_entry(api, half_applied):
+    """It shows the model as it was before, all of it, and then as it is after."""
+    learned, go_on = half_applied
+    path = await api.new()
+    body = {**columnar(ROWS), "labels": ["UP", "DOWN"] * (ROWS // 2)}
+    feedback = asyncio.create_task(api.post(f"{path}/feedback/batch", body))
+    await asyncio.to_thread(learned.wait, WAIT_S)
+    assert (0, 0, None) == await _listed(api, path)
+    assert not feedback.done()
+    go_on.set()
+    await feedback
+    shown = await api.get(path)
+    assert (1, ROWS, shown["metrics"]["overall"]["accuracy"]) == await _listed(api, path)
+
+
+async def _listed(api, path):
+    models = (await api.get("/models?limit=1000"))["models"]
+    (model,) = [model for model in models if f"/models/{model['name']}" == path]
+    return model["version"], model["rows"], model["score"]

@@ -1,0 +1,102 @@
+"""The list of models: read from the summaries in the store, and from the models in memory where they know more.
+
+Nothing is loaded, whatever is listed.
+"""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import NamedTuple
+
+from service.runtime.model_cache import ModelCache
+from service.runtime.summary_table import Order, Place, SummaryTables
+from service.store import summaries
+from service.store.catalog import Catalog, Listed, Wanted
+from service.store.summaries import StoredSummary
+
+STEP = 1000
+"""Models of a table looked at between two turns of the event loop's other tasks."""
+
+
+class Page(NamedTuple):
+    """A part of a list.
+
+    Attributes:
+        models: at most as many as were asked for.
+        next: where the list goes on, or None at its end.
+        age_s: how old the table is that the page is from.
+    """
+
+    models: list[Listed]
+    next: Place | None
+    age_s: float
+
+
+class Listing:
+    """The models of the store, in any order.
+
+    Args:
+        catalog: has all models and their summaries.
+        models: those in memory.
+    """
+
+    def __init__(self, catalog: Catalog, models: ModelCache) -> None:
+        self._catalog, self._models = catalog, models
+        self._tables = SummaryTables(self._read)
+
+    async def by_name(self, limit: int, after: str | None, wanted: Wanted | None) -> tuple[list[Listed], str | None]:
+        """A page in the order of names, as the store has it now, and the name to go on after.
+
+        Args:
+            limit: most models of it.
+            after: a name.
+            wanted: which models are listed; None: all.
+
+        Raises:
+            Unavailable: the store did not answer, or cannot now.
+        """
+        models, following = await self._catalog.summaries(limit, after, wanted)
+        return [*map(self._present, models)], following
+
+    async def by(self, order: Order, limit: int, after: Place | None, wanted: Wanted | None) -> Page:
+        """A page in another order, from a table of all models that is up to some seconds old.
+
+        A model whose place changes between two tables may be on two pages, or on none.
+
+        Raises:
+            Unavailable: the store did not answer, or cannot now.
+        """
+        table = await self._tables.present()
+        indices, keys = table.after(order, after)
+        found: list[int] = []
+        for at in range(len(indices)):
+            if wanted is None or wanted(table.models[indices[at]].name):
+                found.append(at)
+            if len(found) > limit:
+                break
+            if at % STEP == STEP - 1:
+                await asyncio.sleep(0)
+        shown = [table.models[indices[at]] for at in found[:limit]]
+        following = Place(float(keys[found[limit - 1]]), shown[-1].name) if len(found) > limit else None
+        return Page(shown, following, asyncio.get_running_loop().time() - table.begun)
+
+    def _read(self, limit: int, after: str | None) -> Awaitable[tuple[list[Listed], str | None]]:
+        return self.by_name(limit, after, None)
+
+    def _present(self, listed: Listed) -> Listed:
+        """A model as this process knows it, where it knows more than the store."""
+        name, incarnation, summary = listed
+        replica = self._models.peek(name)
+        if replica is None or replica.incarnation != incarnation:
+            return listed._replace(summary=_down(summary)) if self._models.refuses(name) else listed
+        if replica.down is not None:
+            return listed._replace(summary=_down(summary))
+        if replica.version < summary.version:
+            return listed
+        if replica.lock.locked():  # it may be half way to the next version
+            last = summaries.decode(replica.summary.last)
+            return listed if last is None or last.version < summary.version else listed._replace(summary=last)
+        return listed._replace(summary=StoredSummary(replica.version, replica.time_ms, *replica.machine.summary()))
+
+
+def _down(summary: StoredSummary) -> StoredSummary:
+    return summary._replace(phase=summaries.DOWN)

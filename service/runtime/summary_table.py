@@ -1,0 +1,136 @@
+"""A table of the summaries of all models, for lists in another order than by name.
+
+Redis holds the models in the order of their names alone. So each process reads all summaries when somebody asks for
+another order, in bounded steps, at most every ``REFRESH_S``; requests that come meanwhile wait for the same refresh. A
+model takes about 400 bytes.
+"""
+
+import asyncio
+from bisect import bisect_right
+from collections.abc import Awaitable, Callable, Sequence
+from operator import attrgetter
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.contract import Floats
+from service.store.catalog import Listed
+from service.store.summaries import StoredSummary
+
+Order = Literal["rows", "updated", "worst"]
+ORDERS: tuple[Order, ...] = ("rows", "updated", "worst")
+REFRESH_S = 5.0
+"""A table is used for so long."""
+STEP = 500
+"""Models read between two turns of the event loop's other tasks."""
+LAST = 1.0
+"""The key of a model of which what the order goes by is not known; all others are 0 or less."""
+
+
+def key(order: Order, summary: StoredSummary) -> float:
+    """What a model is sorted by, lowest first.
+
+    ``worst`` goes by a/(a + b), a the model's error and b that of its best baseline: mean squared errors, or 1 -
+    accuracy. That is 1/2 where they are equal (also where both are 0), 1 where only the baseline is never wrong, and
+    increases with the ratio a/b, which makes the two tasks comparable.
+    """
+    if order == "updated":
+        return -float(summary.time_ms)
+    if order == "rows":
+        return LAST if summary.rows is None else -float(summary.rows)
+    if summary.score is None or summary.baseline is None:
+        return LAST
+    a, b = summary.score, summary.baseline
+    if summary.task == "classification":
+        a, b = 1.0 - a, 1.0 - b
+    return -(a / (a + b)) if a + b > 0 else -0.5
+
+
+class Place(NamedTuple):
+    """A place in an order: of a model that is, or was, listed there."""
+
+    key: float
+    name: str
+
+
+class SummaryTable:
+    """All models as they were read one after the other, in the order of their names.
+
+    Args:
+        begun: when the first of them was read, by the loop's clock.
+
+    Attributes:
+        models: the models.
+    """
+
+    def __init__(self, begun: float) -> None:
+        self.begun = begun
+        self.models: list[Listed] = []
+        self._keys: dict[Order, list[float]] = {order: [] for order in ORDERS}
+        self._orders: dict[Order, tuple[Floats, NDArray[np.intp]]] = {}
+
+    def add(self, models: Sequence[Listed]) -> None:
+        """Take in the models that follow by name."""
+        self.models += models
+        for order, keys in self._keys.items():
+            keys += [key(order, model.summary) for model in models]
+
+    def after(self, order: Order, place: Place | None) -> tuple[NDArray[np.intp], Floats]:
+        """What follows a place in an order: indices of models, and their keys."""
+        keys, indices = self._sorted(order)
+        if place is None:
+            return indices, keys
+        low, high = np.searchsorted(keys, place.key, "left"), np.searchsorted(keys, place.key, "right")
+        named = bisect_right(self.models, place.name, key=attrgetter("name"))
+        start = low + np.searchsorted(indices[low:high], named, "left")
+        return indices[start:], keys[start:]
+
+    def _sorted(self, order: Order) -> tuple[Floats, NDArray[np.intp]]:
+        """The sort is stable: models of equal keys stay in the order of their names."""
+        if order not in self._orders:
+            keys = np.array(self._keys[order], dtype=np.float64)
+            indices = np.argsort(keys, kind="stable")
+            self._orders[order] = keys[indices], indices
+        return self._orders[order]
+
+
+class SummaryTables:
+    """The present table of one process.
+
+    Args:
+        read: a page of the models after a name, and the name to go on after.
+    """
+
+    def __init__(self, read: Callable[[int, str | None], Awaitable[tuple[list[Listed], str | None]]]) -> None:
+        self._read = read
+        self._table: SummaryTable | None = None
+        self._refreshing: asyncio.Task[SummaryTable] | None = None
+
+    async def present(self) -> SummaryTable:
+        """The table, read anew if it is older than ``REFRESH_S``.
+
+        Raises:
+            Unavailable: the store did not answer, or cannot now.
+        """
+        loop = asyncio.get_running_loop()
+        if self._table is not None and loop.time() < self._table.begun + REFRESH_S:
+            return self._table
+        if self._refreshing is None:
+            self._refreshing = loop.create_task(self._refresh())
+            self._refreshing.add_done_callback(self._refreshed)
+        return await asyncio.shield(self._refreshing)
+
+    async def _refresh(self) -> SummaryTable:
+        table = SummaryTable(asyncio.get_running_loop().time())
+        models, following = await self._read(STEP, None)
+        table.add(models)
+        while following is not None:
+            models, following = await self._read(STEP, following)
+            table.add(models)
+        return table
+
+    def _refreshed(self, task: "asyncio.Task[SummaryTable]") -> None:
+        self._refreshing = None
+        if not task.cancelled() and task.exception() is None:
+            self._table = task.result()

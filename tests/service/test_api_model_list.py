@@ -1,0 +1,198 @@
+"""GET /models: orders, pages and cursors; nothing is loaded, and every line is of one version."""
+
+import asyncio
+import base64
+
+import pytest
+import pytest_asyncio
+
+from core.machine import Summary
+from service.runtime import summary_table
+from service.store import summaries
+from service.store.catalog import Listed
+from service.store.summaries import StoredSummary, SummaryWrite
+from tests.service.api_fixtures import problem
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+KEYS = "all:s3cret-all:admin,some:s3cret-some:read:sort.r*+sort.c1"
+SOME = {"headers": {"X-API-Key": "s3cret-some"}}
+ALL = {"headers": {"X-API-Key": "s3cret-all"}}
+WAIT_S = 30.0
+"""Bound of a wait that a failure would leave without an end."""
+
+FIGURES = {
+    "sort.c1": Summary("dfop", "classification", 300, 0.9, 0.8, "steady"),  # errors 0.1 : 0.2
+    "sort.c2": Summary("dfop", "classification", 200, 0.7, 0.8, "steady"),  # 0.3 : 0.2
+    "sort.c3": Summary("odm", "classification", 200, 1.0, 1.0, "overlap"),  # 0 : 0
+    "sort.c4": Summary("odm", "classification", 7, 0.99, 1.0, "steady"),  # 0.01 : 0
+    "sort.new": Summary("dfop", "classification", 0, None, None, "steady"),
+    "sort.r1": Summary("rls", "regression", 500, 5.0, 10.0, "steady"),  # 1 : 2, as sort.c1
+    "sort.r2": Summary("rls", "regression", 1, 1e300, None, "steady"),
+    "sort.r3": Summary("rls", "regression", 9, 4e299, 1e299, "steady"),  # 4 : 1
+}
+ORDERS = {
+    "rows": ["sort.r1", "sort.c1", "sort.c2", "sort.c3", "sort.r3", "sort.c4", "sort.r2", "sort.new"],
+    "updated": ["sort.r3", "sort.r2", "sort.r1", "sort.new", "sort.c4", "sort.c3", "sort.c2", "sort.c1"],
+    "worst": ["sort.c4", "sort.r3", "sort.c2", "sort.c3", "sort.c1", "sort.r1", "sort.new", "sort.r2"],
+    "name": sorted(FIGURES),
+}
+
+
+async def pages(api, limit, **query):
+    """The names of all pages, one list for each."""
+    found, cursor = [], {}
+    headers = query.pop("headers", None)
+    while True:
+        page = await api.get("/models", params={"limit": limit, **query, **cursor}, headers=headers)
+        found.append([model["name"] for model in page["models"]])
+        if page["next"] is None:
+            return found
+        cursor = {"cursor": page["next"]}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def sorted_models(start):
+    """A service with keys, and models of known figures."""
+    api = await start(api_keys=KEYS)
+    engine = api.app.state.context.engine
+    for at, (name, figures) in enumerate(FIGURES.items()):
+        await engine.store.catalog.create(name, f"inc-{name}", b"{}")
+        record = summaries.encode(0, 1_700_000_000_000 + at, figures)
+        write = SummaryWrite(name, f"inc-{name}", 0, f"inc-{name}", 1, record)
+        assert [0] == await engine.models.summaries._store.write([write])
+    return api
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("limit", [1, 3, 8, 1000])
+async def test_each_order_is_what_it_says(sorted_models, order, limit):
+    """Equals by name, what is not known last; the pages together are the whole list, whatever their length."""
+    found = await pages(sorted_models, limit, sort=order, **ALL)
+    assert ORDERS[order] == [name for page in found for name in page]
+    assert all(limit == len(page) for page in found[:-1])
+
+
+@pytest.mark.parametrize("order", ORDERS)
+async def test_a_key_limited_to_some_models_sees_its_own_in_every_order(sorted_models, order):
+    """Pages are full, and cursors name no model of others."""
+    own = [name for name in ORDERS[order] if name.startswith("sort.r") or name == "sort.c1"]
+    assert [own[:3], own[3:]] == await pages(sorted_models, 3, sort=order, **SOME)
+    assert [own] == await pages(sorted_models, 4, sort=order, **SOME)
+
+
+async def test_a_line_has_the_figures_of_the_summary(sorted_models):
+    """In every order the same; the age of the table is told in all but the order of names."""
+    by_name, by_rows = [await sorted_models.get("/models", params={"sort": order}, **ALL) for order in ("name", "rows")]
+    assert ({"models", "next"}, {"models", "next", "age_s"}) == (set(by_name), set(by_rows))
+    assert 0 <= by_rows["age_s"] < WAIT_S
+    assert by_name["models"] == sorted(by_rows["models"], key=lambda model: model["name"])
+    assert {
+        "name": "sort.r3",
+        "algorithm": "rls",
+        "task": "regression",
+        "version": 0,
+        "rows": 9,
+        "score": 4e299,
+        "baseline": 1e299,
+        "phase": "steady",
+        "updated": "2023-11-14T22:13:20.007Z",
+    } == by_name["models"][-1]
+
+
+def opaque(text):
+    return "~" + base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        "",
+        "sort.c1",
+        "~",
+        "~!!",
+        "~W10=x",
+        "~" + "A" * 5000,
+        "~é",
+        opaque("[]"),
+        opaque('["rows",1]'),
+        opaque('["rows","1","sort.c1"]'),
+        opaque('["rows",-1,"no name"]'),
+        opaque('["updated",-1,"sort.c1"]'),
+        opaque('["rows",NaN,"sort.c1"]'),
+    ],
+)
+async def test_a_cursor_that_no_page_has_given_is_422(sorted_models, cursor):
+    """Also one of another order."""
+    problem(await sorted_models.ask("GET", "/models", params={"sort": "rows", "cursor": cursor}, **ALL), 422, "cursor")
+
+
+async def test_a_cursor_of_another_order_is_not_one_of_names(sorted_models):
+    """And an order that does not exist is 422, as is freshness: summaries are as they are."""
+    cursor = (await sorted_models.get("/models", params={"sort": "rows", "limit": 1}, **ALL))["next"]
+    problem(await sorted_models.ask("GET", "/models", params={"cursor": cursor}, **ALL), 422, "cursor")
+    for query in ({"sort": "score"}, {"sort": ""}, {"consistency": "strong"}, {"min_version": 1}, {"incarnation": "x"}):
+        (field,) = query
+        problem(await sorted_models.ask("GET", "/models", params=query, **ALL), 422, field)
+
+
+async def test_a_cursor_goes_on_where_its_model_was(sorted_models):
+    """The model may have been deleted meanwhile, and others may have taken its place."""
+    for name in ("sort.c2", "sort.gone", "sort.a"):
+        following = [other for other in ORDERS["rows"] if (-(FIGURES[other].rows or 0), other) > (-200.0, name)]
+        params = {"sort": "rows", "cursor": opaque(f'["rows",-200.0,"{name}"]')}
+        found = (await sorted_models.get("/models", params=params, **ALL))["models"]
+        assert following == [model["name"] for model in found]
+
+
+async def test_concurrent_requests_share_one_table(start, monkeypatch):
+    """It is read in steps, at most once in some seconds, and again when it is older."""
+    api = await start()
+    catalog, reads = api.app.state.context.engine.store.catalog, []
+    read = catalog.summaries
+
+    async def counted(limit, after=None, wanted=None):
+        reads.append(after)
+        return await read(limit, after, wanted)
+
+    monkeypatch.setattr(catalog, "summaries", counted)
+    monkeypatch.setattr(summary_table, "STEP", 2)
+    monkeypatch.setattr(summary_table, "REFRESH_S", 3600.0)
+    orders = ["rows", "updated", "worst"] * 3
+    await asyncio.gather(*(api.get("/models", params={"sort": order}) for order in orders))
+    assert (1, len(set(reads))) == (reads.count(None), len(reads))
+    assert 2 < len(reads)
+    await api.get("/models", params={"sort": "rows"})
+    assert 1 == reads.count(None)
+    monkeypatch.setattr(summary_table, "REFRESH_S", 0.0)
+    await api.get("/models", params={"sort": "rows"})
+    assert 2 == reads.count(None)
+
+
+async def test_the_key_of_the_worst_increases_with_the_ratio_of_errors():
+    """Both tasks on one scale; errors near the largest numbers do not overflow."""
+    known = StoredSummary(1, 1, "x", "regression", 1, 1.0, 1.0, "steady")
+    ratios = [(0.0, 1.0), (1.0, 1e300), (1.0, 2.0), (1.0, 1.0), (1e300, 9e299), (3.0, 1.0), (1e-300, 0.0)]
+    keys = [summary_table.key("worst", known._replace(score=a, baseline=b)) for a, b in ratios]
+    assert sorted(keys, reverse=True) == keys
+    assert len(set(keys)) == len(keys)
+    assert -0.5 == summary_table.key("worst", known._replace(score=0.0, baseline=0.0))
+    as_class = known._replace(task="classification", score=0.5, baseline=0.75)
+    assert summary_table.key("worst", known._replace(score=2.0)) == summary_table.key("worst", as_class)
+
+
+async def test_a_table_in_order_is_the_sorted_list():
+    """Against a plain sort, from every place in it."""
+    table = summary_table.SummaryTable(0.0)
+    rows = [3, None, 0, 3, 7, 3, None, 1]
+    listed = [
+        Listed(f"m{at}", "inc", StoredSummary(0, 0, "x", "regression", count, None, None, "steady"))
+        for at, count in enumerate(rows)
+    ]
+    table.add(listed[:3])
+    table.add(listed[3:])
+    places = sorted((summary_table.key("rows", model.summary), model.name) for model in listed)
+    for at, place in enumerate(places):
+        indices, keys = table.after("rows", summary_table.Place(*place))
+        following = [(key, table.models[index].name) for index, key in zip(indices, keys, strict=True)]
+        assert places[at + 1 :] == following

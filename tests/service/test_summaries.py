@@ -1,0 +1,323 @@
+"""Summaries follow their models: with appends, by the writer, on eviction, on stop; lists load nothing."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+
+from core.machine import Machine
+from service.app import build
+from service.runtime import summary_state, summary_writer
+from service.settings import Settings
+from service.store.keys import ModelKeys
+from service.store.summaries import decode
+from tests.service.api_fixtures import DFOP, RLS, Api, columnar, features, problem
+from tests.service.test_mended_bug import DEADLY_ROW, failing
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+UNWATCHED = {**DFOP, "watch": None}
+"""At its start a service loads models that may have alarms to publish; this is none of them."""
+WAIT_S = 30.0
+"""Bound of a wait that a failure would leave without an end."""
+
+
+@asynccontextmanager
+async def running(store_url, **settings):
+    """A service on this module's store, until it is stopped."""
+    app = build(Settings(redis_url=store_url, **settings))
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://onepass") as client,
+    ):
+        yield Api(app, client)
+
+
+def engine_of(api):
+    return api.app.state.context.engine
+
+
+def name_of(path):
+    return path.removeprefix("/models/")
+
+
+async def line(api, path):
+    """A model's line in the list."""
+    models = (await api.get("/models", params={"limit": 1000}))["models"]
+    return next((model for model in models if model["name"] == name_of(path)), None)
+
+
+async def standing(api, path):
+    """Its phase and rows, as the list has them."""
+    found = await line(api, path)
+    return found["phase"], found["rows"]
+
+
+async def stored(api, path):
+    """A model's record in the store, as it is."""
+    return decode((await engine_of(api).store.catalog.read(name_of(path))).summary)
+
+
+async def is_written(api, path, version):
+    """Wait until the stored summary is of a version."""
+    async with asyncio.timeout(WAIT_S):
+        while (found := await stored(api, path)).version < version:
+            await asyncio.sleep(0.02)
+    assert version == found.version
+    return found
+
+
+async def learn(api, path, row):
+    await api.post(f"{path}/feedback", {"features": features(row), "label": ("UP", "DOWN")[row % 2]})
+
+
+async def test_a_model_has_a_summary_from_its_creation_on(api):
+    """Of version 0, in the store, before anything was learned."""
+    path = await api.new()
+    shown = await api.get(path)
+    found = await stored(api, path)
+    assert (0, "dfop", "classification", 0, None, None, "steady") == (found.version, *found[2:])
+    assert shown["updated"] == (await line(api, path))["updated"]
+
+
+@pytest.mark.parametrize("body", [DFOP, RLS], ids=["classification", "regression"])
+async def test_the_writer_follows_the_model(api, body):
+    """What was learned last is written without any further request; all of it is of one version."""
+    path = await api.learnt(body, rows=7)
+    found = await is_written(api, path, 7)
+    shown = await api.get(path)
+    metrics = shown["metrics"]
+    score, best = ("accuracy", max) if body is DFOP else ("mse", min)
+    baseline = best(span[score] for span in metrics["baselines"].values())
+    assert (7, metrics["overall"][score], baseline, "steady") == found[4:]
+
+
+async def test_nothing_is_loaded_for_a_list(start):
+    """A service that holds none of the models has the figures of all, in every order."""
+    api = await start()
+    paths = [await api.learnt(UNWATCHED, rows=rows) for rows in range(4)]
+    await engine_of(api).models.summaries.flush()
+    other = await start()
+    for query in ({}, {"sort": "rows"}, {"sort": "worst"}, {"sort": "updated"}):
+        listed = {
+            model["name"]: model for model in (await other.get("/models", params={"limit": 1000, **query}))["models"]
+        }
+        for rows, path in enumerate(paths):
+            expected = await line(api, path)
+            assert (rows, expected) == (expected["rows"], listed[name_of(path)])
+    assert [None] * 4 == [engine_of(other).models.peek(name_of(path)) for path in paths]
+
+
+async def test_a_stop_leaves_no_summary_behind(store_url):
+    """The next process lists what the last one has learned."""
+    async with running(store_url) as api:
+        path = await api.learnt(UNWATCHED, rows=5)
+        before = await line(api, path)
+    async with running(store_url) as api:
+        assert (5, before) == (before["rows"], await line(api, path))
+        assert 0 == engine_of(api).stats.loads
+
+
+async def test_a_model_that_leaves_memory_is_summarised_first(start, monkeypatch):
+    """What it has learned since its last summary is written although nobody holds it any more."""
+    api = await start()
+    path = await api.learnt(rows=6)
+    models = engine_of(api).models
+    assert 6 > (await stored(api, path)).version
+    models._drop(name_of(path))
+    await models.summaries.turn()
+    assert 6 == (await stored(api, path)).version
+    assert models.peek(name_of(path)) is None
+
+
+async def test_a_busy_model_sends_a_summary_with_an_append_once_in_a_while(start, monkeypatch):
+    """Not with every append, and then of the state before it; the writer has nothing to send."""
+    api = await start()
+    path = await api.new()
+    engine, sent, turns = engine_of(api), [], []
+    exchange, write = engine.store.log.exchange, engine.models.summaries._store.write
+
+    async def appended(requests, *more):
+        sent.extend((request.version, decode(request.summary)) for request in requests)
+        return await exchange(requests, *more)
+
+    async def written(writes):
+        turns.extend(writes)
+        return await write(writes)
+
+    monkeypatch.setattr(engine.store.log, "exchange", appended)
+    monkeypatch.setattr(engine.models.summaries._store, "write", written)
+    for row in range(30):
+        await learn(api, path, row)
+    riding = [(version, summary) for version, summary in sent if summary is not None]
+    assert 30 == len(sent)
+    assert [1] == [version for version, _ in riding][:1]  # the first append that finds the summary behind
+    assert 15 > len(riding)
+    assert all((version, version) == (summary.version, summary.rows) for version, summary in riding)
+    riding_before = len(riding)
+    replica = engine.models.peek(name_of(path))
+    replica.summary._rode = float("-inf")  # as a second later
+    await learn(api, path, 30)
+    assert (riding_before + 1, 30) == (len([1 for _, summary in sent if summary is not None]), sent[-1][1].version)
+    assert 30 == (await stored(api, path)).version == replica.summary.written
+    assert [] == [write for write in turns if write.name == name_of(path) and write.version == 30]
+
+
+async def test_who_follows_writes_only_what_nobody_else_has(start, monkeypatch):
+    """Two services hold the model, one appends to it: the other's summary is not stored beside the first one's."""
+    one, other = await start(), await start()
+    path = await one.learnt(rows=3)
+    await other.get(path, params={"min_version": 3})
+    engine_of(one).models.summaries.note(engine_of(one).models.peek(name_of(path)))
+    await is_written(one, path, 3)
+    writer = engine_of(other).models.summaries
+    replica = engine_of(other).models.peek(name_of(path))
+    await other.get(path, params={"consistency": "strong"})
+    await writer.flush()
+    assert 3 == replica.summary.written
+    assert float("-inf") == replica.summary._rode
+
+
+async def test_who_follows_writes_when_the_one_who_appended_has_died(start, monkeypatch):
+    """Its writer never ran again; the replica that followed stores what both knew."""
+    one, other = await start(), await start()
+    path = await one.new()
+    await other.get(path)
+    dead = engine_of(one).models.summaries
+    monkeypatch.setattr(dead, "turn", lambda: asyncio.sleep(0))
+    for row in range(4):
+        await learn(one, path, row)
+    await other.get(path, params={"min_version": 4})
+    assert 4 == (await is_written(other, path, 4)).rows
+
+
+async def test_a_model_of_an_earlier_store_is_listed_without_figures(start):
+    """What its meta tells, nothing loaded; once it is loaded its summary is written."""
+    api = await start()
+    path = await api.learnt(UNWATCHED, rows=3)
+    engine = engine_of(api)
+    shown = await api.get(path)
+    await engine.models.summaries.flush()
+    engine.models._drop(name_of(path))
+    await engine.models.summaries.turn()
+    await engine.store.connection.ask(("HDEL", ModelKeys(name_of(path), "").meta, "summary"))
+    expected = {
+        "name": name_of(path),
+        "algorithm": "dfop",
+        "task": "classification",
+        "version": 3,
+        "rows": None,
+        "score": None,
+        "baseline": None,
+        "phase": "steady",
+        "updated": shown["updated"],
+    }
+    assert (expected, None) == (await line(api, path), engine.models.peek(name_of(path)))
+    await api.get(path)
+    assert ("steady", 3) == await standing(api, path)
+    async with asyncio.timeout(WAIT_S):
+        while await stored(api, path) is None:
+            await asyncio.sleep(0.02)
+    assert (3, 3) == ((found := await stored(api, path)).version, found.rows)
+
+
+async def test_a_model_out_of_service_is_listed_as_down_by_every_service(store_url):
+    """With its last figures, without loading it; mended code brings it back by itself."""
+    async with running(store_url) as other:
+        with pytest.MonkeyPatch.context() as bug:
+            bug.setattr(Machine, "apply", failing(Machine.apply))
+            async with running(store_url) as api:
+                path = await api.learnt(UNWATCHED, rows=5)
+                await is_written(api, path, 5)
+                problem(await api.ask("POST", f"{path}/feedback", json=DEADLY_ROW), 503)
+                assert ("down", 5) == await standing(api, path)
+                async with asyncio.timeout(WAIT_S):
+                    while (await line(other, path))["phase"] != "down":
+                        await asyncio.sleep(0.02)
+            async with running(store_url) as api:
+                assert "down" == (await line(api, path))["phase"]
+                problem(await api.ask("GET", path), 503)
+        assert ("down", 5) == await standing(other, path)
+        assert engine_of(other).models.peek(name_of(path)) is None
+    async with running(store_url) as mended:
+        assert "down" == (await line(mended, path))["phase"]
+        assert 6 == (await mended.get(path))["rows"]
+        assert ("steady", 6) == await standing(mended, path)
+        assert "steady" == (await is_written(mended, path, 6)).phase
+
+
+async def test_a_model_that_cannot_be_loaded_is_listed_as_down(store_url):
+    """The figures are those of its last summary."""
+    async with running(store_url) as api:
+        path = await api.learnt(UNWATCHED, rows=4)
+        await api.post(f"{path}/snapshots", status=201)
+    with pytest.MonkeyPatch.context() as bug:
+        bug.setattr(Machine, "from_bytes", lambda *_: (_ for _ in ()).throw(RuntimeError("corrupt")))
+        async with running(store_url) as api:
+            assert "steady" == (await line(api, path))["phase"]
+            problem(await api.ask("GET", path), 503)
+            assert ("down", 4) == await standing(api, path)
+            async with asyncio.timeout(WAIT_S):
+                while (await stored(api, path)).phase != "down":
+                    await asyncio.sleep(0.02)
+    async with running(store_url) as api:
+        assert ("down", 4) == await standing(api, path)
+        await api.get(path)
+        assert "steady" == (await line(api, path))["phase"]
+
+
+async def test_a_summary_is_not_taken_from_a_half_applied_entry(start, monkeypatch):
+    """While somebody holds the machine the writer waits for its turn, and so does the list."""
+    api = await start()
+    path = await api.learnt(rows=2)
+    await is_written(api, path, 2)
+    replica = engine_of(api).models.peek(name_of(path))
+    writer = engine_of(api).models.summaries
+    await api.post(f"{path}/feedback/batch", {**columnar(3), "labels": ["UP"] * 3})
+    async with replica.lock:
+        replica.machine.rows += 100  # as a thread would, half way
+        writer._moved[replica] = float("-inf")
+        await writer.turn()
+        assert 2 == (await stored(api, path)).version
+        assert 2 == (await line(api, path))["version"]
+        replica.machine.rows -= 100
+    assert (3, 5) == ((found := await is_written(api, path, 3)).version, found.rows)
+
+
+async def test_bounds_of_what_waits(start, monkeypatch):
+    """With the store away, no more summaries wait than may; the oldest are dropped."""
+    api = await start()
+    writer = engine_of(api).models.summaries
+    monkeypatch.setattr(summary_writer, "OUTBOX_MAX", 2)
+    monkeypatch.setattr(summary_writer, "UNLOADED_MAX", 2)
+    monkeypatch.setattr(writer, "turn", lambda: asyncio.sleep(0))
+    for number in range(4):
+        writer.note_unloaded(f"none{number}")
+    assert ["none0", "none1"] == [*writer._unloaded]
+    for _ in range(3):
+        path = await api.learnt(rows=1)
+        engine_of(api).models._drop(name_of(path))
+    assert 2 == len(writer._outbox)
+    assert path.endswith([*writer._outbox][-1][0])
+
+
+async def test_once_per_ride(monkeypatch):
+    """A summary goes with an append when the model has moved, and not again before a second has passed."""
+    clock = [100.0]
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(loop, "time", lambda: clock[0])
+    model = type("Model", (), {"machine": None, "version": 0, "time_ms": 5})()
+    state = summary_state.SummaryState()
+    monkeypatch.setattr(summary_state.SummaryState, "record", lambda self, model: b"%d:5:" % model.version)
+    state.written = 0
+    found = []
+    for step in range(25):
+        clock[0] = 100.0 + step / 10
+        record = state.due(model)
+        found += [] if not record else [(step, model.version)]
+        if record:
+            state.settle(model.version, record)
+        model.version += 1
+        state.moved(model.version)
+    assert [(1, 1), (11, 11), (21, 21)] == found
