@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from core.config import Config
 from core.entry import Entry
-from core.machine import Machine
+from core.machine import STATE_VERSION, Machine
 from service.errors import ModelDown, OnepassError, Recreated, StoreDown, no_model
 from service.runtime.named_states import with_states
 from service.runtime.replica import Replica
@@ -79,6 +79,8 @@ class Loader:
             meta = await self._store.catalog.read(name)
             if meta is None:
                 raise no_model(name)
+            if meta.state_version > STATE_VERSION:
+                raise ModelDown(f"model {name}: {NEWER}")
             replica = await self._recovered(meta, from_before)
         except OnepassError:
             raise

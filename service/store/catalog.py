@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from service.store import codec, summaries
 from service.store.appends import failed
 from service.store.drift import forget
+from service.store.entries import FIRST_STATE_VERSION
 from service.store.keys import INDEX, ModelKeys, meta_key
 from service.store.redis.connection import Call, Connection, Script
 from service.store.scripts import BASICS
@@ -73,7 +74,7 @@ class ModelMeta:
     """A model as the store knows it.
 
     ``expired`` counts tracked predictions that were swept without a label; ``summary`` is the stored record, empty
-    where there is none.
+    where there is none; ``state_version`` is the newest of those that appended.
     """
 
     name: str
@@ -85,6 +86,7 @@ class ModelMeta:
     updated_ms: int
     expired: int
     summary: bytes = b""
+    state_version: int = FIRST_STATE_VERSION
 
     @property
     def listed(self) -> StoredSummary:
@@ -128,9 +130,9 @@ class Catalog:
 
     async def read(self, name: str) -> ModelMeta | None:
         """The model of that name, or None."""
-        fields = ("incarnation", "config", "version", "uid", "created", "updated", "expired", "summary")
+        fields = ("incarnation", "config", "version", "uid", "created", "updated", "expired", "summary", "code")
         (answer,) = await self._connection.ask(("HMGET", ModelKeys(name, "").meta, *fields))
-        incarnation, config, version, uid, created, updated, expired, summary = answer
+        incarnation, config, version, uid, created, updated, expired, summary, code = answer
         if incarnation is None:
             return None
         return ModelMeta(
@@ -143,6 +145,7 @@ class Catalog:
             int(updated),
             int(expired or 0),
             summary or b"",
+            int(code or FIRST_STATE_VERSION),
         )
 
     async def delete(self, name: str) -> bool:
