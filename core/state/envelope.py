@@ -3,12 +3,13 @@
     safetensors( named arrays, header = {"format", "digest", "config", ...stamp..., "state": {...}} )
 
 The digest covers every array (name, type, shape, bytes) and the rest of the header, so a truncated, edited or
-foreign state is refused instead of being learned from. Equal states give equal bytes.
+foreign state is refused instead of being learned from. Equal states give equal bytes. A state of an older format is
+brought to this one, step by step, when it is read.
 """
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from numpy.typing import NDArray
@@ -19,6 +20,12 @@ from core.state import container
 
 FORMAT = 3
 """Version of the layout; a newer one is refused, never guessed at."""
+OLDEST = 3
+"""The oldest one that is read."""
+Arrays = dict[str, NDArray[Any]]
+UPGRADERS: dict[int, Callable[[Arrays, Header], tuple[Arrays, Header]]] = {}
+"""By format n from ``OLDEST`` on: pure functions that make arrays and header of format n + 1 out of those of n. They
+change nothing that they are given, since arrays are views of the bytes."""
 
 
 def dump(arrays: Mapping[str, NDArray[Any]], header: Header) -> bytes:
@@ -33,17 +40,22 @@ def dump(arrays: Mapping[str, NDArray[Any]], header: Header) -> bytes:
 
 
 def load(data: Buffer) -> tuple[dict[str, NDArray[Any]], Header]:
-    """Arrays and header of bytes that ``dump`` gave.
+    """Arrays and header of bytes that ``dump`` gave, in this version or in an older one.
 
     Raises:
-        ValueError: truncated, corrupt, not a state at all, or of another format version.
+        ValueError: truncated, corrupt, not a state at all, or of a newer or too old a format version.
     """
     arrays, header = packing.unpack(data)
     found = header.pop("digest", None)
-    if header.get("format") != FORMAT:
-        raise ValueError(f"state has format {header.get('format')!r}, this version reads {FORMAT}")
+    written = header.get("format")
+    if type(written) is not int or not OLDEST <= written <= FORMAT:
+        read = f"{FORMAT}" if OLDEST == FORMAT else f"{OLDEST} to {FORMAT}"
+        raise ValueError(f"state has format {written!r}, this version reads {read}")
     if found != _digest(arrays, header):
         raise ValueError("state is corrupt: its digest does not match its content")
+    for former in range(written, FORMAT):
+        arrays, header = UPGRADERS[former](arrays, header)
+        header["format"] = former + 1
     return arrays, header
 
 

@@ -128,3 +128,48 @@ def test_what_is_no_state_is_refused(foreign):
     """Other JSON, other safetensors, nothing at all."""
     with pytest.raises(ValueError):
         load(foreign)
+
+
+def _doubled(arrays, header):
+    return {**arrays, "w": 2.0 * arrays["w"]}, {**header, "state": {**header["state"], "doubled": True}}
+
+
+def _renamed_count(arrays, header):
+    left = {name: array for name, array in arrays.items() if name != "n"}
+    return {**left, "count": arrays["n"]}, header
+
+
+def test_an_older_format_is_brought_to_this_one(monkeypatch):
+    """Step by step, after its own digest was checked; what comes out is what this code would have written."""
+    monkeypatch.setattr("core.state.envelope.FORMAT", FORMAT + 2)
+    monkeypatch.setattr("core.state.envelope.UPGRADERS", {FORMAT: _doubled, FORMAT + 1: _renamed_count})
+    arrays, header = load(SEALED)
+    assert (FORMAT + 2, {**HEADER["state"], "doubled": True}) == (header["format"], header["state"])
+    assert {"w", "count", "none"} == set(arrays)
+    assert (2.0 * ARRAYS["w"]).tobytes() == arrays["w"].tobytes()
+    header.pop("format")
+    again = dump(arrays, header)
+    assert again == dump(*_without_format(load(again)))
+    broken = bytearray(SEALED)
+    broken[-1] ^= 1
+    with pytest.raises(ValueError, match="digest"):
+        load(bytes(broken))
+
+
+def _without_format(loaded):
+    arrays, header = loaded
+    return arrays, {name: value for name, value in header.items() if name != "format"}
+
+
+@pytest.mark.parametrize("written", [FORMAT - 1, FORMAT + 3, True, str(FORMAT), None, float(FORMAT)])
+def test_formats_that_no_upgrader_knows_are_refused(monkeypatch, written):
+    """Too old, newer, or no number: the error says which are read."""
+
+    def change(arrays, header):
+        header["format"] = written
+
+    strange = _resealed(change)
+    monkeypatch.setattr("core.state.envelope.FORMAT", FORMAT + 2)
+    monkeypatch.setattr("core.state.envelope.UPGRADERS", {FORMAT: _doubled, FORMAT + 1: _renamed_count})
+    with pytest.raises(ValueError, match=f"reads {FORMAT} to {FORMAT + 2}"):
+        load(strange)

@@ -1,0 +1,55 @@
+"""States written by earlier code are read, and go on learning as if nothing had happened."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from core.machine import Machine
+from core.state import envelope
+from core.state.arrays import unpack
+from tests.core.state.samples import SAMPLES, path, streams
+
+STREAMS = dict(streams())
+VERSIONS = range(envelope.OLDEST, envelope.FORMAT + 1)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_there_is_a_sample_of_everything_in_every_format(version):
+    """Nothing is lost on the way, and nothing lies there that no test reads."""
+    assert {path(name, version) for name in STREAMS} == {*(SAMPLES / f"{version}").iterdir()}
+    for name in STREAMS:
+        assert version == unpack(path(name, version).read_bytes())[1]["format"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", STREAMS)
+def test_a_sample_goes_on_learning(name, version):
+    """Beside a model that this code has built from the same rows: equal to round-off, which differs by type of CPU."""
+    stream = STREAMS[name]
+    fresh, _ = Machine.from_bytes(stream.machine.to_bytes())
+    stored, stamp = Machine.from_bytes(path(name, version).read_bytes())
+    assert {"sample": name} == stamp
+    assert fresh.rows == stored.rows
+    at, before = stream.at, stream.machine
+    told = []
+    try:
+        for machine in (fresh, stored):
+            stream.machine, stream.at = machine, at
+            stream.learn(1, 1, 30)
+            space = machine.prediction_schema
+            told.append(machine.predict(stream.rows(10, space).X))
+    finally:
+        stream.machine, stream.at = before, at
+    assert fresh.rows == stored.rows == before.rows + 32
+    for ours, theirs in zip(*told, strict=True):
+        assert (ours is None) == (theirs is None)
+        if ours is not None:
+            assert_allclose(ours, theirs, rtol=1e-6, atol=1e-9)
+    assert np.isfinite(told[1].value).all()
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_what_is_read_is_written_as_this_code_writes_it(name):
+    """Of this code's own format, the bytes of the file."""
+    stored = path(name, envelope.FORMAT).read_bytes()
+    assert stored == Machine.from_bytes(stored)[0].to_bytes({"sample": name})
