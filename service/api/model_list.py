@@ -9,9 +9,9 @@ from pydantic import Field
 from starlette.responses import Response
 
 from core.problems import Invalid
-from service.api import bodies
 from service.api.context import NAME, Caller, Ctx, Paging, iso
 from service.api.keys import Key
+from service.api.media import JSON
 from service.api.route import READ, Route
 from service.api.schemas import Body, Time
 from service.runtime.summary_table import Order, Place
@@ -115,7 +115,7 @@ def _summary(listed: Listed) -> ModelSummary:
 
 
 def _answer(page: ModelList) -> Response:
-    return Response(_encode(page), media_type=bodies.JSON)
+    return Response(_encode(page), media_type=JSON)
 
 
 def _text(order: Order, place: Place) -> str:
