@@ -24,7 +24,7 @@ from service.runtime.committer import DOWN, Committer, Limits
 from service.runtime.job_queue import JobQueue
 from service.runtime.jobs import Commit, Reply, Waiting, own_entry, resolve, size_of
 from service.runtime.log_reader import LogReader
-from service.runtime.replica import Inbox, Replica
+from service.runtime.replica import Replica
 from service.runtime.threads import in_thread_if_large, is_large, is_long
 from service.store import codec
 from service.store.codec import Answer
@@ -87,7 +87,7 @@ class Actor:
     @property
     def waiting(self) -> int:
         """Requests that wait for the next append."""
-        return len(self._queue)
+        return len(self._queue.jobs)
 
     @property
     def in_flight(self) -> bool:
@@ -97,7 +97,7 @@ class Actor:
     @property
     def idle(self) -> bool:
         """Whether nothing waits, and nothing is under way."""
-        return not (len(self._queue) or self._syncs or self._commit or self._task)
+        return not (self._queue.jobs or self._syncs or self._commit or self._task)
 
     def submit(
         self, segment: Segment, digests: Sequence[str] = (), pending: str | None = None
@@ -116,8 +116,8 @@ class Actor:
         """
         if self._shared.committer.store_down:
             raise StoreDown(DOWN)
-        if (inbox := self._in_memory()) is not self:
-            return inbox.submit(segment, digests, pending)
+        if self._replica.ledger is None and (inbox := self._shared.current(self._replica).inbox) is not self:
+            return inbox.submit(segment, digests, pending)  # the replica has left memory since its caller got it
         size, rows = size_of(segment)
         self._queue.check_room(size)
         if is_large(size):
@@ -127,10 +127,6 @@ class Actor:
         reply = self._queue.put(segment, sent, size)
         self._go_on()
         return reply
-
-    def _in_memory(self) -> Inbox:
-        """Where requests go: elsewhere when this replica has left memory since its caller got it."""
-        return self if self._replica.ledger is not None else self._shared.current(self._replica).inbox
 
     async def _encode_and_queue(
         self, segment: Segment, digests: Sequence[str], pending: str | None, size: int, rows: int
@@ -164,7 +160,7 @@ class Actor:
         """Begin what is next, unless something is under way: its end begins it."""
         if self._commit is not None or self._task is not None:
             return
-        if len(self._queue):
+        if self._queue.jobs:
             self._shared.committer.ready(self)
         elif self._syncs:
             self._spawn(self._read_on())
@@ -191,7 +187,7 @@ class Actor:
             return None
         if replica.down is not None:
             self._fail_waiting(ModelDown(replica.down))
-        jobs = self._queue.take(shared.limits.tick_segments_max)
+        jobs, size = self._queue.take(shared.limits.tick_segments_max)
         if not jobs:
             return None
         syncs, self._syncs = self._syncs, []
@@ -209,8 +205,9 @@ class Actor:
             id_cap=shared.limits.ids_max,
             max_bytes=shared.limits.read_bytes_max,
             summary=replica.summary.due(replica),
+            size=size,
         )
-        self._commit = Commit(append, jobs, syncs)
+        self._commit = Commit(append, jobs, size, syncs)
         return append
 
     def landed(self, appended: Appended, resent: bool) -> None:
@@ -222,8 +219,8 @@ class Actor:
         if commit.append.summary and appended.made is not None:
             self._replica.summary.settle(commit.append.version, commit.append.summary)
         self._shared.grown(self._replica, True)
-        if appended.code == "ok" and (others := self._little(commit, appended)) is not None:
-            self._finish_now(commit, appended, others)
+        if appended.code == "ok" and (little := self._little(commit, appended)) is not None:
+            self._finish_now(commit, appended, little)
         else:
             self._spawn(self._finish(commit, appended))
 
@@ -240,7 +237,7 @@ class Actor:
     def _end(self, commit: Commit, error: OnepassError | None = None) -> None:
         """The append is through; what is left of it fails."""
         self._commit = None
-        self._queue.release(commit.jobs)
+        self._queue.release(commit.size)
         if error is not None:
             commit.fail(error)
 
@@ -251,47 +248,47 @@ class Actor:
 
     # ---------------------------------------------------------------- little work: at once
 
-    def _little(self, commit: Commit, appended: Appended) -> list[tuple[Entry, RawEntry]] | None:
-        """The entries of others where finishing the commit takes so little that nobody need have a turn before."""
+    def _little(self, commit: Commit, appended: Appended) -> "list[Step] | None":
+        """What is to be applied, where it takes so little that nobody need have a turn before."""
         replica = self._replica
-        if not appended.complete or replica.lock.locked() or is_large(commit.append.nbytes):
+        if not appended.complete or replica.lock.locked() or is_large(commit.size):
             return None
-        flops = replica.machine.flops_to_apply([job.segment for job in commit.jobs])
-        others: list[tuple[Entry, RawEntry]] = []
-        if appended.entries and not is_long(flops):
-            if sum(raw.size for raw in appended.entries) > OTHERS_BYTES:
+        steps: list[Step] = []
+        flops = 0.0
+        if appended.entries:
+            steps = _small(appended.entries, replica.version)
+            if not steps:
                 return None
-            try:
-                others = [(codec.entry(raw), raw) for raw in appended.entries if raw.version > replica.version]
-            except ValueError:
-                return None  # reported by whoever tries again
-            segments = [segment for entry, _ in others for segment in entry.segments]
-            if not all(isinstance(segment, Rows) for segment in segments):
-                return None
-            flops += replica.machine.flops_to_apply(segments)
-        return None if is_long(flops) else others
+            flops = replica.machine.flops_to_apply([segment for entry, _, _ in steps for segment in entry.segments])
+        entry, size = own_entry(commit, appended, replica.version)
+        if entry is not None:
+            steps.append((entry, commit.append.new_uid, size))
+            flops += replica.machine.flops_to_apply(entry.segments)
+        return None if is_long(flops) else steps
 
-    def _finish_now(self, commit: Commit, appended: Appended, others: list[tuple[Entry, RawEntry]]) -> None:
+    def _finish_now(self, commit: Commit, appended: Appended, steps: "list[Step]") -> None:
         """``_finish`` for little work."""
-        replica, shared = self._replica, self._shared
+        replica = self._replica
         try:
-            for entry, raw in others:
-                replica.apply_now(entry, raw.uid, raw.size)
             answers: list[Answer] = []
-            if appended.made is not None and appended.made > replica.version:
-                entry, size = own_entry(commit, appended)
-                answers = replica.apply_now(entry, commit.append.new_uid, size, own=True)
+            for entry, uid, size in steps:
+                if entry.version == appended.made:
+                    answers = replica.apply_now(entry, uid, size, own=True)
+                else:
+                    replica.apply_now(entry, uid, size)
             self._answer(commit, appended, answers)
         except OnepassError as error:
             self._end(commit, error)
         except Exception as error:  # noqa: BLE001 - logged, and the model is taken out of service
             self._end(commit, self._broken("a commit could not be finished", error))
-        shared.committer.answer_writer.note(replica)
+        if replica.answers.fresh:
+            self._shared.committer.answer_writer.note(replica)
         self._go_on()
 
     def _answer(self, commit: Commit, appended: Appended, answers: list[Answer]) -> None:
         self._shared.answerer.answer(self._replica, commit, appended, answers)
-        resolve(commit.syncs)
+        if commit.syncs:
+            resolve(commit.syncs)
         self._end(commit)
 
     def _broken(self, what: str, error: Exception) -> ModelDown:
@@ -325,10 +322,8 @@ class Actor:
         replica, reader = self._replica, self._shared.reader
         await reader.apply(replica, appended.entries)
         await reader.up_to(replica, appended.head if appended.made is None else appended.made - 1)
-        answers: list[Answer] = []
-        if appended.made is not None and appended.made > replica.version:
-            entry, size = own_entry(commit, appended)
-            answers = await replica.apply(entry, commit.append.new_uid, size, own=True)
+        entry, size = own_entry(commit, appended, replica.version)
+        answers = [] if entry is None else await replica.apply(entry, commit.append.new_uid, size, own=True)
         self._answer(commit, appended, answers)
 
     def _put_back(self, commit: Commit, appended: Appended) -> None:
@@ -356,3 +351,19 @@ class Actor:
             resolve(syncs, error)
         except Exception as error:  # noqa: BLE001 - likewise
             resolve(syncs, self._broken("it could not read on", error))
+
+
+Step = tuple[Entry, str, int]
+"""An entry to be applied, its uid, and its bytes on the log."""
+
+
+def _small(entries: Sequence[RawEntry], version: int) -> list[Step]:
+    """Entries of others that are few rows; none where they are more, or something else than rows."""
+    if sum([raw.size for raw in entries]) > OTHERS_BYTES:
+        return []
+    try:
+        steps = [(codec.entry(raw), raw.uid, raw.size) for raw in entries if raw.version > version]
+    except ValueError:
+        return []  # reported by whoever tries again
+    rows = all(isinstance(segment, Rows) for entry, _, _ in steps for segment in entry.segments)
+    return steps if rows else []

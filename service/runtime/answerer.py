@@ -79,17 +79,24 @@ class Answerer:
                 job.reject(StoreDown(DOWN))
             elif out.seen:
                 self._answer_again(replica, job, out.seen, now)
+            elif now is not None and now.refusal is not None:
+                job.reject(RequestConflict(now.refusal))
             elif now is not None:
-                _give(job, RequestConflict(now.refusal) if now.refusal is not None else Reply(now))
+                job.reply.set_result(Reply(now))
 
     def _count(self, commit: Commit, appended: Appended, answers: Sequence[Answer]) -> None:
         if self._failpoint is not None:
             self._failpoint("applied")
         self._stats.entries += 1
         self._stats.segments += len(answers)
-        added = (job for job, out in zip(commit.jobs, appended.segments, strict=True) if out.status == "added")
-        for job, answer in zip(added, answers, strict=True):
-            if answer.switch is not None and isinstance(job.segment, Switch):
+        for answer in answers:
+            if answer.switch is not None:
+                self._count_switches(commit, appended)
+                return
+
+    def _count_switches(self, commit: Commit, appended: Appended) -> None:
+        for job, out in zip(commit.jobs, appended.segments, strict=True):
+            if out.status == "added" and isinstance(job.segment, Switch):
                 self._stats.switches[job.segment.action] += 1
 
     # ---------------------------------------------------------------- ids that come again

@@ -248,7 +248,7 @@ class Committer:
             return None
         now = asyncio.get_running_loop().time()
         ticket = Ticket(source, append, now + self._timeout_s)
-        if append.nbytes <= APART_BYTES:
+        if append.size <= APART_BYTES or append.nbytes <= APART_BYTES:
             return ticket
         ticket.deadline += append.nbytes / APART_BYTES_PER_S
         self._spawn(self._send_apart(ticket), lambda: None, ticket)

@@ -23,16 +23,16 @@ class JobQueue:
         name: the model.
         waiting: bytes of all queues of the process, and of what is in flight.
         most: requests of this model that may wait.
+
+    Attributes:
+        jobs: the requests.
     """
 
-    __slots__ = ("_jobs", "_most", "_name", "_waiting")
+    __slots__ = ("_most", "_name", "_waiting", "jobs")
 
     def __init__(self, name: str, waiting: Waiting, most: int) -> None:
         self._name, self._waiting, self._most = name, waiting, most
-        self._jobs: deque[Job] = deque()
-
-    def __len__(self) -> int:
-        return len(self._jobs)
+        self.jobs: deque[Job] = deque()
 
     def check_room(self, size: int) -> None:
         """Refuse a request that would exceed a bound; one request is taken however large it is.
@@ -40,8 +40,8 @@ class JobQueue:
         Raises:
             QueueFull: as many requests of this model, or bytes of all models, wait as may.
         """
-        if len(self._jobs) >= self._most:
-            raise QueueFull(f"model {self._name} has {len(self._jobs)} requests waiting")
+        if len(self.jobs) >= self._most:
+            raise QueueFull(f"model {self._name} has {len(self.jobs)} requests waiting")
         used = self._waiting.used
         if used and used + size > self._waiting.most:
             raise QueueFull(f"{used} bytes of requests are waiting, of at most {self._waiting.most} for all models")
@@ -50,29 +50,30 @@ class JobQueue:
         """Queue a request of ``size`` bytes; what it will be answered."""
         job = Job(segment, sent, size, asyncio.get_running_loop().create_future())
         self._waiting.used += size
-        self._jobs.append(job)
+        self.jobs.append(job)
         return job.reply
 
-    def take(self, most: int) -> list[Job]:
-        """Up to ``most`` requests for the next append; they count as waiting until they are released."""
+    def take(self, most: int) -> tuple[list[Job], int]:
+        """Up to ``most`` requests for the next append, and their bytes, which count as waiting until released."""
         taken: list[Job] = []
         size = 0
-        while self._jobs and len(taken) < most:
-            size += self._jobs[0].size
-            if taken and size > TICK_BYTES_MAX:
+        while self.jobs and len(taken) < most:
+            more = self.jobs[0].size
+            if taken and size + more > TICK_BYTES_MAX:
                 break
-            taken.append(self._jobs.popleft())
-        return taken
+            size += more
+            taken.append(self.jobs.popleft())
+        return taken, size
 
-    def release(self, jobs: Sequence[Job]) -> None:
-        """Requests that were taken are answered."""
-        self._waiting.used -= sum([job.size for job in jobs])
+    def release(self, size: int) -> None:
+        """Requests of so many bytes, which were taken, are answered."""
+        self._waiting.used -= size
 
     def put_back(self, jobs: Sequence[Job]) -> None:
         """Requests that were taken have to be appended again, before all others."""
         for job in jobs:
             job.attempts += 1
-        self._jobs.extendleft(reversed(jobs))
+        self.jobs.extendleft(reversed(jobs))
 
     def fail(self, error: OnepassError) -> None:
         """Fail everything that waits."""
@@ -92,13 +93,13 @@ class JobQueue:
 
     def _keep(self, reject: Callable[[Job], None]) -> None:
         """Let requests be rejected; those that are not stay."""
-        jobs, self._jobs = self._jobs, deque()
+        jobs, self.jobs = self.jobs, deque()
         for job in jobs:
             reject(job)
             if job.reply.done():
                 self._waiting.used -= job.size
             else:
-                self._jobs.append(job)
+                self.jobs.append(job)
 
 
 def _fits(machine: Machine, segment: Segment) -> bool:

@@ -57,13 +57,14 @@ class Commit:
 
     Attributes:
         append: what is sent.
-        jobs: the requests in it, one per segment.
+        jobs: the requests in it, one per segment; size: bytes that they take.
         syncs: readers who wait for the log's head.
         resent: it was sent more than once, since its fate was not known.
     """
 
     append: Append
     jobs: list[Job]
+    size: int
     syncs: "list[asyncio.Future[None]]"
     resent: bool = False
 
@@ -102,15 +103,23 @@ def size_of(segment: Segment) -> tuple[int, int]:
     return OBJECT_BYTES, 1  # the bytes of a state are counted by those who hold them (named_states.py)
 
 
-def own_entry(commit: Commit, appended: Appended) -> tuple[Entry, int]:
-    """The entry that an append has made, from the requests as they were sent; and its bytes."""
+def own_entry(commit: Commit, appended: Appended, version: int) -> tuple[Entry | None, int]:
+    """The entry that an append has made, from the requests as they were sent, and its bytes.
+
+    Args:
+        commit: what was sent.
+        appended: what became of it.
+        version: the replica's; None is returned where the entry is applied already, or there is none.
+    """
+    if appended.made is None or appended.made <= version:
+        return None, 0
     segments: list[Segment] = []
     size = 0
     for job, out in zip(commit.jobs, appended.segments, strict=True):
         if out.status == "added":
             segments.append(_skipping(job.segment, out.skip) if out.skip else job.segment)
             size += len(job.sent.blob)
-    return Entry(appended.made or 0, appended.time_ms, tuple(segments)), size
+    return Entry(appended.made, appended.time_ms, tuple(segments)), size
 
 
 def _skipping(segment: Segment, skip: tuple[int, ...]) -> Segment:

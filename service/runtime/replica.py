@@ -245,7 +245,8 @@ class Replica:
             self.measure()
         if self.unpublished:
             self.notify()
-        self.progress.applied(self.version)
+        if self.progress.since or self.progress.awaited:
+            self.progress.applied(self.version)
         self.summary.moved(self.version)
         return applied.answers
 

@@ -17,23 +17,19 @@ class UnstoredAnswers:
     """The answers of one model that the store may not have yet.
 
     Attributes:
+        fresh: ids of requests of this process.
         nbytes: memory they take, estimated.
     """
 
-    __slots__ = ("_fresh", "_held", "nbytes")
+    __slots__ = ("_held", "fresh", "nbytes")
 
     def __init__(self) -> None:
         self._held: dict[str, tuple[int, bytes]] = {}
-        self._fresh: dict[str, None] = {}
+        self.fresh: dict[str, None] = {}
         self.nbytes = 0
 
     def __len__(self) -> int:
         return len(self._held)
-
-    @property
-    def fresh(self) -> bool:
-        """Whether there are answers to requests of this process."""
-        return bool(self._fresh)
 
     def put(self, version: int, records: Iterable[tuple[str, bytes]], own: bool) -> None:
         """Keep the answers of one entry; those of an entry of this process are to be stored soon."""
@@ -42,7 +38,7 @@ class UnstoredAnswers:
             self.nbytes += len(record) + ANSWER_BYTES if before is None else len(record) - len(before[1])
             self._held[identity] = version, record
             if own:
-                self._fresh[identity] = None
+                self.fresh[identity] = None
 
     def get(self, identity: str) -> bytes | None:
         """The answer given to an id, if it is here."""
@@ -52,7 +48,7 @@ class UnstoredAnswers:
     def take_fresh(self, most: int) -> list[Item]:
         """Up to ``most`` answers to requests of this process."""
         taken: list[Item] = []
-        for identity in self._fresh:
+        for identity in self.fresh:
             if len(taken) == most:
                 break
             taken.append((identity, *self._held[identity]))
@@ -75,4 +71,4 @@ class UnstoredAnswers:
 
     def _drop(self, identity: str) -> None:
         self.nbytes -= len(self._held.pop(identity)[1]) + ANSWER_BYTES
-        self._fresh.pop(identity, None)
+        self.fresh.pop(identity, None)

@@ -84,6 +84,7 @@ class Append:
         max_bytes: the most bytes of entries to return; what does not come with it is read on.
         summary: of the model at ``version``, to be stored with the entry unless a later one is; empty: none.
         state_version: of the code that appends.
+        size: bytes that its requests take in memory, which is more than ``nbytes``.
     """
 
     name: str
@@ -99,6 +100,7 @@ class Append:
     max_bytes: int
     summary: bytes = b""
     state_version: int = STATE_VERSION
+    size: int = 0
 
     @property
     def nbytes(self) -> int:
