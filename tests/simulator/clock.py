@@ -1,7 +1,14 @@
-"""An event loop whose time is its own: nothing waits, and the same seed is the same run."""
+"""An event loop whose time is its own: nothing waits, and the same seed is the same run.
+
+Threads are tasks that end later: what a thread does happens at once, either when it begins or when it ends, and its
+result comes at the end. So whatever can happen beside a thread happens beside it in some seed.
+"""
 
 import asyncio
+import functools
+import random
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -9,13 +16,39 @@ class Stuck(Exception):
     """Somebody waits for something that nobody will ever do."""
 
 
-class Loop(asyncio.BaseEventLoop):
-    """Time moves only when nothing else is left to do, and then to the next thing that is due."""
+@dataclass(eq=False)
+class Work:
+    """What one thread does.
 
-    def __init__(self) -> None:
+    Attributes:
+        concerns: the object whose method it is, and its arguments.
+        begin, end: when, by the loop's clock.
+    """
+
+    concerns: tuple[Any, ...]
+    begin: float
+    end: float
+
+
+class Loop(asyncio.BaseEventLoop):
+    """Time moves only when nothing else is left to do, and then to the next thing that is due.
+
+    Args:
+        draw: decides how long each thread takes.
+        thread_s: the longest that one takes.
+
+    Attributes:
+        works: what threads have done.
+        in_thread: whether a thread's work is being done.
+    """
+
+    def __init__(self, draw: random.Random, thread_s: float) -> None:
         super().__init__()
         self._now = 0.0
         self._selector = self
+        self._draw, self._thread_s = draw, thread_s
+        self.works: list[Work] = []
+        self.in_thread = False
 
     def time(self) -> float:
         return self._now
@@ -28,16 +61,41 @@ class Loop(asyncio.BaseEventLoop):
         return []
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> "asyncio.Future[Any]":
-        """Threads would bring the machine's own time in."""
-        future = self.create_future()
-        try:
-            future.set_result(func(*args))
-        except Exception as error:
-            future.set_exception(error)
+        """A thread would bring the machine's own time in. One that has begun goes on although nobody waits for it."""
+        future, took_s = self.create_future(), self._draw.uniform(0, self._thread_s)
+        self.works.append(Work(_concerns(func), self._now, self._now + took_s))
+        early = self._draw.random() < 0.5
+        outcome = self._outcome(func, args) if early else None
+
+        def end() -> None:
+            result, error = outcome or self._outcome(func, args)
+            if future.done():
+                return
+            if error is None:
+                future.set_result(result)
+            else:
+                future.set_exception(error)
+
+        self.call_later(took_s, end)
         return future
+
+    def _outcome(self, func: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, Exception | None]:
+        self.in_thread = True
+        try:
+            return func(*args), None
+        except Exception as error:
+            return None, error
+        finally:
+            self.in_thread = False
 
     def _process_events(self, event_list: list[Any]) -> None:
         pass
 
     def _write_to_self(self) -> None:
         pass
+
+
+def _concerns(func: Callable[..., Any]) -> tuple[Any, ...]:
+    """The owner and the arguments of what asyncio.to_thread was given."""
+    args = func.args if isinstance(func, functools.partial) else (func,)
+    return getattr(args[0], "__self__", None), *args[1:]

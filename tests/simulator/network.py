@@ -16,6 +16,21 @@ TIMEOUT_S = 0.2
 """What the service is told to wait for the store."""
 
 
+@dataclass(eq=False)
+class Trip:
+    """One pipeline of the connection that carries rows.
+
+    Attributes:
+        calls: what it carries; replies: what came back, None where nothing did.
+        begin, end: when, by the loop's clock; ``end`` is None while it is under way.
+    """
+
+    calls: Sequence[Call]
+    begin: float
+    end: float | None = None
+    replies: list[Any] | None = None
+
+
 @dataclass
 class Weather:
     """How likely each of these is for a round trip; ``notice``: that a notice of an append is lost."""
@@ -62,11 +77,14 @@ class Way:
 
     Attributes:
         dead: the process has crashed: nothing reaches it any more, and it sends nothing.
+        trips: the pipelines with rows so far.
+        heard: called with every call that was answered, and its reply.
     """
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, world: World, heard: Callable[[Call, Any], None] = lambda _call, _reply: None) -> None:
+        self._world, self.heard = world, heard
         self.dead = False
+        self.trips: list[Trip] = []
 
     full = False
 
@@ -76,14 +94,25 @@ class Way:
     async def run(
         self, calls: Sequence[Call], *, quick: bool = False, safety: Safety | None = None, large_bytes: int = 0
     ) -> list[Any]:
-        scripts = self._world.scripts
+        trip = Trip(calls, self._world.loop.time())
+        if quick:
+            self.trips.append(trip)
         try:
-            return await self._trip(lambda: [scripts.call(call) for call in calls])
+            trip.replies = await self._answers(calls)
         except StoreDown as down:
             return [down] * len(calls)
+        finally:
+            trip.end = self._world.loop.time()
+        return trip.replies
 
     async def one(self, call: Call) -> Any:
-        return (await self._trip(lambda: [self._world.scripts.call(call)]))[0]
+        return (await self._answers([call]))[0]
+
+    async def _answers(self, calls: Sequence[Call]) -> list[Any]:
+        replies = await self._trip(lambda: [self._world.scripts.call(call) for call in calls])
+        for call, reply in zip(calls, replies, strict=True):
+            self.heard(call, reply)
+        return replies
 
     async def ask(self, *commands: Sequence[Any]) -> list[Any]:
         return await self._trip(lambda: [self._world.scripts.command(command) for command in commands])

@@ -114,3 +114,8 @@ def channel_of(meta_key: str) -> str:
 
 def as_bytes(word: Any) -> bytes:
     return word if isinstance(word, bytes) else str(word).encode()
+
+
+def is_above(member: bytes, low: bytes) -> bool:
+    """Whether a member satisfies the lower bound of ZRANGEBYLEX."""
+    return low == b"-" or (member > low[1:] if low[:1] == b"(" else member >= low[1:])

@@ -18,6 +18,7 @@ from tests.simulator.script_parts import (
     channel_of,
     digest_clashes,
     fields_of,
+    is_above,
     rows_of,
     seen_record,
     state_key_of,
@@ -74,6 +75,8 @@ class Scripts:
         if name == "HSTRLEN":
             return len(held.get(args[0], b""))
         scores = self.data.scores.setdefault(rest[0], {})
+        if name == "ZRANGEBYLEX":
+            return [member for member in sorted(scores) if is_above(member, args[0])][: int(args[-1])]
         if name == "ZADD":
             scores[args[1]] = float(args[0])
         elif name == "ZREM":

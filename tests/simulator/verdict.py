@@ -2,165 +2,210 @@
 
 import asyncio
 import json
-from collections import Counter
 from typing import Any
 
-from core.config import Config
-from core.entry import Rows
 from core.machine import Machine
 from service.errors import ModelDown, OnepassError
 from service.runtime.engine import Freshness
-from service.store import codec
-from service.store.entries import raw_entry as read_entry
-from service.store.keys import ModelKeys
+from service.store.codec import Answer
+from service.store.events import event
+from service.store.keys import DRIFT, ModelKeys
+from tests.simulator.clients import Clients
+from tests.simulator.member import Member
 from tests.simulator.network import TIMEOUT_S
-
-CONFIG = Config.parse({"algorithm": "rls", "task": "regression", "features": ["a", "b"]})
-NAME = "m"
+from tests.simulator.serial import Serial
+from tests.simulator.simulation import FIRST, SECOND, Simulation, Told
 
 
 class Verdict:
-    """The part of a schedule that looks at what has become of it."""
+    """Looks at what has become of a simulation.
 
-    world: Any
-    members: list[Any]
-    told: dict[str, list[Any]]
-    dropped: list[tuple[str, int, frozenset[str]]]
-    owed: list[Any]
-    counts: Counter[str]
-    _torn: bool
-    _anyone: Any
-    _rows: Any
+    Args:
+        simulation: when it is over and all is calm.
+        clients: who send once more what was answered.
+    """
+
+    def __init__(self, simulation: Simulation, clients: Clients) -> None:
+        self.simulation, self.clients = simulation, clients
+        self.data = simulation.world.scripts.data
 
     async def judge(self) -> None:
-        data = self.world.scripts.data
-        meta = data.hashes.get(ModelKeys(NAME, "").meta)
-        replicas = [await self._held(member) for member in self.members]
+        """Raise AssertionError where a promise is broken."""
+        serial = await self._judge_model(FIRST, self.simulation.told)
+        await self._judge_model(SECOND, self.simulation.told_second)
+        self._judge_events()
+        self._judge_counters()
+        if serial is not None:
+            self._judge_seen(serial)
+            self.simulation.counts.update(serial.counts)
+
+    async def _judge_model(self, name: str, told: dict[str, list[Told]]) -> Serial | None:
+        """The replay of a model, if there is one."""
+        meta = self.data.hashes.get(ModelKeys(name, "").meta)
+        replicas = [await self._held(member, name) for member in self.simulation.members]
         if meta is None:
             assert {"NotFound"} >= {r for r in replicas if isinstance(r, str)}, replicas
-            return
+            return None
         incarnation = meta[b"incarnation"].decode()
-        keys = ModelKeys(NAME, incarnation)
-        history = data.history.get(keys.log, {})
+        keys = ModelKeys(name, incarnation)
+        history = self.data.history.get(keys.log, {})
         assert [*range(1, len(history) + 1)] == sorted(history), "a version is missing"
         assert len(history) == int(meta[b"version"])
-        kept = {int(version) for version in data.hashes.get(keys.snapshots, {})}
-        serial = Serial(incarnation, history, kept)
+        serial = Serial(
+            self.simulation.configs[name], incarnation, history, self._wanted(keys, incarnation), self.simulation.states
+        )
         down = [r for r in replicas if isinstance(r, str)]
         if down:
             # Loud, and only where a cut has left neither a snapshot that joins nor the log's beginning.
             assert {"ModelDown"} == set(down), down
             assert not self._loadable(keys, serial), down
-            self.counts["refused-loudly"] += 1
-        self._judge_replicas([r for r in replicas if not isinstance(r, str)], serial)
-        self._judge_told(incarnation, serial)
+            self.simulation.counts["refused loudly"] += 1
+        self._judge_replicas([r for r in replicas if not isinstance(r, str)], name, serial)
+        self._judge_memory(name, int(meta.get(b"snapshot", b"-1")))
+        self._judge_told(incarnation, told, serial)
         self._judge_snapshots(keys, serial)
         if not down:
-            await self._repeat(incarnation, serial)
+            await self._repeat(name, told, serial)
+        return None if down else serial
 
-    def _loadable(self, keys: ModelKeys, serial: "Serial") -> bool:
+    def _wanted(self, keys: ModelKeys, incarnation: str) -> set[int]:
+        """Versions whose states will be compared."""
+        kept = {int(version) for version in self.data.hashes.get(keys.snapshots, {})}
+        seen = self.simulation.seen
+        return kept | {one.version for one in seen if one.state is not None and one.incarnation == incarnation}
+
+    def _loadable(self, keys: ModelKeys, serial: Serial) -> bool:
         """Whether there is a way to the head."""
-        data = self.world.scripts.data
-        log, head = data.logs.get(keys.log, {}), len(serial.uids) - 1
-        infos = [json.loads(info) for info in data.hashes.get(keys.snapshots, {}).values()]
+        log, head = self.data.logs.get(keys.log, {}), len(serial.uids) - 1
+        infos = [json.loads(info) for info in self.data.hashes.get(keys.snapshots, {}).values()]
         starts = [0, *(info["version"] for info in infos if serial.uids[info["version"] :][:1] == [info["uid"]])]
         return any(start == head or start + 1 in log for start in starts)
 
-    async def _repeat(self, incarnation: str, serial: "Serial") -> None:
-        """Sent once more, an id is known, and answered as the log says."""
-        member = self._anyone()
-        again = [i for i in sorted(serial.answers) if i in self.told][:3]
-        for identity in again if member is not None else ():
-            replica = await member.engine.replica(NAME)
-            rows = self._rows((identity,))
-            try:
-                reply = await replica.inbox.submit(rows, [f"{y:g}" for y in rows.y])
-            except ModelDown:
-                if self._torn:
-                    return
-                raise
-            assert 1 == reply.duplicates
-            said = reply.answer
-            assert serial.answers[identity] == (said.predictions[0], said.losses[0], said.version, said.rows)
-
-    async def _held(self, member: Any) -> Any:
+    async def _held(self, member: Member, name: str) -> Any:
         """The replica as it is after the calm; an error by its name."""
         try:
             async with asyncio.timeout(20 * TIMEOUT_S):
-                replica = await member.engine.replica(NAME, Freshness(strong=True))
+                replica = await member.engine.replica(name, Freshness(strong=True))
         except OnepassError as error:
             return type(error).__name__
         lag = member.engine.lags
         assert [] == lag, f"{member.number} still lags: {lag}"
         return replica
 
-    def _judge_replicas(self, replicas: list[Any], serial: "Serial") -> None:
+    def _judge_replicas(self, replicas: list[Any], name: str, serial: Serial) -> None:
         for replica in replicas:
             assert len(serial.uids) - 1 == replica.version, "a replica is not at the head"
             assert serial.machine.to_bytes() == replica.machine.to_bytes(), "states differ"
-            assert replica.inbox.idle, "somebody waits"
-            assert {} == replica.progress.awaited, "a reader waits"
-        for member, replica, before, version, uid in self.owed:
-            held = member in self.members and replica in replicas
+        for member, replica, before, version, uid in self.simulation.owed:
+            held = replica.name == name and member in self.simulation.members and replica in replicas
             back = serial.uids[version : version + 1] == [uid]  # a packet of the past has brought it back
             if held and not back:
                 assert member.engine.stats.lost_tails > before, "a lost tail was not reported"
 
-    def _judge_told(self, incarnation: str, serial: "Serial") -> None:
-        """Nothing twice; what was acknowledged is in as it was told, or was in an entry that the store has lost."""
-        assert {1} >= set(serial.learned.values()), serial.learned
-        for identity, acknowledgements in self.told.items():
-            for told in acknowledgements:
-                if told.incarnation != incarnation:
-                    continue
-                if serial.answers.get(identity) == told.answer or (told.version < 0 and identity in serial.answers):
-                    continue
-                lost = any(
-                    gone == incarnation and identity in ids and told.version in (version, -1)
-                    for gone, version, ids in self.dropped
-                )
-                assert lost, f"{identity} was acknowledged ({told}), the log says {serial.answers.get(identity)}"
+    def _judge_memory(self, name: str, snapshot: int) -> None:
+        """Of what a published snapshot covers no answers are held, at whatever replica."""
+        for member in self.simulation.members:
+            replica = member.engine.models.peek(name)
+            if replica is not None:
+                member.judge(replica)
+                covered = [key for key, version in Member.answers_held(replica).items() if version <= snapshot]
+                assert [] == covered, f"{member.number} holds answers that snapshot {snapshot} covers"
 
-    def _judge_snapshots(self, keys: ModelKeys, serial: "Serial") -> None:
+    # ---------------------------------------------------------------- what clients were told
+
+    def _judge_told(self, incarnation: str, told: dict[str, list[Told]], serial: Serial) -> None:
+        """Nothing twice; what was told is in the log as it was told, or was in an entry that the store has lost."""
+        assert {1} >= set(serial.learned.values()), serial.learned
+        for key, acknowledgements in told.items():
+            for one in acknowledgements:
+                if one.incarnation == incarnation and not self._agrees(key, one, serial):
+                    found = serial.answers.get(key)
+                    assert self._lost(key, one), f"{key} was told {one}, the log says {found}"
+
+    def _agrees(self, key: str, told: Told, serial: Serial) -> bool:
+        answer = serial.answers.get(key)
+        if answer is None:  # of something that has no id: any of that version
+            return told.outcome in serial.others.get(told.version, ())
+        if isinstance(told.outcome, Answer):
+            return told.outcome == answer
+        if isinstance(told.outcome, str):
+            return told.outcome == answer.refusal
+        if answer.refusal is not None:
+            return told.outcome == (None, None)
+        return told.outcome == (answer.predictions[0], answer.losses[0])
+
+    def _lost(self, key: str, told: Told) -> bool:
+        whole = " " in key and not key.startswith("anonymous")  # a reset or a restore: it has no name in the log
+        return any(
+            gone == told.incarnation and (key in names or whole) and told.version in (version, -1)
+            for gone, version, names in self.simulation.dropped
+        )
+
+    async def _repeat(self, name: str, told: dict[str, list[Told]], serial: Serial) -> None:
+        """Sent once more, an id is known, and answered as the log says."""
+        member = self.simulation.anyone()
+        known = [key for key in sorted(serial.answers) if key.startswith("i:") and key in told]
+        for identity in known[:3] if member is not None and name == FIRST else ():
+            replica = await member.engine.replica(name)
+            rows = self.clients.rows(replica, (identity,), [int(identity[2:])])
+            said = await self._said_again(member, replica, rows)
+            answer = serial.answers[identity]
+            assert said in ((1, answer), answer.refusal) or (said is None and self.simulation.torn)
+
+    async def _said_again(self, member: Member, replica: Any, rows: Any) -> Any:
+        """Duplicates and answer, or the refusal; None where the model is out of service."""
+        try:
+            reply = await member.submit(replica, rows, [rows.ids[0][2:]])
+        except ModelDown:
+            return None
+        except OnepassError as error:
+            return error.detail
+        return reply.duplicates, reply.answer
+
+    # ---------------------------------------------------------------- what readers saw
+
+    def _judge_seen(self, serial: Serial) -> None:
+        """What a reader saw is a function of the version that it saw."""
+        for seen in self.simulation.seen:
+            if serial.uids[seen.version : seen.version + 1] == [seen.uid]:
+                assert serial.rows[seen.version] == seen.rows, f"other rows at version {seen.version}"
+                self.simulation.counts["reads compared"] += 1
+                if seen.state is not None:
+                    assert serial.states[seen.version] == seen.state, f"another state at version {seen.version}"
+
+    def _judge_snapshots(self, keys: ModelKeys, serial: Serial) -> None:
         """A snapshot that joins the log is the state of its version."""
-        hashes = self.world.scripts.data.hashes
-        for version in map(int, hashes.get(keys.snapshots, {})):
-            blob = b"".join(hashes.get(keys.chunks(version), {}).values())
+        for version in map(int, self.data.hashes.get(keys.snapshots, {})):
+            blob = b"".join(self.data.hashes.get(keys.chunks(version), {}).values())
             if version not in serial.states or not blob:
                 continue
             machine, stamp = Machine.from_bytes(blob)
             if stamp["uid"] == serial.uids[version]:
                 assert serial.states[version] == machine.to_bytes(), f"snapshot {version} is not its version's state"
 
+    def _judge_counters(self) -> None:
+        """What the replicas count of themselves."""
+        stats = [member.engine.stats for member in self.simulation.members]
+        assert self.simulation.torn or not sum(each.diverged for each in stats), "equal replicas are said to differ"
+        self.simulation.counts["evictions"] += sum(each.evictions for each in stats)
 
-class Serial:
-    """The log of a model, applied by one machine and nothing else."""
+    # ---------------------------------------------------------------- alarms
 
-    def __init__(self, incarnation: str, history: dict[int, list[bytes]], kept: set[int]) -> None:
-        self.machine = Machine(CONFIG)
-        self.learned: Counter[str] = Counter()
-        self.answers: dict[str, tuple[Any, ...]] = {}
-        self.uids, self.states = [incarnation], {0: self.machine.to_bytes()}
-        for version in sorted(history):
-            raw = read_entry([b"%d-0" % version, history[version]])
-            assert raw.previous == self.uids[-1], "the chain of uids is broken"
-            entry = codec.entry(raw)
-            for segment, outcome in zip(entry.segments, self.machine.apply(entry), strict=True):
-                if isinstance(segment, Rows):
-                    self._note(version, segment, outcome)
-            self.uids.append(raw.uid)
-            if version in kept:
-                self.states[version] = self.machine.to_bytes()
-
-    def _note(self, version: int, segment: Rows, outcome: Any) -> None:
-        kept = [row for row in range(len(segment.X)) if row not in segment.skip]
-        self.learned.update(segment.ids[row] for row in kept if segment.ids)
-        self.learned.update(f"anonymous {segment.y[row]:g}" for row in kept if not segment.ids)
-        for identity, blob in codec.records(segment, codec.outcome_answer(version, outcome)):
-            answer = codec.decode_answer(blob)
-            self.answers[identity] = (answer.predictions[0], answer.losses[0], answer.version, answer.rows)
-
-
-def ids_of(version: int, fields: list[bytes]) -> frozenset[str]:
-    entry = codec.entry(read_entry([b"%d-0" % version, fields]))
-    return frozenset(i for segment in entry.segments if isinstance(segment, Rows) for i in segment.ids)
+    def _judge_events(self) -> None:
+        """Each alarm is published once, in order; none is lost, unless the store has lost entries."""
+        published = [fields[3] for _, fields in sorted(self.data.logs.get(DRIFT, {}).items())]
+        assert len(published) == len({*published}), "an alarm was published twice"
+        meta = self.data.hashes.get(ModelKeys(FIRST, "").meta)
+        if meta is None or self.simulation.dropped or not self.simulation.members:
+            return
+        incarnation = meta[b"incarnation"].decode()
+        keys = ModelKeys(FIRST, incarnation)
+        replica = self.simulation.members[0].engine.models.peek(FIRST)
+        if replica is None:
+            return
+        alarms = [event(FIRST, incarnation, drift) for drift in replica.machine.outbox.after((0, 0))]
+        self.simulation.counts["alarms"] += len(alarms)
+        stream = self.data.logs.get(keys.drift, {})
+        assert [alarm.body for alarm in alarms] == [fields[3] for _, fields in sorted(stream.items())]
+        ours = [identity for identity in published if identity.startswith(f"{incarnation}-".encode())]
+        assert [alarm.id.encode() for alarm in alarms] == ours, "an alarm was not published, or not in order"

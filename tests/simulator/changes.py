@@ -1,0 +1,157 @@
+"""What administrators do to the first model: changes of features, states that are restored and imported."""
+
+import asyncio
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from core.entry import Overlap, Restore
+from core.problems import Conflict, Invalid
+from service.api.idempotency import Identity, answer_if_seen
+from service.errors import NotFound, OnepassError, RequestConflict
+from service.runtime import feature_switch
+from service.runtime.engine import Freshness
+from service.runtime.replica import Replica
+from service.store.pieces import digest
+from tests.simulator.clients import Clients, row
+from tests.simulator.member import Member
+from tests.simulator.simulation import ANSWER_S, FIRST, NAMES, RETRIES, THIRD, Simulation
+
+
+class Changes:
+    """Those who change the first model.
+
+    Args:
+        simulation: what they take part in.
+        clients: who send what they have made.
+    """
+
+    def __init__(self, simulation: Simulation, clients: Clients) -> None:
+        self.simulation, self.draw, self.clients = simulation, simulation.draw, clients
+        self._exported: list[bytes] = []
+
+    # ---------------------------------------------------------------- features
+
+    async def switch(self) -> None:
+        """One step in a change of features, most often the one that comes next."""
+        await self._switch(self.draw.choice(("next", "next", "next", "abort", "abort", "abort", "begin")))
+
+    async def switch_twice(self) -> None:
+        """Two want the same step at the same moment: the log lets one of them have it."""
+        await asyncio.gather(self._switch("next"), self._switch("next"))
+
+    async def _switch(self, wanted: str) -> None:
+        """As POST /models/{name}/features/switch does it, sent again until it is answered."""
+        identity = f"s:{next(self.simulation.numbers)}"
+        for _ in range(RETRIES):
+            member = self.simulation.anyone(writes=True)
+            if member is not None:
+                try:
+                    async with asyncio.timeout(ANSWER_S):
+                        await self._step(member, wanted, identity)
+                except (OnepassError, Conflict, Invalid) as error:
+                    self.simulation.say("no switch by", member.number, repr(error))
+                    if isinstance(error, Conflict | Invalid | RequestConflict):
+                        return
+                except TimeoutError:
+                    assert member.way.dead, f"a switch sent to {member.number} was never answered"
+                else:
+                    return
+            await self.simulation.pause(0.1)
+
+    async def _step(self, member: Member, wanted: str, identity: str) -> None:
+        engine = member.engine
+        replica = await engine.replica(FIRST, Freshness(strong=True))
+        phase = replica.machine.phase
+        action: Any = ("complete" if phase == "overlap" else "begin") if wanted == "next" else wanted
+        names = self.draw.sample(NAMES, 2) if action == "begin" else None
+        try:
+            segment = feature_switch.step(replica.machine, engine.models.admit_switch, action, names, None)
+        except (Conflict, Invalid) as error:
+            context: Any = SimpleNamespace(engine=engine)
+            await answer_if_seen(context, replica, Identity((identity,), ("step",)), error)
+            return
+        await self.clients.send(member, replica, replace(segment, ids=(identity,)), ["step"])
+
+    async def overlap(self) -> None:
+        """Rows of both spaces without labels."""
+        numbers = [1000 + next(self.simulation.numbers) for _ in range(self.draw.choice((1, 3)))]
+        ids = tuple(f"o:{number}" for number in numbers) if self.draw.random() < 0.5 else ()
+
+        def rows(replica: Replica) -> Overlap | None:
+            space = replica.machine.feedback_schema
+            if replica.machine.phase != "overlap" or space is None:
+                return None
+            return Overlap(space.id, np.array([row(space.names, number) for number in numbers]), ids)
+
+        await self.clients.commit(rows, ["overlap" for _ in ids], RETRIES if ids else 1)
+
+    # ---------------------------------------------------------------- states
+
+    async def restore(self) -> None:
+        """Back to a kept snapshot."""
+        member = self.simulation.anyone(writes=True)
+        if member is None:
+            return
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                replica = await member.engine.replica(FIRST)
+                state = await self._kept(member, replica)
+                if state is not None:
+                    await self._take_over(member, replica, state, "restore")
+        except (OnepassError, TimeoutError, ValueError) as error:
+            self.simulation.say("no restore by", member.number, repr(error))
+
+    async def _take_over(self, member: Member, replica: Replica, state: bytes, source: str) -> None:
+        self.simulation.states[digest(state)] = state
+        await self.clients.send(member, replica, Restore(state, source), [])
+
+    async def _kept(self, member: Member, replica: Replica) -> bytes | None:
+        snapshots = member.engine.store.snapshots
+        kept = await snapshots.list(replica.name, replica.incarnation)
+        if not kept:
+            return None
+        return bytes(await snapshots.read(replica.name, replica.incarnation, self.draw.choice(kept)))
+
+    async def export(self) -> None:
+        """Take the whole state along."""
+        member = self.simulation.anyone()
+        if member is None:
+            return
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                replica = await member.engine.replica(FIRST)
+                async with replica.held():
+                    self._exported.append(bytes(await asyncio.to_thread(replica.machine.to_bytes, {})))
+        except (OnepassError, TimeoutError):
+            return
+
+    async def import_(self) -> None:
+        """Bring a state back that was taken along, whatever has been learned meanwhile."""
+        member = self.simulation.anyone(writes=True)
+        if member is None or not self._exported:
+            return
+        state = self.draw.choice(self._exported)
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                replica = await member.engine.replica(FIRST)
+                await self._take_over(member, replica, state, "import")
+        except (OnepassError, TimeoutError) as error:
+            self.simulation.say("no import by", member.number, repr(error))
+
+    # ---------------------------------------------------------------- other models
+
+    async def visit(self) -> None:
+        """Look at the third model, for which another one may have to leave memory."""
+        member = self.simulation.anyone()
+        if member is None:
+            return
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                await member.engine.replica(THIRD)
+        except NotFound:
+            assert THIRD not in self.simulation.created, "a model that nobody has deleted is gone"
+        except (OnepassError, TimeoutError):
+            return

@@ -1,0 +1,228 @@
+"""What clients do to the first model: rows, reads, snapshots, resets."""
+
+import asyncio
+from typing import Any
+
+import numpy as np
+
+from core.entry import Reset, Restore, Rows, Segment
+from service.errors import ModelDown, OnepassError, RequestConflict
+from service.runtime.engine import Freshness
+from service.runtime.jobs import Reply
+from service.runtime.replica import Replica
+from service.runtime.responses import OTHER
+from tests.simulator.member import Member
+from tests.simulator.network import TIMEOUT_S
+from tests.simulator.simulation import ANSWER_S, FIRST, NAMES, RETRIES, Seen, Simulation, Told
+
+SHIFT = 10.0
+"""By how much the features of a stream that drifts move, there and back."""
+DRIFT_ROWS = 8
+OUTRUN = 3
+"""More snapshots than are kept."""
+
+
+def anonymous(y: float) -> str:
+    """What a row without an id is known by to the verdict: no two of them have the same label."""
+    return f"anonymous {y:g}"
+
+
+def row(names: tuple[str, ...], number: int, shift: float = 0.0) -> list[float]:
+    """The values of a row: a number is always the same row, in whatever space it is read."""
+    return [float(np.sin((NAMES.index(name) + 1) * number)) + shift for name in names]
+
+
+class Clients:
+    """The clients of the first model.
+
+    Args:
+        simulation: what they take part in.
+    """
+
+    def __init__(self, simulation: Simulation) -> None:
+        self.simulation, self.draw = simulation, simulation.draw
+        self.ids = [f"i:{number}" for number in range(simulation.setting.ids)]
+        self._shift = 0.0
+
+    # ---------------------------------------------------------------- rows
+
+    async def feedback(self) -> None:
+        """One row with an id that may have been sent before."""
+        await self._learn((self.draw.choice(self.ids),))
+
+    async def batch(self) -> None:
+        """Some of them, perhaps one of them twice."""
+        await self._learn(tuple(self.draw.choices(self.ids, k=self.draw.choice((2, 3)))))
+
+    async def anonymous(self, at: Member | None = None) -> None:
+        """One row without an id, sent once."""
+        await self._learn((), at=at)
+
+    async def outrun(self) -> None:
+        """At one replica so much is learned that the log is trimmed while the others hear nothing; then they go on."""
+        for line in [*self.simulation.world.lines]:
+            line.cut()
+        member = self.simulation.anyone(writes=True)
+        for _ in range(OUTRUN):
+            await self.anonymous(member)
+            await self.snapshot(member)
+        await asyncio.gather(*(self.anonymous() for _ in self.simulation.members))
+
+    async def drift(self, at: Member | None = None) -> None:
+        """Rows that lie elsewhere than those before them."""
+        self._shift = SHIFT - self._shift
+        await self._learn((), DRIFT_ROWS, self._shift, at)
+
+    async def _learn(self, ids: tuple[str, ...], count: int = 1, shift: float = 0.0, at: Member | None = None) -> None:
+        if ids:
+            numbers = [int(identity[2:]) for identity in ids]
+        else:
+            numbers = [1000 + next(self.simulation.numbers) for _ in range(count)]
+
+        def rows(replica: Replica) -> Rows | None:
+            return self.rows(replica, ids, numbers, shift)
+
+        await self.commit(rows, [f"{number:g}" for number in numbers if ids], RETRIES if ids else 1, at)
+
+    def rows(self, replica: Replica, ids: tuple[str, ...], numbers: list[int], shift: float = 0.0) -> Rows | None:
+        """Rows of the space that a model takes now; None where it takes none."""
+        space = replica.machine.feedback_schema
+        if space is None:
+            return None
+        X = np.array([row(space.names, number, shift) for number in numbers])
+        return Rows(space.id, None, X, np.array(numbers, dtype=np.float64), ids=ids)
+
+    async def commit(self, segment_of: Any, digests: list[str], tries: int, at: Member | None = None) -> None:
+        """Send a request until it is answered, each time as the model that it is sent to would have it.
+
+        Args:
+            segment_of: called with a replica; the segment to send, or None.
+            digests: one per id.
+            tries: how often it may be sent.
+            at: the replica it is sent to; any one if None.
+        """
+        for _ in range(tries):
+            member = at or self.simulation.anyone(writes=True)
+            if member is not None:
+                try:
+                    async with asyncio.timeout(ANSWER_S):
+                        await self._send(member, segment_of, digests)
+                except OnepassError as error:
+                    self.simulation.say("refused by", member.number, repr(error))
+                    if isinstance(error, ModelDown) and not self.simulation.dropped:
+                        raise
+                except TimeoutError:  # it has crashed: a client whose connection broke
+                    assert member.way.dead, f"a request to {member.number} was never answered"
+                else:
+                    return
+            await self.simulation.pause(0.1)
+
+    async def _send(self, member: Member, segment_of: Any, digests: list[str]) -> None:
+        replica = await member.engine.replica(FIRST)
+        if self.draw.random() < 0.3:  # as a tracked row, which is looked up before it is queued
+            await self.simulation.pause(0.05)
+        segment = segment_of(replica)
+        if segment is not None:
+            await self.send(member, replica, segment, digests)
+
+    async def send(self, member: Member, replica: Replica, segment: Segment, digests: list[str]) -> None:
+        """Commit a segment, and note what the client is told, a refusal included.
+
+        Raises:
+            OnepassError: its fate is not known, or it can be sent again.
+        """
+        if isinstance(segment, Restore):
+            self._acknowledge(member, replica, segment, await member.take_over(replica, segment.state, segment.source))
+            return
+        if member.engine.models.peek(FIRST) is not replica:
+            self.simulation.counts["eviction race"] += 1
+        try:
+            reply = await member.submit(replica, segment, digests)
+        except RequestConflict as error:
+            refusal = error.detail
+        else:
+            self._acknowledge(member, replica, segment, reply)
+            return
+        assert refusal != OTHER, "an id was taken for another one"
+        if len(_keys(segment)) == 1:  # of several rows some may have been learned before
+            self._note(replica, segment, -1, refusal)
+
+    def _acknowledge(self, member: Member, replica: Replica, segment: Segment, reply: Reply) -> None:
+        said = reply.answer
+        self.simulation.say("acknowledged by", member.number, segment.ids or type(segment).__name__, said.version)
+        if isinstance(segment, Rows) and len(segment.X) > 1:
+            for at, key in enumerate(_keys(segment)):
+                self._tell(key, replica, -1, (said.predictions[at], said.losses[at]))
+        else:
+            self._note(replica, segment, said.version, said)
+
+    def _note(self, replica: Replica, segment: Segment, version: int, outcome: Any) -> None:
+        for key in _keys(segment) or ([f"{type(segment).__name__} {version}"] if version >= 0 else []):
+            self._tell(key, replica, version, outcome)
+
+    def _tell(self, key: str, replica: Replica, version: int, outcome: Any) -> None:
+        self.simulation.told.setdefault(key, []).append(Told(replica.incarnation, version, outcome))
+
+    # ---------------------------------------------------------------- other requests
+
+    async def reset(self) -> None:
+        """Back to the first state."""
+        await self.commit(lambda _: Reset(), [], 1)
+
+    async def snapshot(self, at: Member | None = None) -> None:
+        """Take a snapshot."""
+        member = at or self.simulation.anyone()
+        if member is not None:
+            try:
+                async with asyncio.timeout(ANSWER_S):
+                    replica = await member.engine.replica(FIRST)
+                    info = await member.engine.snapshotter.take(replica)
+                    self.simulation.say("snapshot by", member.number, info.version)
+            except (OnepassError, TimeoutError):
+                return
+
+    async def read(self) -> None:
+        """Whoever was told a version reads at least that version anywhere, or is told that it cannot be."""
+        member = self.simulation.anyone()
+        known = [told for each in self.simulation.told.values() for told in each if told.version >= 0]
+        if member is None or not known:
+            return
+        told = self.draw.choice(known)
+        fresh = Freshness(told.version, strong=self.draw.random() < 0.5, incarnation=told.incarnation)
+        try:
+            async with asyncio.timeout(12 * TIMEOUT_S):
+                replica = await member.engine.replica(FIRST, fresh)
+        except (OnepassError, TimeoutError):
+            return
+        assert replica.version >= told.version or self.simulation.dropped or replica.gone, "a read that is not fresh"
+
+    async def look(self) -> None:
+        """Read something of the model held still; some readers take long, some take the whole state in a thread."""
+        member = self.simulation.anyone()
+        if member is None:
+            return
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                replica = await member.engine.replica(FIRST)
+                async with replica.held():
+                    self.simulation.seen.append(await self._seen(replica))
+        except (OnepassError, TimeoutError):
+            return
+
+    async def _seen(self, replica: Replica) -> Seen:
+        version, uid, rows = replica.version, replica.uid, replica.machine.rows
+        kind, state = self.draw.randrange(3), None
+        if kind == 1:
+            await self.simulation.pause(0.3)
+        elif kind == 2:
+            state = await asyncio.to_thread(replica.machine.to_bytes)
+        now = (replica.version, replica.uid, replica.machine.rows)
+        assert (version, uid, rows) == now, "a model that is held has moved"
+        return Seen(replica.incarnation, version, uid, rows, state)
+
+
+def _keys(segment: Segment) -> list[str]:
+    """What the verdict knows each row of a request by, or the whole of it."""
+    if isinstance(segment, Rows) and not segment.ids:
+        return [anonymous(y) for y in segment.y]
+    return [*segment.ids]

@@ -1,0 +1,178 @@
+"""What befalls the replicas of the service and their store: crashes, evictions, outages, a store that goes back."""
+
+import asyncio
+from typing import Any
+
+from service.errors import OnepassError
+from service.store.keys import ModelKeys
+from tests.simulator.clients import Clients
+from tests.simulator.member import Member
+from tests.simulator.network import TIMEOUT_S
+from tests.simulator.script_parts import Data
+from tests.simulator.serial import names_of
+from tests.simulator.simulation import FIRST, RETRIES, Simulation
+
+MEMBERS_MAX = 4
+
+
+class Faults:
+    """Everything that happens to the first model's replicas but requests.
+
+    Args:
+        simulation: what they take part in.
+        clients: who write on at once where the store has lost something.
+        heard: called with every reply of the store.
+    """
+
+    def __init__(self, simulation: Simulation, clients: Clients, heard: Any) -> None:
+        self.simulation, self.draw, self.clients, self._heard = simulation, simulation.draw, clients, heard
+        self._older: Data | None = None
+
+    # ---------------------------------------------------------------- replicas come and go
+
+    async def join(self) -> None:
+        """One more replica; one in four only reads."""
+        simulation = self.simulation
+        if len(simulation.members) >= MEMBERS_MAX:
+            return
+        member = Member(
+            next(simulation.numbers),
+            simulation.world,
+            simulation.bounds,
+            publishes=simulation.setting.on_drift is not None,
+            reads_only=bool(simulation.members) and self.draw.random() < 0.25,
+            heard=self._heard,
+        )
+        simulation.members.append(member)
+        member.start()
+
+    async def create(self) -> None:
+        """Create the models."""
+        for name, config in self.simulation.configs.items():
+            for member in self.simulation.members * RETRIES:
+                try:
+                    await member.engine.models.create(name, config)
+                except OnepassError:
+                    continue
+                self.simulation.created.add(name)
+                break
+
+    async def crash(self) -> None:
+        """One replica ends in the middle of everything; most often another one takes its place."""
+        await self._crash(self.simulation.anyone())
+
+    async def crash_alarmed(self) -> None:
+        """One replica crashes right after it has learned rows that may raise an alarm."""
+        member = self.simulation.anyone(writes=True)
+        await self.clients.drift(member)
+        await self._crash(member)
+
+    async def _crash(self, member: Member | None) -> None:
+        if member not in self.simulation.members:
+            return
+        self.simulation.say("crash of", member.number)
+        self.simulation.members.remove(member)
+        member.crash()
+        if self.draw.random() < 0.8:
+            await self.simulation.pause(0.3)
+            await self.join()
+
+    async def stop(self) -> None:
+        """One replica is told to stop; it has its grace period."""
+        member = self.simulation.anyone()
+        if member is None or len(self.simulation.members) < 2:
+            return
+        self.simulation.members.remove(member)
+        began = self.simulation.loop.time()
+        await member.stop()
+        took_s = self.simulation.loop.time() - began
+        assert took_s <= self.simulation.bounds.grace_s + TIMEOUT_S, f"{member.number} took {took_s} s to stop"
+
+    async def leave(self) -> None:
+        """The model leaves one memory."""
+        member = self.simulation.anyone()
+        if member is not None:
+            member.drop(FIRST)
+
+    async def recreate(self) -> None:
+        """The model is deleted, and another one gets its name."""
+        member = self.simulation.anyone()
+        if member is not None:
+            try:
+                async with asyncio.timeout(20 * TIMEOUT_S):
+                    await member.engine.models.delete(FIRST)
+                    await member.engine.models.create(FIRST, self.simulation.config)
+            except (OnepassError, TimeoutError):
+                return
+
+    # ---------------------------------------------------------------- the store
+
+    async def outage(self) -> None:
+        """Nothing reaches the store for a while."""
+        self.simulation.world.up = False
+        await self.simulation.pause(3 * TIMEOUT_S)
+        self.simulation.world.up = True
+
+    async def cut_notices(self) -> None:
+        """The connections break over which notices of appends come."""
+        for line in [*self.simulation.world.lines]:
+            line.cut()
+
+    async def note_older(self) -> None:
+        """What a failover would go back to."""
+        self._older = self.simulation.world.scripts.data.copy()
+
+    async def failover(self) -> None:
+        """Some rows are learned that the store loses at once."""
+        await self.note_older()
+        await asyncio.gather(*(self.clients.feedback() for _ in range(self.draw.randrange(1, 4))))
+        await self.cut()
+
+    async def cut(self) -> None:
+        """The store goes back: at once, or to what was noted; now and then newer snapshots stay behind."""
+        scripts = self.simulation.world.scripts
+        if self._older is None:
+            return
+        now, scripts.data = scripts.data, self._older.copy()
+        self._older = None
+        self._reckon(now)
+        meta = scripts.data.hashes.get(ModelKeys(FIRST, "").meta)
+        self.simulation.say("cut back to", meta and meta[b"version"])
+        if self.draw.random() < 0.3:
+            self.simulation.torn = True  # no failover does this: what a snapshot rests on may be missing, and be missed
+            for key, held in now.hashes.items():
+                if key.endswith(":snapshots") or ":chunks:" in key:
+                    scripts.data.hashes.setdefault(key, {}).update(held)
+        if self.draw.random() < 0.7:
+            await self.cut_notices()
+        if self.draw.random() < 0.7:
+            await self._rewrite()
+
+    async def _rewrite(self) -> None:
+        """Somebody who had nothing of what is lost writes on at once: the others' tail is not gone, but another one."""
+        member = self.simulation.anyone(writes=True)
+        if member is not None:
+            member.drop(FIRST)
+            for _ in range(self.draw.randrange(1, 6)):
+                await self.clients.anonymous(member)
+        await asyncio.gather(*(self.clients.anonymous() for _ in range(self.draw.randrange(1, 6))))
+
+    def _reckon(self, before: Data) -> None:
+        """Note which entries are gone, and who had them."""
+        after = self.simulation.world.scripts.data
+        for key, entries in before.history.items():
+            prefix, incarnation, _ = key.rsplit(":", 2)
+            kept = after.history.get(key, {})
+            lost = [version for version, fields in entries.items() if kept.get(version) != fields]
+            for version in lost:
+                self.simulation.dropped.append((incarnation, version, names_of(version, entries[version])))
+            if lost:
+                self._owe(prefix.removeprefix("onepass:{").removesuffix("}"), incarnation, min(lost))
+
+    def _owe(self, name: str, incarnation: str, first_lost: int) -> None:
+        for member in self.simulation.members:
+            replica = member.engine.models.peek(name)
+            if replica is not None and replica.incarnation == incarnation and replica.version >= first_lost:
+                self.simulation.counts["replicas ahead"] += 1
+                known = member.engine.stats.lost_tails
+                self.simulation.owed.append((member, replica, known, replica.version, replica.uid))

@@ -1,0 +1,126 @@
+"""One replica of the service, and everything that the simulator knows of how it is built."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from core.contract import Buffer
+from core.entry import Segment
+from service.monitor.publisher import Publisher
+from service.runtime import named_states
+from service.runtime.engine import Bounds, Engine
+from service.runtime.jobs import Reply
+from service.runtime.loader import Store
+from service.runtime.replica import Replica
+from service.store.catalog import Catalog
+from service.store.drift import DriftStreams
+from service.store.log import Log
+from service.store.redis.connection import Call
+from service.store.snapshots import Snapshots
+from service.store.states import States
+from tests.simulator.network import Way, World
+
+EVENTS_MAX = 10_000
+
+
+class Member:
+    """A replica of the service, not started yet.
+
+    Args:
+        number: its name.
+        world: where its store is.
+        bounds: its limits.
+        publishes: whether it publishes alarms.
+        reads_only: whether clients send it nothing to learn.
+        heard: called with this replica, every call that the store has answered, and the reply.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        world: World,
+        bounds: Bounds,
+        *,
+        publishes: bool,
+        reads_only: bool,
+        heard: Callable[["Member", Call, Any], None],
+    ) -> None:
+        self.number, self.reads_only = number, reads_only
+        self.way = Way(world, lambda call, reply: heard(self, call, reply))
+        made: Any = self.way
+        self.engine = Engine(Store(made, Log(made), Catalog(made), Snapshots(made), States(made)), bounds)
+        if publishes:
+            streams = DriftStreams(made, made, model_max=EVENTS_MAX, service_max=EVENTS_MAX, wait_s=1.0)
+            self.publisher = Publisher(self.engine, streams, None)
+            self.engine.companions["drift events"] = self.publisher.run
+
+    # ---------------------------------------------------------------- what its clients ask of it
+
+    async def submit(self, replica: Replica, segment: Segment, digests: Sequence[str] = ()) -> Reply:
+        """Commit a segment of a loaded model."""
+        return await replica.inbox.submit(segment, digests)
+
+    async def take_over(self, replica: Replica, state: Buffer, source: str) -> Reply:
+        """Replace the state of a loaded model."""
+        return await named_states.take_over(self.engine.store.states, replica, state, source)
+
+    # ---------------------------------------------------------------- what befalls it
+
+    def start(self) -> None:
+        """Begin, which a crash may cut short."""
+        self._starting = asyncio.create_task(self.engine.start())
+
+    @property
+    def started(self) -> bool:
+        """Whether it serves."""
+        return self._starting.done()
+
+    async def stop(self) -> None:
+        """End in good order."""
+        await self.engine.stop()
+        self.way.dead = True
+
+    def crash(self) -> None:
+        """Nothing of it reaches the store any more."""
+        self.way.dead = True
+        for task in self.engine._tasks.values():
+            task.cancel()
+
+    def drop(self, name: str) -> bool:
+        """Let a model leave memory; whether it could."""
+        replica = self.engine.models.peek(name)
+        if replica is None or not replica.idle:
+            return False
+        self.engine.models._drop(name)
+        return True
+
+    # ---------------------------------------------------------------- what it looks like inside
+
+    @property
+    def writer(self) -> str:
+        """What the uids of its entries begin with."""
+        return self.engine.notices._own.decode().strip(" .")
+
+    @staticmethod
+    def at_work(replica: Replica) -> bool:
+        """Whether a model is occupied with something of its own."""
+        return replica.lock.locked() or not replica.inbox.idle
+
+    @staticmethod
+    def in_flight(replica: Replica) -> bool:
+        """Whether requests of a model are on their way."""
+        return replica.inbox.in_flight
+
+    @staticmethod
+    def answers_held(replica: Replica) -> dict[str, int]:
+        """The ids whose answers are held in memory, with the versions that learned them."""
+        return {identity: version for identity, (version, _) in replica.answers._held.items()}
+
+    def judge(self, replica: Replica) -> None:
+        """After a calm nobody waits, and what the replica counts of its memory is true."""
+        actor: Any = replica.inbox
+        assert (True, {}) == (actor.idle, replica.progress.awaited), "somebody waits"
+        assert actor._shared.waiting.used == 0, "bytes are counted that do not wait"
+        held = sum(each.nbytes for each in self.engine.models.loaded)
+        assert held == self.engine.models.ledger.used, "the budget counts other bytes than the models have"
+        assert replica.answers.nbytes >= 0

@@ -1,0 +1,95 @@
+"""A model's log, applied by one machine and nothing else: what everybody has to agree with."""
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+from core.config import Config
+from core.entry import Learned, Refused, Restore, Rows, Segment, Switch, Switched
+from core.machine import Machine
+from service.runtime import feature_switch
+from service.store import codec
+from service.store.codec import Answer
+from service.store.entries import raw_entry as read_entry
+
+
+class Serial:
+    """The replay.
+
+    Args:
+        config: of the model.
+        incarnation: of the model.
+        history: every entry that was not lost, by version.
+        wanted: versions whose states are kept.
+        states: those that entries may name, by their digests.
+
+    Attributes:
+        machine: at the head.
+        learned: how often each id, or row without one, was learned.
+        answers: the answer to each id, or row without one.
+        others: the answers to what has neither rows nor an id, by version.
+        uids, rows: of every version from 0 on.
+        states: of the versions wanted.
+        counts: outcomes by kind.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        incarnation: str,
+        history: dict[int, list[bytes]],
+        wanted: set[int],
+        states: dict[str, bytes],
+    ) -> None:
+        self.machine, self._named = Machine(config), states
+        self.learned: Counter[str] = Counter()
+        self.answers: dict[str, Answer] = {}
+        self.others: dict[int, list[Answer]] = {}
+        self.uids, self.rows, self.states = [incarnation], [0], {0: self.machine.to_bytes()}
+        self.counts: Counter[str] = Counter()
+        for version in sorted(history):
+            raw = read_entry([b"%d-0" % version, history[version]])
+            assert raw.previous == self.uids[-1], "the chain of uids is broken"
+            self._apply(raw)
+            if version in wanted:
+                self.states[version] = self.machine.to_bytes()
+
+    def _apply(self, raw: Any) -> None:
+        entry = codec.entry(raw)
+        segments = [
+            replace(segment, state=self._named[segment.digest]) if isinstance(segment, Restore) else segment
+            for segment in entry.segments
+        ]
+        entry = replace(entry, segments=tuple(segments))
+        for segment, outcome in zip(entry.segments, self.machine.apply(entry), strict=True):
+            state = feature_switch.record(self.machine) if isinstance(outcome, Switched) else b""
+            self._note(segment, outcome, codec.outcome_answer(raw.version, outcome, state))
+        self.uids.append(raw.uid)
+        self.rows.append(self.machine.rows)
+
+    def _note(self, segment: Segment, outcome: Any, answer: Answer) -> None:
+        self.counts[f"{type(outcome).__name__} {type(segment).__name__}"] += 1
+        if isinstance(segment, Switch) and not isinstance(outcome, Refused):
+            self.counts[segment.action] += 1
+        if isinstance(segment, Rows):
+            kept = [at for at in range(len(segment.X)) if at not in segment.skip]
+            keys = [segment.ids[at] if segment.ids else f"anonymous {segment.y[at]:g}" for at in kept]
+            if isinstance(outcome, Learned):
+                self.learned.update(keys)
+            if not segment.ids:
+                refused = answer.refusal is not None
+                self.answers |= {key: answer if refused else codec._of_row(answer, at) for at, key in enumerate(keys)}
+        elif not segment.ids:
+            self.others.setdefault(answer.version, []).append(answer)
+        self.answers |= {key: codec.decode_answer(blob) for key, blob in codec.records(segment, answer)}
+
+
+def names_of(version: int, fields: list[bytes]) -> frozenset[str]:
+    """The ids of an entry, and what its rows without one are known by."""
+    entry = codec.entry(read_entry([b"%d-0" % version, fields]))
+    found: set[str] = set()
+    for segment in entry.segments:
+        found.update(segment.ids)
+        if isinstance(segment, Rows) and not segment.ids:
+            found.update(f"anonymous {y:g}" for y in segment.y)
+    return frozenset(found)

@@ -1,0 +1,47 @@
+"""The scripts of the drift streams in Python against those in Lua: the same calls, the same replies and streams."""
+
+import random
+
+from core.config import Config
+from service.store.catalog import Catalog
+from service.store.drift import BEFORE_FIRST, Batch, DriftStreams, forget
+from service.store.events import Event, EventKey
+from service.store.keys import DRIFT, ModelKeys
+from tests.service.store_fixtures import connection, server  # noqa: F401  fixtures
+from tests.simulator import drift_scripts
+from tests.simulator.scripts import Scripts
+from tests.simulator.test_scripts import Both
+
+CONFIG = Config.parse({"algorithm": "rls", "task": "regression", "features": ["a"]}).canonical.encode()
+SEQUENCES, CALLS = 40, 30
+
+
+def _batch(draw, name, incarnation):
+    """Some events of a model in their order, after some of them, or from the first one on."""
+    keys = [EventKey(version, index) for version in range(1, 6) for index in range(2)]
+    after = draw.choice([BEFORE_FIRST, *keys])
+    sent = [key for key in keys if key > after][: draw.randrange(8)]
+    events = tuple(Event(key, f"{incarnation}-{key}", "class_mean", 5, f"{key}".encode()) for key in sent)
+    return Batch(name, incarnation, after, events)
+
+
+async def test_python_and_lua_publish_alike(connection):  # noqa: F811  the fixture
+    """Repeated, late and partial batches of alarms, a model that is deleted, streams that are full."""
+    now = int((await connection.ask(("TIME",)))[0][0]) * 1000
+    scripts = Scripts(lambda: now)
+    drift_scripts.teach(scripts)
+    both = Both(connection, scripts)
+    for seed in range(SEQUENCES):
+        draw, name, incarnation = random.Random(seed), f"m{seed}", f"i{seed}"
+        streams = DriftStreams(both, both, model_max=draw.choice((3, 100)), service_max=100, wait_s=0.1)
+        await Catalog(both).create(name, incarnation, CONFIG)
+        for _ in range(CALLS):
+            batch = _batch(draw, name, draw.choice((incarnation, incarnation, "other")))
+            await draw.choice((streams.to_model, streams.to_service))(batch)
+            if draw.random() < 0.03:
+                await both.run([forget(name, incarnation)])
+        for key in (DRIFT, ModelKeys(name, incarnation).drift):
+            (real,) = await connection.ask(("XRANGE", key, "-", "+"))
+            mine = [fields[1::2] for _, fields in sorted(scripts.data.logs.get(key, {}).items())]
+            assert [[*fields.values()] for _, fields in real] == mine
+    assert SEQUENCES * CALLS < both.compared
