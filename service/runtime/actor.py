@@ -122,9 +122,7 @@ class Actor:
         self._queue.check_room(size)
         if is_large(size):
             return asyncio.ensure_future(self._encode_and_queue(segment, digests, pending, size, rows))
-        state = (segment.digest, segment.size) if isinstance(segment, Restore) else None
-        sent = SegmentIn(codec.encode(segment), segment.ids, tuple(digests), rows, pending, state)
-        reply = self._queue.put(segment, sent, size)
+        reply = self._queue.put(segment, _sent(segment, codec.encode(segment), digests, rows, pending), size)
         self._go_on()
         return reply
 
@@ -139,7 +137,7 @@ class Actor:
             self._shared.waiting.used -= size
         if self._shared.committer.store_down:
             raise StoreDown(DOWN)
-        reply = self._queue.put(segment, SegmentIn(blob, segment.ids, tuple(digests), rows, pending), size)
+        reply = self._queue.put(segment, _sent(segment, blob, digests, rows, pending), size)
         self._go_on()
         return await reply
 
@@ -351,6 +349,12 @@ class Actor:
             resolve(syncs, error)
         except Exception as error:  # noqa: BLE001 - likewise
             resolve(syncs, self._broken("it could not read on", error))
+
+
+def _sent(segment: Segment, blob: bytes, digests: Sequence[str], rows: int, pending: str | None) -> SegmentIn:
+    """A segment as the store takes it."""
+    state = (segment.digest, segment.size) if isinstance(segment, Restore) else None
+    return SegmentIn(blob, segment.ids, tuple(digests), rows, pending, state)
 
 
 Step = tuple[Entry, str, int]
