@@ -19,6 +19,7 @@ from service.api import bodies, json_body, large_bodies, row_requests
 from service.api.context import Context, Ctx, ModelName, idempotency_key
 from service.api.idempotency import answer_if_seen, first_reply, read_rows
 from service.api.identity import ID, PREDICTION, Identity, digests_of, identity_of, printable
+from service.api.large_answers import ROW_BYTES, large_answer
 from service.api.media import JSON
 from service.api.openapi import examples
 from service.api.openapi.raw_bodies import raw_body
@@ -212,19 +213,24 @@ async def feedback_batch(ctx: Ctx, name: ModelName, request: Request) -> Respons
         reply, labels = await _refused(ctx, replica, found)
     else:
         reply, labels = await replica.inbox.submit(found.rows, found.identity.digests), found.rows.y
+    size = ROW_BYTES * len(reply.answer.predictions)
+    return await in_thread_if_large(size, _learnt, reply, labels, ctx.engine.durability, replica.incarnation)
+
+
+def _learnt(reply: Reply, labels: Labels, durability: str, incarnation: str) -> Response:
     answer = LearntBatch(
-        list(reply.answer.predictions),
-        list(reply.answer.losses),
+        reply.answer.predictions,
+        reply.answer.losses,
         reply.answer.version,
         reply.answer.rows,
         _metrics(reply, labels),
         reply.all_duplicate,
         reply.duplicates,
         reply.answer.learned,
-        ctx.engine.durability,
-        replica.incarnation,
+        durability,
+        incarnation,
     )
-    return Response(_encode(answer), media_type=JSON)
+    return large_answer(answer)
 
 
 async def _refused(ctx: Context, replica: Replica, found: Refused) -> tuple[Reply, Labels]:

@@ -1,7 +1,10 @@
 """POST /models/{name}/predict and /predict/batch: answers, and nothing changes."""
 
 import secrets
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from operator import methodcaller
+from typing import Any, TypeVar, cast
 
 import msgspec
 import numpy as np
@@ -17,6 +20,7 @@ from core.problems import Invalid
 from service.api import bodies, json_body, large_bodies, row_requests
 from service.api.context import Context, Ctx, Fresh, ModelName
 from service.api.idempotency import read_rows
+from service.api.large_answers import ROW_BYTES, large_answer
 from service.api.media import JSON
 from service.api.openapi import examples
 from service.api.openapi.raw_bodies import raw_body
@@ -26,10 +30,11 @@ from service.api.schemas import PredictColumns, Predicted, PredictedBatch, Predi
 from service.api.tables import Sent
 from service.api.weights import no_weights
 from service.errors import PendingFull, ids_full, no_model
+from service.runtime import threads
 from service.runtime.replica import Replica
 from service.runtime.row_rules import validator_of
 from service.runtime.row_validation import Table
-from service.runtime.threads import in_thread_if_large, in_thread_if_long, is_long
+from service.runtime.threads import in_thread_if_large, in_thread_if_long
 from service.store import codec
 from service.store.appends import RememberedIds
 from service.store.pending import Track
@@ -37,6 +42,9 @@ from service.store.pending import Track
 router = APIRouter(route_class=Route)
 _row = msgspec.json.Decoder(PredictRow)
 _encode = msgspec.json.Encoder().encode
+T = TypeVar("T")
+ROW_FLOPS = 200.0
+"""What naming one prediction of a batch is taken to be worth in floating-point operations."""
 
 
 # Requests arrive through routes.HOT_ROUTES, not through FastAPI: dependencies and arguments below describe the route
@@ -103,20 +111,20 @@ async def predict_batch(ctx: Ctx, name: ModelName, request: Request, fresh: Fres
     kind = bodies.table_type(request)
     body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)
     replica = await ctx.engine.replica(name, fresh)
-    prediction = await _predicted_table(ctx, replica, large_bodies.sent(ctx, request, kind, body))
-    return Response(_encode(_many(replica, prediction)), media_type=JSON)
+    return await _predicted_table(ctx, replica, large_bodies.sent(ctx, request, kind, body))
 
 
-async def _predicted_table(ctx: Context, replica: Replica, given: Sent) -> Prediction:
+async def _predicted_table(ctx: Context, replica: Replica, given: Sent) -> Response:
     """Read and predict rows; read them again if the features changed in between."""
     while True:
         raw, validator = await large_bodies.read(ctx, replica, row_requests.predict, given)
         if isinstance(raw, Refused):
             raise raw.error
         assert validator.space is not None
-        prediction = await _predict(replica, validator.space, raw)
-        if prediction is not None:
-            return prediction
+        flops = replica.machine.flops_to_predict(len(raw)) + ROW_FLOPS * len(raw)
+        answer = await _held(replica, validator.space, flops, partial(_many, replica, raw))
+        if answer is not None:
+            return await in_thread_if_large(ROW_BYTES * len(raw), large_answer, answer)
 
 
 async def _predicted(ctx: Context, replica: Replica, table: Table, size: int) -> tuple[Space, Floats, Prediction]:
@@ -126,24 +134,36 @@ async def _predicted(ctx: Context, replica: Replica, table: Table, size: int) ->
         The space, the raw rows (n, F) and the prediction.
     """
     while True:
-        space, raw = await read_rows(ctx, replica, size, lambda validator: validator.prediction(table))
+        space, raw = await read_rows(ctx, replica, size, methodcaller("prediction", table))
         prediction = await _predict(replica, space, raw)
         if prediction is not None:
             return space, raw, prediction
 
 
 async def _predict(replica: Replica, space: Space, raw: Floats) -> Prediction | None:
-    """Predict from a consistent state: wait for a thread that learns; much work goes to a thread.
-
-    None if the model no longer predicts in this space.
-    """
+    """Predict from a consistent state; None if the model no longer predicts in this space."""
     flops = replica.machine.flops_to_predict(len(raw))
-    if not is_long(flops) and not replica.lock.locked():
+    if flops <= threads.THREAD_FLOPS and not replica.lock.locked():
         return replica.machine.predict(raw) if replica.machine.prediction_schema == space else None
+    return await _held(replica, space, flops, lambda: replica.machine.predict(raw))
+
+
+async def _held(replica: Replica, space: Space, flops: float, answer: Callable[[], T]) -> T | None:
+    """Answer from a consistent state: wait for a thread that learns; much work goes to a thread.
+
+    Args:
+        replica: the model.
+        space: what the rows were read in.
+        flops: what the answer takes.
+        answer: predicts the rows, and reads what has to be of the same version.
+
+    Returns:
+        The answer; None if the model no longer predicts in this space.
+    """
     async with replica.held():
         if replica.machine.prediction_schema != space:
             return None
-        return await in_thread_if_long(flops, replica.machine.predict, raw)
+        return await in_thread_if_long(flops, answer)
 
 
 def _one(replica: Replica, prediction: Prediction) -> Predicted:
@@ -158,17 +178,18 @@ def _one(replica: Replica, prediction: Prediction) -> Predicted:
     return answer
 
 
-def _many(replica: Replica, prediction: Prediction) -> PredictedBatch:
-    machine = replica.machine
+def _many(replica: Replica, raw: Floats) -> PredictedBatch:
+    """The answer to a batch, its numbers as arrays."""
+    machine, version = replica.machine, replica.version
+    prediction = machine.predict(raw)
     answer = PredictedBatch(
-        predictions=machine.named(prediction.value), version=replica.version, incarnation=replica.incarnation
+        predictions=machine.named(prediction.value), version=version, incarnation=replica.incarnation
     )
     if machine.config.task == "classification":
         answer.classes = list(machine.labels.labels)
-        shares = prediction.probabilities
-        answer.probabilities = [] if shares is None else shares.tolist()
+        answer.probabilities = [] if prediction.probabilities is None else cast("Any", prediction.probabilities)
     elif prediction.std is not None:
-        answer.std = prediction.std.tolist()
+        answer.std = cast("Any", prediction.std)
     return answer
 
 

@@ -35,12 +35,12 @@ def is_long(flops: float) -> bool:
 
 async def in_thread_if_large(size: int, work: Callable[..., T], *args: object) -> T:
     """Call ``work(*args)``, in a thread if the ``size`` bytes that it reads are more than ``THREAD_BYTES``."""
-    return await asyncio.to_thread(work, *args) if is_large(size) else work(*args)
+    return work(*args) if size <= THREAD_BYTES else await asyncio.to_thread(work, *args)
 
 
 async def in_thread_if_long(flops: float, work: Callable[..., T], *args: object) -> T:
     """Call ``work(*args)``, in a thread if it takes more floating-point operations than ``THREAD_FLOPS``."""
-    return await asyncio.to_thread(work, *args) if is_long(flops) else work(*args)
+    return work(*args) if flops <= THREAD_FLOPS else await asyncio.to_thread(work, *args)
 
 
 async def in_process_if_large(
