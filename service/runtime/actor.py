@@ -11,6 +11,7 @@ the client's id makes a retry safe.
 """
 
 import asyncio
+import contextlib
 import itertools
 import logging
 from collections.abc import Callable, Coroutine, Sequence
@@ -22,7 +23,7 @@ from service.errors import ModelDown, OnepassError, StoreDown
 from service.runtime.answerer import Answerer
 from service.runtime.committer import DOWN, Committer, Limits
 from service.runtime.job_queue import JobQueue
-from service.runtime.jobs import Commit, Reply, Waiting, own_entry, resolve, size_of
+from service.runtime.jobs import Commit, Job, Reply, Waiting, own_entry, resolve, size_of
 from service.runtime.log_reader import LogReader
 from service.runtime.replica import Replica
 from service.runtime.threads import in_thread_if_large, is_large, is_long
@@ -189,8 +190,22 @@ class Actor:
         if not jobs:
             return None
         syncs, self._syncs = self._syncs, []
+        try:
+            append = self._append(jobs, size)
+        except Exception as error:  # noqa: BLE001 - it must not reach the committer, which serves all models
+            down = self._broken("its requests could not be appended", error)
+            self._queue.release(size)
+            for job in jobs:
+                job.reject(down)
+            resolve(syncs, down)
+            return None
+        self._commit = Commit(append, jobs, size, syncs)
+        return append
+
+    def _append(self, jobs: Sequence[Job], size: int) -> Append:
+        replica, shared = self._replica, self._shared
         number = next(shared.numbers)
-        append = Append(
+        return Append(
             name=replica.name,
             incarnation=replica.incarnation,
             version=replica.version,
@@ -205,8 +220,6 @@ class Actor:
             summary=replica.summary.due(replica),
             size=size,
         )
-        self._commit = Commit(append, jobs, size, syncs)
-        return append
 
     def landed(self, appended: Appended, resent: bool) -> None:
         """The append's result."""
@@ -217,7 +230,11 @@ class Actor:
         if commit.append.summary and appended.made is not None:
             self._replica.summary.settle(commit.append.version, commit.append.summary)
         self._shared.grown(self._replica, True)
-        if appended.code == "ok" and (little := self._little(commit, appended)) is not None:
+        little = None
+        if appended.code == "ok":
+            with contextlib.suppress(Exception):  # what is wrong shows again in the model's own task
+                little = self._little(commit, appended)
+        if little is not None:
             self._finish_now(commit, appended, little)
         else:
             self._spawn(self._finish(commit, appended))
@@ -365,9 +382,6 @@ def _small(entries: Sequence[RawEntry], version: int) -> list[Step]:
     """Entries of others that are few rows; none where they are more, or something else than rows."""
     if sum([raw.size for raw in entries]) > OTHERS_BYTES:
         return []
-    try:
-        steps = [(codec.entry(raw), raw.uid, raw.size) for raw in entries if raw.version > version]
-    except ValueError:
-        return []  # reported by whoever tries again
+    steps = [(codec.entry(raw), raw.uid, raw.size) for raw in entries if raw.version > version]
     rows = all(isinstance(segment, Rows) for entry, _, _ in steps for segment in entry.segments)
     return steps if rows else []

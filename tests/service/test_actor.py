@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core.entry import Rows
-from service.errors import NotFound, QueueFull
+from service.errors import ModelDown, NotFound, QueueFull
 from service.runtime import threads
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -52,6 +52,26 @@ async def test_a_model_whose_work_is_long_keeps_no_other_waiting(api, monkeypatc
     assert not waiting.done()
     go_on.set()
     assert 1 == (await waiting).answer.rows
+
+
+async def test_a_model_whose_append_cannot_be_made_harms_no_other(api, monkeypatch):
+    """What goes wrong while an append is put together takes its own model out of service, not the committer."""
+    engine, first = await _model(api, "unmade")
+    _, second = await _model(api, "made")
+    monkeypatch.setattr(type(first.summary), "due", _failing_for(first, type(first.summary).due))
+    with pytest.raises(ModelDown, match="out of service"):
+        await first.inbox.submit(_row(first, 1.0, 2.0))
+    assert 1 == (await second.inbox.submit(_row(second, 1.0, 2.0))).answer.rows
+    assert engine.ready()[1]["tasks"]
+
+
+def _failing_for(replica, method):
+    def due(state, model):
+        if model is replica:
+            raise RuntimeError("planted")
+        return method(state, model)
+
+    return due
 
 
 async def test_a_row_for_a_replica_that_has_left_memory_is_in_the_next_one(api):
