@@ -47,12 +47,12 @@ from core.metrics import RegressionMetrics
 from core.metrics.regression import squared_errors
 from core.switching.feature_recovery import Kind
 from core.switching.overlap import OverlapPeriod
-from core.switching.phases import Action, RowRoute, Switching
+from core.switching.phases import Action, RowRoute, Switching, mapping_bytes
 
 EXPERTS = 3
 """Models that learn side by side after a change of features."""
-RESTORE_FLOPS = 20.0
-"""What taking over one byte of a state costs, in floating-point operations."""
+BUILD_FLOPS = 20.0
+"""What building, or taking over, one byte of a state costs, in floating-point operations."""
 
 
 class Machine(ModelState):
@@ -309,7 +309,7 @@ class Machine(ModelState):
 
     def flops_to_apply(self, segments: Sequence[Segment]) -> float:
         """Floating-point operations of applying some segments."""
-        learned = mapped = steps = taken_over = 0
+        learned = mapped = steps = built = 0
         for segment in segments:
             if isinstance(segment, Rows):
                 learned += len(segment.X)
@@ -317,12 +317,25 @@ class Machine(ModelState):
                 mapped += len(segment.X)
             elif isinstance(segment, Switch):
                 steps += 1
-            elif isinstance(segment, Restore):
-                taken_over += len(segment.state)
-        flops, now = self.flops_to_predict(learned) + RESTORE_FLOPS * taken_over, self.switching.now
+            built += self._bytes_to_build(segment)
+        flops, now = self.flops_to_predict(learned) + BUILD_FLOPS * built, self.switching.now
         if isinstance(now, OverlapPeriod) and (learned or mapped or steps):
             flops += now.flops_to_map(learned + mapped)
         return flops
+
+    def _bytes_to_build(self, segment: Segment) -> int:
+        """Bytes of state that applying a segment builds anew, whatever its rows cost: some of the model, or all."""
+        if isinstance(segment, Rows):
+            first = self.switching.now is None and segment.names is not None
+            return self.config.state_bytes(len(segment.names or ())) if first else 0
+        if isinstance(segment, Restore):
+            return len(segment.state)
+        if isinstance(segment, Reset):
+            return self.nbytes
+        if isinstance(segment, Switch) and segment.features is not None:
+            width = sum(feature.width for feature in segment.features)
+            return self.config.state_bytes(width) + mapping_bytes(width, width, "linear")
+        return 0
 
     def _flops_of_row(self, width: int) -> float:
         classes = max(2, len(self.labels.labels))

@@ -67,6 +67,17 @@ def wide_row(features: int) -> bytes:
     return _json({"features": {f"x{column}": value for column, value in enumerate(row)}, "label": 1.0})
 
 
+def unlabelled(row: bytes, **more: object) -> bytes:
+    """The body of POST /predict for the same row."""
+    return _json({"features": json.loads(row)["features"], **more})
+
+
+def overlap(new: Sequence[str], rows: int) -> bytes:
+    """Rows that carry both the columns of ``wide`` and as many new ones, as JSON by column."""
+    names = [*(f"x{column}" for column in range(len(new))), *new]
+    return _json({"columns": names, "data": np.random.default_rng(2).normal(size=(rows, len(names))).round(3).tolist()})
+
+
 def wide_npy(rows: int, features: int) -> bytes:
     """Body of POST /predict/batch for such a model."""
     stream = io.BytesIO()

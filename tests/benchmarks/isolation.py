@@ -19,172 +19,22 @@ import json
 import subprocess
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
-
-import psutil
+from typing import Any
 
 from tests.benchmarks import heavy
 from tests.benchmarks.heavy import MIB, Ask, ask
-from tests.benchmarks.probe import MODEL, Waits
-from tests.benchmarks.processes import ROOT, Service
+from tests.benchmarks.processes import ROOT
+from tests.benchmarks.stage import HEADER, WORST_MS_MAX, Bench, Stage
 
-WORST_MS_MAX = 250.0
-IDLE_S, BEFORE_S, AFTER_S = 2.0, 0.3, 1.0
-DONE, REFUSED, BUSY = ("200", "201"), ("400", "413", "422"), ("400", "413", "422", "503")
+REFUSED = ("400", "413", "422")
+BUSY = (*REFUSED, "503")
 WIDE = 1_500
 HUGE = 5_000
 """Columns of a model whose state takes 200 MB."""
-
-Work = Callable[[], list[str]]
-
-
-@dataclass
-class Found:
-    """One line of the table."""
-
-    what: str
-    waits: Waits
-    answers: list[str]
-    expected: Sequence[str]
-    seconds: float
-    peak_mib: float
-
-    @property
-    def misses(self) -> list[str]:
-        """What is not as it should be."""
-        waits, found = self.waits, []
-        if waits.worst_ms >= WORST_MS_MAX:
-            found.append(f"worst {waits.worst_ms:.0f} ms (own lag {waits.lag_worst_ms:.0f})")
-        if set(waits.statuses) != {"200"}:
-            found.append(f"answers {waits.statuses}")
-        if wrong := [status for status in self.answers if status not in self.expected]:
-            found.append(f"heavy answers {dict(Counter(wrong))}")
-        return [f"{self.what}: {miss}" for miss in found]
-
-    def __str__(self) -> str:
-        waits = self.waits
-        statuses = " ".join(f"{status}x{count}" for status, count in sorted(waits.statuses.items()))
-        told = " ".join(f"{status}x{count}" for status, count in sorted(Counter(self.answers).items()))
-        return (
-            f"{self.what:34}{waits.p50_ms:8.1f}{waits.p99_ms:9.1f}{waits.worst_ms:9.1f}{waits.lag_worst_ms:9.1f}"
-            f"{self.peak_mib:8.0f}{self.seconds:8.1f}  {statuses:16}  {told}"
-        )
-
-
-HEADER = f"{'ms':34}{'p50':>8}{'p99':>9}{'worst':>9}{'own lag':>9}{'peak':>8}{'s':>8}  {'rows':16}  heavy"
-
-
-class Stage:
-    """A service with the model "other", and the process that measures it."""
-
-    def __init__(self, service: Service, rows: list[Found]) -> None:
-        self.service, self._rows = service, rows
-
-    def __enter__(self) -> Self:
-        command = [sys.executable, "-m", "tests.benchmarks.probe", str(self.service.port)]
-        if self.service.call("GET", f"/models/{MODEL}")[0] != 200:
-            self.service.create(MODEL, heavy.model(["x1"]))
-            self.done(Ask("POST", f"/models/{MODEL}/feedback", b'{"features":{"x1":0.5},"label":1.0}'))
-        self._probe = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.beside("at rest", lambda: time.sleep(IDLE_S) or [])
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._probe.kill()
-        self._probe.wait()
-
-    def ask(self, *requests: Ask) -> list[str]:
-        """Send requests, all at once; their statuses."""
-        with ThreadPoolExecutor(len(requests)) as threads:
-            return [status for status, _ in threads.map(lambda each: ask(self.service.port, each), requests)]
-
-    def done(self, *requests: Ask) -> bytes:
-        """Prepare something, one request after the other; the last answer's body.
-
-        Raises:
-            RuntimeError: an answer is not 200 or 201.
-        """
-        body = b""
-        for request in requests:
-            status, body = ask(self.service.port, request)
-            if status not in DONE:
-                raise RuntimeError(f"{request.method} {request.path}: {status} {body[:500]!r}")
-        return body
-
-    def beside(self, what: str, work: Work, expected: Sequence[str] = DONE) -> None:
-        """Measure while the work, which returns the statuses of its answers, is done."""
-        self._say("start")
-        reset_peaks(self.service)
-        time.sleep(BEFORE_S)
-        begun = time.monotonic()
-        answers = work()
-        seconds = time.monotonic() - begun
-        time.sleep(AFTER_S)
-        self._say("stop")
-        waits = Waits(**json.loads(self._probe.stdout.readline()))
-        found = Found(what, waits, answers, expected, seconds, peak_mib(self.service))
-        self._rows.append(found)
-        print(found, flush=True)
-
-    def _say(self, word: str) -> None:
-        self._probe.stdin.write(word + "\n")
-        self._probe.stdin.flush()
-
-
-def reset_peaks(service: Service) -> None:
-    """Forget the highest memory so far."""
-    for process in service.own_processes():
-        with suppress(OSError):
-            Path(f"/proc/{process.pid}/clear_refs").write_text("5")
-
-
-def peak_mib(service: Service) -> float:
-    """Sum of the highest resident memory of the service's processes."""
-    total_kb = 0
-    for process in service.own_processes():
-        with suppress(OSError, psutil.Error):
-            lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
-            total_kb += next((int(line.split()[1]) for line in lines if line.startswith("VmHWM")), 0)
-    return total_kb / 1024
-
-
-@dataclass
-class Bench:
-    """Whose code is measured, and what has been found in the scenario under way."""
-
-    checkout: Path
-    rows: list[Found] = field(default_factory=list)
-
-    @contextmanager
-    def service(self, **settings: str) -> Iterator[Service]:
-        """A service, ended by force: what it would write in the end is of no use."""
-        service = Service(self.checkout, **settings)
-        try:
-            service.start()
-            yield service
-        finally:
-            service.kill()
-            service.remove()
-
-    def on(self, service: Service) -> Stage:
-        """Measure a service."""
-        return Stage(service, self.rows)
-
-    @contextmanager
-    def stage(self, **settings: str) -> Iterator[Stage]:
-        """A service of its own, measured as long as it runs."""
-        with self.service(**settings) as service, self.on(service) as stage:
-            yield stage
-
-
-# ------------------------------------------------------------------------------------------------ the scenarios
+SWITCHED = 1_000
 
 
 def predict(bench: Bench) -> None:
@@ -323,6 +173,40 @@ def reads(bench: Bench) -> None:
             )
 
 
+def life(bench: Bench) -> None:
+    """A model of 5 000 columns from its creation to its deletion, single rows in between."""
+    with bench.stage() as stage:
+        whole = Ask("PUT", "/models/huge", json.dumps(heavy.wide(HUGE)).encode())
+        row = heavy.wide_row(HUGE)
+        steps = {
+            "create": whole,
+            "one feedback": Ask("POST", "/models/huge/feedback", row),
+            "one predict": Ask("POST", "/models/huge/predict", heavy.unlabelled(row)),
+            "one predict with explanation": Ask("POST", "/models/huge/predict", heavy.unlabelled(row, explain=True)),
+            "show": Ask("GET", "/models/huge"),
+            "reset": Ask("POST", "/models/huge/reset"),
+            "feedback after it": Ask("POST", "/models/huge/feedback", row),
+        }
+        for what, request in steps.items():
+            stage.beside(what, lambda sent=request: stage.ask(sent))
+        stage.beside("delete", lambda: stage.ask(Ask("DELETE", "/models/huge")), ("204",))
+        stage.service.create("free", {"algorithm": "rls", "task": "regression"})
+        stage.beside("first row of a model", lambda: stage.ask(Ask("POST", "/models/free/feedback", row)))
+
+
+def switch(bench: Bench) -> None:
+    """A change of features of 1 000 columns: begin, 2 000 rows of the overlap, complete."""
+    with bench.stage() as stage:
+        stage.service.create("wide", heavy.wide(SWITCHED))
+        new = [f"new{column}" for column in range(SWITCHED)]
+        begin = json.dumps({"action": "begin", "features": new, "mapping": "linear"}).encode()
+        stage.beside("begin", lambda: stage.ask(Ask("POST", "/models/wide/features/switch", begin)))
+        rows = Ask("POST", "/models/wide/features/overlap", heavy.overlap(new, 1_000))
+        stage.beside(f"overlap, {len(rows.body) / MIB:.0f} MiB", lambda: stage.ask(rows))
+        complete = Ask("POST", "/models/wide/features/switch", b'{"action":"complete"}')
+        stage.beside("complete", lambda: stage.ask(complete))
+
+
 def unfinished(bench: Bench) -> None:
     """Forty bodies of 31 MB whose last bytes never come."""
     with bench.stage() as stage:
@@ -336,7 +220,7 @@ def unfinished(bench: Bench) -> None:
 SCENARIOS: dict[str, Callable[[Bench], None]] = {
     each.__name__.replace("_", "-"): each
     for each in (
-        predict, state, tables, refused, refused_together, ids, follower, listing, reads, unfinished,
+        predict, state, tables, refused, refused_together, ids, follower, listing, reads, life, switch, unfinished,
     )
 }  # fmt: skip
 

@@ -1,9 +1,11 @@
 """Entries that name a state by its digest."""
 
+import numpy as np
 import pytest
 
 from core.config import Config
-from core.entry import Entry, Reset, Restore
+from core.entry import Entry, Reset, Restore, Rows, Switch
+from core.features import Feature, Schema
 from core.machine import Machine
 
 CONFIG = Config.parse({"algorithm": "rls", "task": "regression", "features": ["a", "b"]})
@@ -18,8 +20,24 @@ def test_a_state_that_was_not_read_is_not_taken_for_one():
 def test_taking_over_a_state_is_work_by_its_bytes():
     """Who applies it decides by this estimate whether others have to wait for it."""
     model = Machine(CONFIG)
-    assert 0 == model.flops_to_apply([Reset()])
+    assert 1e6 > model.flops_to_apply([Restore(bytes(10**4))])
     assert 1e9 < model.flops_to_apply([Restore(bytes(10**8))])
+
+
+def test_building_a_state_anew_is_work_by_its_bytes():
+    """A reset, the first row of features that nobody declared, and the new features of a change."""
+    names = [f"x{column}" for column in range(1000)]
+    few, many = CONFIG, Config.parse({"algorithm": "rls", "task": "regression", "features": names})
+    assert 1e6 > Machine(few).flops_to_apply([Reset()])
+    assert 1e8 < Machine(many).flops_to_apply([Reset()])
+
+    undeclared = Machine(Config.parse({"algorithm": "rls", "task": "regression"}))
+    for count, least, most in ((10, 0, 1e6), (1000, 1e8, 1e10)):
+        space = Schema([Feature(name) for name in names[:count]])
+        row = Rows(space.id, tuple(names[:count]), np.zeros((1, count)), np.zeros(1), None)
+        assert least < undeclared.flops_to_apply([row]) < most
+        change = Switch("begin", tuple(Feature(f"new {name}") for name in names[:count]), "linear")
+        assert least < Machine(few).flops_to_apply([change]) < most
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
