@@ -24,6 +24,7 @@ from starlette.staticfiles import StaticFiles
 
 from core.numerics.linalg import single_threaded
 from service.api import routes
+from service.api.body_budget import BodyBudget
 from service.api.context import Context
 from service.api.keys import Keys
 from service.api.openapi.document import INTRO, TAGS, TITLE, document
@@ -83,7 +84,8 @@ def attach(app: FastAPI, engine: Engine, keys: Keys, monitor: DriftMonitor) -> N
     """Give the app its collaborators; the engine, not started yet, gets companions."""
     store = engine.store
     engine.companions["sweeper"] = Sweeper(store.catalog, Expiry(store.connection), engine.stats).run
-    app.state.context = Context(engine, keys, Telemetry(engine, monitor), monitor.streams, monitor.broadcast)
+    budget = BodyBudget(engine.bounds.bodies_bytes_max)
+    app.state.context = Context(engine, keys, Telemetry(engine, monitor), monitor.streams, monitor.broadcast, budget)
 
 
 def end_streams(app: FastAPI) -> None:
@@ -224,6 +226,7 @@ def bounds(settings: Settings) -> Bounds:
         budget_bytes=settings.memory_budget_mb * 2**20,
         model_bytes_max=min(settings.model_limit_mb, settings.memory_budget_mb) * 2**20,
         body_bytes_max=settings.body_limit_mb * 2**20,
+        bodies_bytes_max=settings.bodies_mb * 2**20,
         batch_rows_max=settings.batch_rows_max,
         batch_ids_max=settings.batch_ids_max,
         prediction_ttl_ms=settings.prediction_ttl_s * 1000,

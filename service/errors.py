@@ -15,9 +15,11 @@
     │   ├── NotJson          not JSON, or not UTF-8
     │   ├── NotTable         not CSV, SVMlight or .npy
     │   ├── TooLarge         over the body limit
+    │   ├── TooLate          it did not come in time
     │   └── WrongMedia       a media type the route does not read
     └── Unavailable          try again later; carries ``retry_after_s``
         ├── QueueFull        the model's queue is at its bound
+        ├── BodiesFull       as many bytes of bodies are being read as may be
         ├── IdsFull          the model remembers as many ids as it may
         ├── WritersFull      more processes have appended to the model of late than it remembers
         ├── PendingFull      the model has as many tracked predictions waiting as it may
@@ -134,6 +136,10 @@ class TooLarge(BadBody):
     """Larger than the limit."""
 
 
+class TooLate(BadBody):
+    """It did not come in time; the connection is closed."""
+
+
 class WrongMedia(BadBody):
     """A media type the route does not read."""
 
@@ -150,6 +156,10 @@ class Unavailable(OnepassError):
 
 class QueueFull(Unavailable):
     """The model's queue is at its bound."""
+
+
+class BodiesFull(Unavailable):
+    """As many bytes of bodies are being read, or worked on, as may be."""
 
 
 class IdsFull(Unavailable):

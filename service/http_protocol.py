@@ -2,6 +2,7 @@
 
     request line and headers, or trailers     HEAD_BYTES_MAX, HEAD_LINES_MAX     431, closed
     the same, in time                         HEAD_S                             closed
+    a body                                    BODY_PAUSE_S, BODY_S                    408, closed
     a connection that has sent nothing        HEAD_S                             closed
     between two requests                      KEEP_ALIVE_S (uvicorn's own)       closed
     connections                               ``Gate``                           503 with Retry-After, closed
@@ -20,7 +21,7 @@ from starlette.responses import Response
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from service.api.problems import problem
-from service.errors import BadHead, ConnectionsFull, HeadTooLarge, OnepassError
+from service.errors import BadHead, ConnectionsFull, HeadTooLarge, OnepassError, TooLate
 
 logger = logging.getLogger(__name__)
 _on_header = HttpToolsProtocol.on_header  # called for every line, and super() costs as much as it does
@@ -30,6 +31,10 @@ HEAD_BYTES_MAX = 65_536
 HEAD_LINES_MAX = 100
 HEAD_S = 10.0
 """From the first byte of a head (or from connecting) to its last."""
+BODY_PAUSE_S = 10.0
+"""Longest pause within a body; it is looked at so often."""
+BODY_S, BODY_BYTES_PER_S = 30.0, 65_536
+"""A body that takes longer must have come at such a rate since."""
 KEEP_ALIVE_S = 20
 """How long a connection may wait for its next request: longer than clients keep an idle one, who would else send their
 next request to a connection that is just being closed."""
@@ -85,7 +90,8 @@ class _Bounded(HttpToolsProtocol):
         self._late: asyncio.TimerHandle | None = None
         self._refusal: OnepassError | None = None
         self._in_head = self._extra = self._refused = False
-        self._head_bytes = self._stale_bytes = 0
+        self._head_bytes = self._stale_bytes = self._body_bytes = 0
+        self._body_late: asyncio.TimerHandle | None = None
 
     # ---------------------------------------------------------------- the connection
 
@@ -102,6 +108,8 @@ class _Bounded(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._in_time()
+        if self._body_late is not None:
+            self._body_late.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -113,6 +121,8 @@ class _Bounded(HttpToolsProtocol):
             self._refuse(self._too_large())
         elif self._late is None and (self._in_head or not self._answering):
             self._close_after(HEAD_S)
+        if self._body_late is None and self._awaits_body:
+            self._look_after_body(self.cycle, self.loop.time(), self._body_bytes)
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002  uvicorn's words
         """Answer what the parser, or one of the callbacks below, does not take."""
@@ -142,12 +152,37 @@ class _Bounded(HttpToolsProtocol):
             self._refusal = self._too_large()
             raise self._refusal
         self._in_time()
-        self._in_head, self._stale_bytes = False, 0
+        self._in_head, self._stale_bytes, self._body_bytes = False, 0, 0
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         self._stale_bytes = 0
+        self._body_bytes += len(body)
         super().on_body(body)
+
+    # ---------------------------------------------------------------- a body that is slow to come
+
+    @property
+    def _awaits_body(self) -> bool:
+        return self._answering and not self._in_head and self.cycle.more_body
+
+    def _look_after_body(self, cycle: object, since: float, seen: int) -> None:
+        """Look again, after the longest pause, at the body of one request of which ``seen`` bytes have come."""
+        self._body_late = self.loop.call_later(BODY_PAUSE_S, self._check_body, cycle, since, seen)
+
+    def _check_body(self, cycle: object, since: float, seen: int) -> None:
+        self._body_late = None
+        if not self._awaits_body or self.transport.is_closing():
+            return
+        if cycle is not self.cycle:
+            self._look_after_body(self.cycle, self.loop.time(), self._body_bytes)
+            return
+        paused = self._body_bytes == seen and not self.flow.read_paused
+        over_s = self.loop.time() - since - BODY_S
+        if paused or self._body_bytes < BODY_BYTES_PER_S * over_s:
+            self._refuse(TooLate(f"the body did not come in time: nothing for {BODY_PAUSE_S:g} s, or too little"))
+        else:
+            self._look_after_body(cycle, since, self._body_bytes)
 
     # ---------------------------------------------------------------- the end
 

@@ -47,6 +47,9 @@ class Settings(BaseSettings):
     )
     model_limit_mb: int = Field(512, ge=1, description="Memory one model's state may take; larger models are refused.")
     body_limit_mb: int = Field(32, ge=1, le=512, description="Largest request body.")
+    bodies_mb: int = Field(
+        256, ge=1, description="Memory for request bodies that are being read or worked on; beyond it 503."
+    )
     batch_rows_max: int = Field(100_000, ge=1, description="Most rows in one batch.")
     batch_ids_max: int = Field(10_000, ge=1, description="Most rows in one batch whose rows carry ids.")
     queue_max: int = Field(4096, ge=1, description="Most feedback requests waiting per model; beyond it 503.")

@@ -1,10 +1,16 @@
 """The bodies of requests, before anything reads them: media type, size. Nothing here knows a model."""
 
+from typing import cast
+
 from starlette.requests import ClientDisconnect, Request
 
 from core.problems import Invalid, Problem
+from service.api.body_budget import BodyBudget
 from service.api.media import DENSE_TABLES, JSON, SVMLIGHT
 from service.errors import TooLarge, WrongMedia
+
+SMALL_BYTES = 65_536
+"""A body up to this size is not counted: the server holds as much of every connection anyway."""
 
 
 def media_type(request: Request, allowed: tuple[str, ...]) -> str:
@@ -35,25 +41,49 @@ def table_type(request: Request) -> str:
 async def read_body(request: Request, limit: int) -> bytes:
     """The whole body.
 
+    One that is not small counts against the budget of all bodies until its request is answered: with the length that
+    was announced at once, else as it arrives. How long it may take is the protocol's to bound.
+
     Raises:
         TooLarge: over the limit, as announced or as it arrives.
+        BodiesFull: as many bytes of bodies are being read as may be.
     """
-    announced = request.headers.get("content-length")
-    if announced is not None and announced.isdecimal() and int(announced) > limit:
+    length = request.headers.get("content-length")
+    announced = int(length) if length is not None and length.isdecimal() else 0
+    if announced > limit:
         raise too_large(limit)
-    parts: list[bytes] = []
-    size = 0
-    while True:  # request.stream() would do the same through two generators, which costs more than learning a row
+    message = await request.receive()  # request.stream() would do the same through two generators, which costs more
+    if message["type"] == "http.disconnect":  # than learning a row
+        raise ClientDisconnect
+    part: bytes = message.get("body", b"")
+    if len(part) > limit:
+        raise too_large(limit)
+    more = message.get("more_body", False)
+    if not more and len(part) <= SMALL_BYTES:
+        return part
+    budget: BodyBudget = request.app.state.context.budget
+    _count(budget, request, max(announced, len(part)))
+    return await _rest(budget, request, limit, part) if more else part
+
+
+async def _rest(budget: BodyBudget, request: Request, limit: int, first: bytes) -> bytes:
+    """A body of several parts, in one buffer that grows: joining hundreds of megabytes would stop everybody else."""
+    whole, more = bytearray(first), True
+    while more:
         message = await request.receive()
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
-        part: bytes = message.get("body", b"")
-        size += len(part)
-        if size > limit:
+        whole += message.get("body", b"")
+        if len(whole) > limit:
             raise too_large(limit)
-        parts.append(part)
-        if not message.get("more_body", False):
-            return parts[0] if len(parts) == 1 else b"".join(parts)
+        _count(budget, request, len(whole))
+        more = message.get("more_body", False)
+    return cast("bytes", whole)  # what reads it takes both, and nobody writes to it
+
+
+def _count(budget: BodyBudget, request: Request, size: int) -> None:
+    if size > SMALL_BYTES:
+        budget.reserve(request.scope, size)
 
 
 def too_large(limit: int) -> TooLarge:

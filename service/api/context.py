@@ -17,6 +17,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from starlette.requests import Request
 
 from core.problems import Invalid
+from service.api.body_budget import BodyBudget
 from service.api.keys import Key, Keys
 from service.runtime.broadcast import Broadcast
 from service.runtime.engine import Engine, Freshness
@@ -50,6 +51,7 @@ class Context:
     telemetry: Telemetry
     drift: DriftStreams
     broadcast: Broadcast
+    budget: BodyBudget
     reader: ReaderProcess = field(default_factory=ReaderProcess)
     recovering: asyncio.Lock = field(default_factory=asyncio.Lock)
 

@@ -21,6 +21,7 @@ from starlette.responses import Response
 
 from core.problems import Invalid
 from service.api import bodies, json_body
+from service.api.body_budget import RESERVED
 from service.api.context import NAME, Context, known_queries
 from service.api.media import JSON
 from service.api.problems import disconnected, problem, status_of
@@ -161,6 +162,8 @@ def answered(path: str, answer: Answer) -> Callable[[Request], Coroutine[Any, An
                 logger.exception("%s %s failed", request.method, path)
             response = problem(error)
         context: Context = request.app.state.context
+        if RESERVED in request.scope:
+            context.budget.release(request.scope)
         context.telemetry.observe(path, request.method, response.status_code, perf_counter() - started)
         return response
 

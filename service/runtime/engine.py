@@ -48,6 +48,7 @@ class Bounds:
     budget_bytes: int
     model_bytes_max: int
     body_bytes_max: int
+    bodies_bytes_max: int
     batch_rows_max: int
     batch_ids_max: int
     prediction_ttl_ms: int

@@ -256,3 +256,44 @@ def test_endless_headers_do_not_grow_the_service(tmp_path):
                     answers.append(431)
         assert [431] * 20 == answers
         assert 30 * 2**20 > psutil.Process(child.pid).memory_info().rss - before
+
+
+POST = b"POST /b HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n"
+
+
+@pytest.mark.parametrize("sent", [b"", b"x" * 999])
+async def test_a_body_that_does_not_come_is_refused(monkeypatch, sent):
+    """408 and closed, also where only its last byte is missing; the endpoint finds its client gone."""
+    monkeypatch.setattr(http_protocol, "BODY_PAUSE_S", 0.1)
+    async with served() as server:
+        answer = await server.answer(POST + sent)
+        assert (408, "urn:onepass:problem:too-late") == (status(answer), problem(answer)["type"])
+        assert [408] == server.refused
+
+
+async def test_a_body_that_comes_too_slowly_is_refused(monkeypatch):
+    """However often some of it comes; one that comes slowly but fast enough is taken."""
+    monkeypatch.setattr(http_protocol, "BODY_PAUSE_S", 0.05)
+    monkeypatch.setattr(http_protocol, "BODY_S", 0.2)
+    for rate, expected in ((0, 200), (10**6, 408)):
+        monkeypatch.setattr(http_protocol, "BODY_BYTES_PER_S", rate)
+        async with served() as server:
+            reader, writer = await server.connect()
+            writer.write(POST)
+            for _ in range(100):
+                writer.write(b"x" * 10)
+                await asyncio.sleep(0.01)
+            assert expected == status(await reader.readuntil(b"\r\n\r\n"))
+
+
+async def test_every_body_of_a_connection_has_its_own_time(monkeypatch):
+    """A body that begins just before the one before it would have been looked at is given the whole pause."""
+    monkeypatch.setattr(http_protocol, "BODY_PAUSE_S", 0.3)
+    async with served() as server:
+        reader, writer = await server.connect()
+        for _ in range(4):
+            writer.write(POST + b"x" * 500)
+            await asyncio.sleep(0.2)
+            writer.write(b"x" * 500)
+            assert 200 == status(await reader.readuntil(b"/b 1000"))
+        assert [] == server.refused

@@ -27,6 +27,7 @@ BOUNDS = Bounds(
     budget_bytes=2**30,
     model_bytes_max=2**30,
     body_bytes_max=2**20,
+    bodies_bytes_max=2**20,
     batch_rows_max=100,
     batch_ids_max=100,
     prediction_ttl_ms=10**6,

@@ -39,6 +39,7 @@ ERRORS = {
     401: ("unauthorized", "No key, or an unknown one"),
     403: ("forbidden", "The key's scopes or models do not allow it"),
     404: ("not-found", "Unknown model, prediction id or snapshot version"),
+    408: ("too-late", "The body did not come in time"),
     409: ("clash", "In conflict with the model's state, or the same id with another label"),
     413: ("too-large", "The body or the batch is too large"),
     415: ("wrong-media", "A media type this route does not read"),
@@ -116,7 +117,7 @@ def _errors(operation: dict[str, Any], route: Route) -> list[int]:
     given = {parameter["name"] for parameter in operation.get("parameters", ())}
     codes = {401, 403, 429}
     if "requestBody" in operation:
-        codes |= {400, 413, 415, 422}
+        codes |= {400, 408, 413, 415, 422, 503}
     if "name" in given:
         codes |= {404, 503} if route.method == "DELETE" else {404, 409, 422, 503}
     if given - {"name"}:
