@@ -46,9 +46,9 @@ async def list_model_drift(
 ) -> Response:
     """Drift events of a model.
 
-    Oldest first. Includes every alarm raised by rows acknowledged before this request (on another replica, pass
-    `min_version`). The newest are kept (`ONEPASS_DRIFT_EVENTS_MAX`). One drift may raise several events: every class
-    and both tests report on their own, and a slow drift continues.
+    Oldest first, up to the `version` told. Includes every alarm raised by rows acknowledged before this request (on
+    another replica, pass `min_version`). The newest are kept (`ONEPASS_DRIFT_EVENTS_MAX`). One drift may raise several
+    events: every class and both tests report on their own, and a slow drift continues.
     """
     asked, from_ms = (0, 0) if since is None else _since_version(since)
     begin = BEFORE_FIRST if page.cursor is None else EventKey(*_cursor(page.cursor))
@@ -60,7 +60,7 @@ async def list_model_drift(
     found: list[StoredEvent] = []
     while len(found) <= page.limit:
         more = await ctx.drift.of_model(replica.name, replica.incarnation, after, LIMIT_MAX)
-        found += [known for known in more if known.time_ms >= from_ms]
+        found += [known for known in more if known.time_ms >= from_ms and known.position[0] <= version]
         if len(more) < LIMIT_MAX:
             break
         after = EventKey(*more[-1].position)

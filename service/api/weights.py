@@ -55,13 +55,13 @@ async def show_weights(
     recovered from those of their projection over the `names` given (required; a URL holds 64 KB); `residual` is the
     share of the model that they leave unexplained. What cannot be recovered is 422.
     """
-    schema = replica.machine.prediction_schema
-    if schema is None:
-        return WeightsAnswer(weights={}, bias={}, version=replica.version, incarnation=replica.incarnation)
-    if isinstance(schema, SparseSchema):
-        return await _recovered(ctx, replica, schema, names, sparsity)
     async with replica.held():
-        return _read_off(replica, schema, names, sparsity)
+        schema = replica.machine.prediction_schema
+        if schema is None:
+            return WeightsAnswer(weights={}, bias={}, version=replica.version, incarnation=replica.incarnation)
+        if not isinstance(schema, SparseSchema):
+            return _read_off(replica, schema, names, sparsity)
+    return await _recovered(ctx, replica, schema, names, sparsity)  # the space of a sparse model stays as it is
 
 
 def _linear(machine: Machine) -> Weights:

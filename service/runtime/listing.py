@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 from service.runtime.model_cache import ModelCache
 from service.runtime.summary_table import Order, Place, SummaryTables
-from service.store import summaries
 from service.store.catalog import Catalog, Listed, Wanted
-from service.store.summaries import StoredSummary
+from service.store.summaries import down
 
 STEP = 1000
 """Models of a table looked at between two turns of the event loop's other tasks."""
@@ -87,16 +86,9 @@ class Listing:
         name, incarnation, summary = listed
         replica = self._models.peek(name)
         if replica is None or replica.incarnation != incarnation:
-            return listed._replace(summary=_down(summary)) if self._models.refuses(name) else listed
+            return listed._replace(summary=down(summary)) if self._models.refuses(name) else listed
         if replica.down is not None:
-            return listed._replace(summary=_down(summary))
-        if replica.version < summary.version:
-            return listed
-        if replica.lock.locked():  # it may be half way to the next version
-            last = summaries.decode(replica.summary.last)
-            return listed if last is None or last.version < summary.version else listed._replace(summary=last)
-        return listed._replace(summary=StoredSummary(replica.version, replica.time_ms, *replica.machine.summary()))
-
-
-def _down(summary: StoredSummary) -> StoredSummary:
-    return summary._replace(phase=summaries.DOWN)
+            return listed._replace(summary=down(summary))
+        # While the machine is held it may be half way to the next version: then the last look at it counts.
+        known = replica.summary.last if replica.lock.locked() else replica.summary.look(replica)
+        return listed if known is None or known.version < summary.version else listed._replace(summary=known)

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from core.machine import Machine
 from service.store import summaries
+from service.store.summaries import StoredSummary
 
 RIDE_S = 1.0
 """Least time between two summaries of a model that go with its appends."""
@@ -47,7 +48,7 @@ class SummaryState:
 
     Attributes:
         stored, written: the record in the store, as far as this process knows, and its version.
-        last: the last record made here.
+        last: the latest summary known here, also while somebody changes the model; None where there is none.
         ahead: the first version that is not in the stored record; None where there is none.
         appended: when this process last appended to the model, by the loop's clock.
         listener: hears of moves, while the model is in memory.
@@ -58,7 +59,7 @@ class SummaryState:
     def __init__(self, stored: bytes = b"") -> None:
         found = summaries.decode(stored)
         self.stored, self.written = stored, -1 if found is None else found.version
-        self.last = stored
+        self.last = found
         self.ahead: int | None = None
         self.appended = self._rode = float("-inf")
         self.listener: Listener | None = None
@@ -81,10 +82,14 @@ class SummaryState:
         if self.listener is not None:
             self.listener.loaded()
 
-    def record(self, model: Summarised) -> bytes:
-        """The record of the model as it is; nobody may be changing it."""
-        self.last = summaries.encode(model.version, model.time_ms, model.machine.summary())
+    def look(self, model: Summarised) -> StoredSummary:
+        """The summary of the model as it is; nobody may be changing it."""
+        self.last = StoredSummary(model.version, model.time_ms, *model.machine.summary())
         return self.last
+
+    def record(self, model: Summarised) -> bytes:
+        """The same as bytes."""
+        return summaries.encode(self.look(model))
 
     def due(self, model: Summarised) -> bytes:
         """The record that goes with an append that is made now; empty where none is due."""

@@ -15,9 +15,8 @@ from typing import NamedTuple
 
 from service.errors import Unavailable
 from service.runtime.replica import Replica
-from service.store import summaries
 from service.store.catalog import Catalog
-from service.store.summaries import Summaries, SummaryWrite
+from service.store.summaries import DOWN, Summaries, SummaryWrite, down, encode
 
 OWN_S = 1.25
 """How long a model may be ahead of its summary before the writer sends one, where this process appends to it."""
@@ -103,10 +102,11 @@ class SummaryWriter:
     def note_down(self, replica: Replica) -> None:
         """A model is out of service; its figures are those of the last summary that was made of it."""
         self._moved.pop(replica, None)
-        last = summaries.decode(replica.summary.last)
+        last = replica.summary.last
         if last is not None:
             uid = replica.uid if last.version == replica.version else ""
-            self._put(_write(replica, last.version, uid, replica.version + 1, summaries.encode_down(last)), replica)
+            record = encode(down(last))
+            self._put(_write(replica, last.version, uid, replica.version + 1, record), replica)
 
     def note_unloaded(self, name: str) -> None:
         """A model could not be loaded."""
@@ -210,11 +210,11 @@ class SummaryWriter:
 
     async def _note_unloaded_down(self, name: str) -> None:
         meta = await self._catalog.read(name)
-        if meta is None or meta.listed.phase == summaries.DOWN:
+        if meta is None or meta.listed.phase == DOWN:
             return
         version = meta.listed.version
         uid = meta.uid if version == meta.version else ""
-        record = summaries.encode_down(meta.listed)
+        record = encode(down(meta.listed))
         self._put(SummaryWrite(name, meta.incarnation, version, uid, meta.version + 1, record), None)
 
 

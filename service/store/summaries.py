@@ -76,9 +76,10 @@ class SummaryWrite(NamedTuple):
     record: bytes
 
 
-def encode(version: int, time_ms: int, summary: Summary) -> bytes:
+def encode(summary: StoredSummary) -> bytes:
     """The record of a model at a version."""
-    return b"%d:%d:%b" % (version, time_ms, encode_first(summary))
+    version, time_ms, *figures = summary
+    return b"%d:%d:%b" % (version, time_ms, _encoder.encode((FORMAT, *figures)))
 
 
 def encode_first(summary: Summary) -> bytes:
@@ -86,10 +87,9 @@ def encode_first(summary: Summary) -> bytes:
     return _encoder.encode((FORMAT, *summary))
 
 
-def encode_down(summary: StoredSummary) -> bytes:
-    """The record of a model that is out of service, with the figures of a summary."""
-    version, time_ms, *figures, _ = summary
-    return b"%d:%d:%b" % (version, time_ms, _encoder.encode((FORMAT, *figures, DOWN)))
+def down(summary: StoredSummary) -> StoredSummary:
+    """The same of a model that is out of service."""
+    return summary._replace(phase=DOWN)
 
 
 def decode(record: bytes | None) -> StoredSummary | None:

@@ -58,7 +58,7 @@ async def sorted_models(start):
     engine = api.app.state.context.engine
     for at, (name, figures) in enumerate(FIGURES.items()):
         await engine.store.catalog.create(name, f"inc-{name}", b"{}")
-        record = summaries.encode(0, 1_700_000_000_000 + at, figures)
+        record = summaries.encode(StoredSummary(0, 1_700_000_000_000 + at, *figures))
         write = SummaryWrite(name, f"inc-{name}", 0, f"inc-{name}", 1, record)
         assert [0] == await engine.models.summaries._store.write([write])
     return api

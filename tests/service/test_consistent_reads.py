@@ -2,16 +2,21 @@
 
 import asyncio
 import threading
+import time
 
 import pytest
 
+from core.entry import Entry, Switch
 from core.machine import Machine
 from service.runtime import threads
+from service.store.events import StoredEvent, StreamPosition
 from tests.service.api_fixtures import DFOP, columnar
+from tests.service.switches import NEW, label, overlapping, table
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ROWS = 6
+BATCHES = 30
 WAIT_S = 60
 """Bound of a wait that a failure would leave without an end."""
 
@@ -70,6 +75,88 @@ async def test_a_list_does_not_wait_for_a_half_applied_entry(api, half_applied):
 
 
 async def _listed(api, path):
-    models = (await api.get("/models?limit=1000"))["models"]
-    (model,) = [model for model in models if f"/models/{model['name']}" == path]
+    model = _line(await api.get("/models?limit=1000"), path)
     return model["version"], model["rows"], model["score"]
+
+
+def _line(listed, path):
+    (model,) = [model for model in listed["models"] if f"/models/{model['name']}" == path]
+    return model
+
+
+async def test_weights_are_of_the_features_of_their_version(api):
+    """Those of the features in use when the machine is read, not of those when the request came."""
+    path = await overlapping(api)
+    replica = await api.app.state.context.engine.models.get(path.removeprefix("/models/"))
+    async with replica.lock:
+        read = asyncio.create_task(api.get(f"{path}/weights"))
+        while not (read.done() or replica.lock._waiters):
+            await asyncio.sleep(0)
+        replica.machine.apply(Entry(replica.version + 1, 1, (Switch("complete"),)))
+    weights = (await read)["weights"]
+    assert [NEW, NEW] == [[*of] for of in weights.values()]
+
+
+async def test_the_drift_events_of_a_model_are_of_the_version_told(api, monkeypatch):
+    """What another service has published of later versions is shown with these versions."""
+    path = await api.learnt(rows=3)
+    shown = await api.get(f"{path}/drift")
+    events = [
+        StoredEvent(
+            StreamPosition(version, 0), path.removeprefix("/models/"), f"e{version}", 1, b'{"version":%d}' % version
+        )
+        for version in (1, 3, 4, 9)
+    ]
+
+    async def of_model(*_):
+        return events
+
+    monkeypatch.setattr(api.app.state.context.drift, "of_model", of_model)
+    found = await api.get(f"{path}/drift")
+    assert (shown["version"], None) == (found["version"], found["next"])
+    assert [1, 3] == [event["version"] for event in found["events"]]
+
+
+async def test_every_read_beside_applies_in_threads_is_of_one_version(api, monkeypatch):
+    """Rows, overlap rows and scores are functions of the version: each read is looked at."""
+    apply = Machine.apply
+
+    def slowly(machine, entry):
+        outcomes = apply(machine, entry)
+        time.sleep(0.002)  # the rows are there, the version is not yet
+        return outcomes
+
+    monkeypatch.setattr(threads, "THREAD_FLOPS", -1.0)
+    monkeypatch.setattr(Machine, "apply", slowly)
+    path = await overlapping(api, rows=0)
+    first = await api.get(path)
+    begun, rows_before = first["version"], first["rows"]
+    reads, over = [], asyncio.Event()
+
+    async def read(route):
+        while not over.is_set():
+            found = await api.get(f"{path}{route}" if route != "list" else "/models?limit=1000")
+            reads.append((route, found if route != "list" else _line(found, path)))
+            await asyncio.sleep(0)
+
+    readers = [asyncio.create_task(read(route)) for route in ("", "/metrics", "/features", "list")]
+    for step in range(BATCHES):
+        rows = range(step * ROWS, (step + 1) * ROWS)
+        await api.post(f"{path}/feedback/batch", {**table(rows), "labels": [label(number) for number in rows]})
+    over.set()
+    await asyncio.gather(*readers)
+    assert {"", "/metrics", "/features", "list"} == {route for route, _ in reads}
+    assert 1 < len({found["version"] for _, found in reads})
+    scores, latest = {}, {}
+    for route, found in reads:
+        steps = found["version"] - begun
+        assert latest.get(route, 0) <= found["version"]
+        latest[route] = found["version"]
+        if steps < 0:  # a list may tell what was known before
+            assert "list" == route
+        elif route == "/features":
+            assert steps * ROWS == found["overlap_rows"]
+        else:
+            assert rows_before + steps * ROWS == found["rows"]
+            score = found["score"] if route == "list" else found.get("metrics", found)["overall"]["accuracy"]
+            assert score == scores.setdefault(found["version"], score)

@@ -11,8 +11,8 @@ from service.store.summaries import (
     Summaries,
     SummaryWrite,
     decode,
+    down,
     encode,
-    encode_down,
     encode_first,
 )
 from tests.service.store_fixtures import INCARNATION, Model, one
@@ -21,7 +21,7 @@ SUMMARY = Summary("rls", "regression", 3, 0.25, 1.5, "steady")
 
 
 def record(version, rows=3):
-    return encode(version, 1_700_000_000_000 + version, SUMMARY._replace(rows=rows))
+    return encode(StoredSummary(version, 1_700_000_000_000 + version, *SUMMARY._replace(rows=rows)))
 
 
 def write(model, version=None, uid=None, least=None, rows=3):
@@ -38,7 +38,7 @@ async def stored(model):
 def test_a_record_is_read_as_it_was_written():
     """Version and time in front; a model out of service keeps its figures; what cannot be read is none."""
     assert StoredSummary(7, 1_700_000_000_007, *SUMMARY) == decode(record(7))
-    assert StoredSummary(7, 1_700_000_000_007, *SUMMARY[:5], "down") == decode(encode_down(decode(record(7))))
+    assert StoredSummary(7, 1_700_000_000_007, *SUMMARY[:5], "down") == decode(encode(down(decode(record(7)))))
     for unread in (None, b"", b"x", b"7:8:", b"7:8:[2]", b"7:8:{}", b"a:8:" + encode_first(SUMMARY)):
         assert None is decode(unread)
 
