@@ -187,6 +187,9 @@ def scores(mse: float, mae: float, var: float) -> dict[str, float | None]:
 
 def squared_errors(predicted: Floats, truth: Floats) -> Floats:
     """Squared errors (n,) of n predictions, as answers give them: capped, so that every number is finite."""
+    if len(predicted) == 1:  # the common case: Python's numbers overflow silently, NumPy's have to be told to
+        error = float(predicted[0]) - float(truth[0])
+        return np.array([min(error * error, LOSS_MAX)])
     with np.errstate(over="ignore"):
         return np.asarray(np.minimum((predicted - truth) ** 2, LOSS_MAX), dtype=np.float64)
 

@@ -1,4 +1,4 @@
-"""Stores answers with their ids, for retries: gathered for some milliseconds, then sent along with an append.
+"""Stores answers with their ids, for retries: gathered for a moment, then sent along with an append.
 
 The clients have been answered by then; until the store has an answer, a retry is answered from memory. Whatever is
 sent is sent in pieces, so that the store never works on one of them for long.
@@ -13,12 +13,12 @@ from service.runtime.replica import Replica
 from service.runtime.unstored_answers import Item
 from service.store.log import Answers, Log
 
-RECORD_S = 0.02
+RECORD_S = 0.1
 """How long answers are gathered before they are sent, with the next append or by themselves."""
 FULL_S = 1.0
 """Pause after a store that has no room has refused them."""
-ITEMS_MAX = 1000
-"""Most answers of one model that go in one call."""
+ITEMS_MAX = 10_000
+"""Most answers of one model that are taken at once; the log sends them in smaller pieces."""
 
 
 class Answered(NamedTuple):
@@ -58,7 +58,7 @@ class AnswerWriter:
         self._waiting[replica] = None
 
     def take(self) -> list[Answered]:
-        """The answers that are due, some milliseconds' worth at once."""
+        """The answers that are due, all of a model at once, but for very many."""
         if not self.due:
             return []
         self.due = False

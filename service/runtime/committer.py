@@ -1,7 +1,7 @@
 """The committer: one task per process appends what all models have waiting, one pipeline per tick and server.
 
 Appends that become ready while a pipeline is under way go with the next one: low latency at low load, large commits at
-high load, no timers (only the storing of answers waits for some milliseconds; clients have been answered by then). It
+high load, no timers (only the storing of answers waits a moment; clients have been answered by then). It
 knows appends and pipelines, no machine: a model (actor.py) has one append in flight at most, and is told what became of
 it in a call that returns at once. In a cluster every server has pipelines of its own, one at a time, so that a slow
 server delays its own models only; a large append travels apart from all others.
@@ -284,13 +284,13 @@ class Committer:
         self._in_flight[node_key] = []
         unreachable = False
         for ticket, result in zip(tickets, results, strict=True):
-            if isinstance(result, StoreDown):
+            if isinstance(result, Appended):
+                ticket.source.landed(result, ticket.resent)
+            elif isinstance(result, StoreDown):
                 unreachable = unreachable or result.__cause__ is None
                 self._send_again(ticket, result)
-            elif isinstance(result, Unavailable):  # it was not carried out, and will not be for now
+            else:  # it was not carried out, and will not be for now
                 ticket.source.lost(result)
-            else:
-                ticket.source.landed(result, ticket.resent)
         for each, known in zip(answered, recorded, strict=True):
             unreachable = unreachable or (isinstance(known, StoreDown) and known.__cause__ is None)
             self.answer_writer.settle(each, known)
