@@ -70,6 +70,10 @@ class Reset:
     ids: tuple[str, ...] = ()
 
 
+UPGRADE = "upgrade"
+"""The source of a state that is the model's own, as code of a newer state version has it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Restore:
     """Take over a state.
@@ -77,7 +81,7 @@ class Restore:
     Attributes:
         state: the state's bytes as ``Machine.to_bytes`` gave them; empty where they have not been read yet.
         source: where the state is from, for the marks of the metrics: "restore" (a snapshot of the model), "import", or
-            "upgrade" (the model itself, as code of a newer state version has it).
+            ``UPGRADE``, which leaves no mark.
         digest: of the bytes (blake2b-16, hexadecimal), by which the log names them; "" where the log holds them.
         size: their number.
     """

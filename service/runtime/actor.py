@@ -18,24 +18,24 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.entry import Entry, Restore, Rows, Segment
+from core.entry import Segment
+from core.machine import STATE_VERSION
 from service.errors import ModelDown, OnepassError, StoreDown
 from service.runtime.answerer import Answerer
 from service.runtime.committer import DOWN, Committer, Limits
 from service.runtime.job_queue import JobQueue
-from service.runtime.jobs import Commit, Job, Reply, Waiting, own_entry, resolve, size_of
+from service.runtime.jobs import Commit, Job, Reply, Step, Waiting, own_entry, resolve, sent, size_of, small
 from service.runtime.log_reader import LogReader
 from service.runtime.replica import Replica
 from service.runtime.threads import in_thread_if_large, is_large, is_long
+from service.runtime.upgrade import upgrade
 from service.store import codec
 from service.store.codec import Answer
-from service.store.entries import NEWER, RawEntry
-from service.store.log import Append, Appended, SegmentIn
+from service.store.entries import NEWER
+from service.store.log import Append, Appended
+from service.store.states import States
 
 logger = logging.getLogger(__name__)
-
-OTHERS_BYTES = 16 * 2**10
-"""Entries of other processes up to this size are applied at once, like our own; some tens of small ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,7 @@ class Shared:
         writer: the prefix of the uids of this process.
         numbers: of its appends.
         waiting: bytes of all requests that wait.
+        states: that entries name.
         current: the replica of a model that is in memory now, for one that has left it.
         grown: called with a replica whose log has grown, and whether by an append of this process.
     """
@@ -61,6 +62,7 @@ class Shared:
     writer: str
     numbers: "itertools.count[int]"
     waiting: Waiting
+    states: States
     current: Callable[[Replica], Replica]
     grown: Callable[[Replica, bool], None]
 
@@ -123,7 +125,7 @@ class Actor:
         self._queue.check_room(size)
         if is_large(size):
             return asyncio.ensure_future(self._encode_and_queue(segment, digests, pending, size, rows))
-        reply = self._queue.put(segment, _sent(segment, codec.encode(segment), digests, rows, pending), size)
+        reply = self._queue.put(segment, sent(segment, codec.encode(segment), digests, rows, pending), size)
         self._go_on()
         return reply
 
@@ -138,7 +140,7 @@ class Actor:
             self._shared.waiting.used -= size
         if self._shared.committer.store_down:
             raise StoreDown(DOWN)
-        reply = self._queue.put(segment, _sent(segment, blob, digests, rows, pending), size)
+        reply = self._queue.put(segment, sent(segment, blob, digests, rows, pending), size)
         self._go_on()
         return await reply
 
@@ -160,7 +162,10 @@ class Actor:
         if self._commit is not None or self._task is not None:
             return
         if self._queue.jobs:
-            self._shared.committer.ready(self)
+            if self._replica.outdated and not self._queue.upgrades:
+                self._spawn(self._upgrade())
+            else:
+                self._shared.committer.ready(self)
         elif self._syncs:
             self._spawn(self._read_on())
 
@@ -176,6 +181,15 @@ class Actor:
                 self._go_on()
 
         self._task = asyncio.get_running_loop().create_task(run())
+
+    async def _upgrade(self) -> None:
+        """Put the state as this code has it before everything that waits."""
+        try:
+            self._queue.put_first(*await upgrade(self._shared.states, self._replica))
+        except OnepassError as error:
+            self._fail_waiting(error)
+        except Exception as error:  # noqa: BLE001 - logged, and the model is taken out of service
+            self._fail_waiting(self._broken("its state could not be brought to this version", error))
 
     # ---------------------------------------------------------------- what the committer calls
 
@@ -217,6 +231,7 @@ class Actor:
             id_ttl_ms=shared.limits.id_ttl_ms,
             id_cap=shared.limits.ids_max,
             max_bytes=shared.limits.read_bytes_max,
+            state_version=STATE_VERSION,
             summary=replica.summary.due(replica),
             size=size,
         )
@@ -263,7 +278,7 @@ class Actor:
 
     # ---------------------------------------------------------------- little work: at once
 
-    def _little(self, commit: Commit, appended: Appended) -> "list[Step] | None":
+    def _little(self, commit: Commit, appended: Appended) -> list[Step] | None:
         """What is to be applied, where it takes so little that nobody need have a turn before."""
         replica = self._replica
         if not appended.complete or replica.lock.locked() or is_large(commit.size):
@@ -271,7 +286,7 @@ class Actor:
         steps: list[Step] = []
         flops = 0.0
         if appended.entries:
-            steps = _small(appended.entries, replica.version)
+            steps = small(appended.entries, replica.version)
             if not steps:
                 return None
             flops = replica.machine.flops_to_apply([segment for entry, _, _ in steps for segment in entry.segments])
@@ -281,11 +296,13 @@ class Actor:
             flops += replica.machine.flops_to_apply(entry.segments)
         return None if is_long(flops) else steps
 
-    def _finish_now(self, commit: Commit, appended: Appended, steps: "list[Step]") -> None:
+    def _finish_now(self, commit: Commit, appended: Appended, steps: list[Step]) -> None:
         """``_finish`` for little work."""
         replica = self._replica
         try:
             answers: list[Answer] = []
+            if appended.entries:
+                replica.note_writer(appended.entries[-1].state)
             for entry, uid, size in steps:
                 if entry.version == appended.made:
                     answers = replica.apply_now(entry, uid, size, own=True)
@@ -366,22 +383,3 @@ class Actor:
             resolve(syncs, error)
         except Exception as error:  # noqa: BLE001 - likewise
             resolve(syncs, self._broken("it could not read on", error))
-
-
-def _sent(segment: Segment, blob: bytes, digests: Sequence[str], rows: int, pending: str | None) -> SegmentIn:
-    """A segment as the store takes it."""
-    state = (segment.digest, segment.size) if isinstance(segment, Restore) else None
-    return SegmentIn(blob, segment.ids, tuple(digests), rows, pending, state)
-
-
-Step = tuple[Entry, str, int]
-"""An entry to be applied, its uid, and its bytes on the log."""
-
-
-def _small(entries: Sequence[RawEntry], version: int) -> list[Step]:
-    """Entries of others that are few rows; none where they are more, or something else than rows."""
-    if sum([raw.size for raw in entries]) > OTHERS_BYTES:
-        return []
-    steps = [(codec.entry(raw), raw.uid, raw.size) for raw in entries if raw.version > version]
-    rows = all(isinstance(segment, Rows) for entry, _, _ in steps for segment in entry.segments)
-    return steps if rows else []

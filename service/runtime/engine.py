@@ -120,6 +120,7 @@ class Engine:
             limits=bounds.committer,
             writer=writer,
             numbers=itertools.count(1),
+            states=store.states,
             waiting=Waiting(bounds.committer.queue_bytes_max),
             current=self.models.current,
             grown=self.snapshotter.note,

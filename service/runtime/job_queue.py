@@ -53,8 +53,25 @@ class JobQueue:
         self.jobs.append(job)
         return job.reply
 
+    @property
+    def upgrades(self) -> bool:
+        """Whether the first request is that of ``put_first``."""
+        return bool(self.jobs) and self.jobs[0].goes_alone
+
+    def put_first(self, segment: Segment, sent: SegmentIn) -> None:
+        """Queue what goes alone, before everything else; nobody waits for it, and what waits behind it is bounded."""
+        for other in self.jobs:
+            other.attempts += 1
+        late = StoreDown(f"model {self._name} could not be brought to this version: send the request again")
+        self._keep(lambda job: job.reject(late) if job.attempts > ATTEMPTS_MAX else None)
+        job = Job(segment, sent, 0, asyncio.get_running_loop().create_future())
+        job.reply.add_done_callback(lambda reply: reply.cancelled() or reply.exception())
+        self.jobs.appendleft(job)
+
     def take(self, most: int) -> tuple[list[Job], int]:
         """Up to ``most`` requests for the next append, and their bytes, which count as waiting until released."""
+        if self.upgrades:
+            return [self.jobs.popleft()], 0
         taken: list[Job] = []
         size = 0
         while self.jobs and len(taken) < most:

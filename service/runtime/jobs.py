@@ -1,16 +1,22 @@
 """Requests on their way to the log and back: what waits, what is in flight, what a request is given."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from core.entry import Entry, Overlap, Rows, Segment
+from core.entry import Entry, Overlap, Restore, Rows, Segment
 from service.errors import OnepassError
+from service.store import codec
+from service.store.appends import NamedState
 from service.store.codec import Answer
+from service.store.entries import RawEntry
 from service.store.log import Append, Appended, SegmentIn
 
 OBJECT_BYTES, ROW_BYTES = 1000, 100
 """What a waiting request takes beside its values, and what a row does: a label, perhaps an id."""
+OTHERS_BYTES = 16 * 2**10
+"""Entries of other processes up to this size are applied at once, like our own; some tens of small ones."""
 
 
 class Reply(NamedTuple):
@@ -44,6 +50,11 @@ class Job:
     size: int
     reply: "asyncio.Future[Reply]"
     attempts: int = 0
+
+    @property
+    def goes_alone(self) -> bool:
+        """Whether it is to be the only segment of its entry."""
+        return self.sent.state is not None and self.sent.state.follows is not None
 
     def reject(self, error: OnepassError) -> None:
         """Fail the request, unless its client is gone."""
@@ -103,6 +114,12 @@ def size_of(segment: Segment) -> tuple[int, int]:
     return OBJECT_BYTES, 1  # the bytes of a state are counted by those who hold them (named_states.py)
 
 
+def sent(segment: Segment, blob: bytes, digests: Sequence[str], rows: int, pending: str | None) -> SegmentIn:
+    """A segment as the store takes it."""
+    state = NamedState(segment.digest, segment.size) if isinstance(segment, Restore) else None
+    return SegmentIn(blob, segment.ids, tuple(digests), rows, pending, state)
+
+
 def own_entry(commit: Commit, appended: Appended, version: int) -> tuple[Entry | None, int]:
     """The entry that an append has made, from the requests as they were sent, and its bytes.
 
@@ -124,3 +141,16 @@ def own_entry(commit: Commit, appended: Appended, version: int) -> tuple[Entry |
 
 def _skipping(segment: Segment, skip: tuple[int, ...]) -> Segment:
     return replace(segment, skip=skip) if isinstance(segment, Rows | Overlap) else segment
+
+
+Step = tuple[Entry, str, int]
+"""An entry to be applied, its uid, and its bytes on the log."""
+
+
+def small(entries: Sequence[RawEntry], version: int) -> list[Step]:
+    """Entries of others that are few rows; none where they are more, or something else than rows."""
+    if sum([raw.size for raw in entries]) > OTHERS_BYTES:
+        return []
+    steps = [(codec.entry(raw), raw.uid, raw.size) for raw in entries if raw.version > version]
+    rows = all(isinstance(segment, Rows) for entry, _, _ in steps for segment in entry.segments)
+    return steps if rows else []

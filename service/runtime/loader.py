@@ -120,6 +120,8 @@ class Loader:
             try:
                 older = [info for info in known if from_before is None or info.version < from_before]
                 replica = await self._from_snapshot(meta, older)
+                if meta.version:
+                    replica.note_writer(meta.state_version)
                 await self._rebuild(replica)
             except (_Replaced, ModelDown) as error:
                 if not isinstance(error, _Replaced) and not await self._replaced(meta, known):
@@ -192,6 +194,7 @@ class Loader:
                 except ValueError as error:
                     raise ModelDown(f"model {replica.name}: log entry {raw.version}: {error}") from error
                 await replica.apply(entry, raw.uid, raw.size)
+                replica.note_writer(raw.state)
                 if at % TURN_ENTRIES == 0:
                     await asyncio.sleep(0)
             if replica.version >= more.head:

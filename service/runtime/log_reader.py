@@ -91,6 +91,7 @@ class LogReader:
                 await self._pass_over(replica, lost)
                 return
             await replica.apply(entry, raw.uid, raw.size)
+            replica.note_writer(raw.state)
             if at % TURN_ENTRIES == 0:
                 await asyncio.sleep(0)
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from core.entry import Entry, Learned, Outcome, Refused, Restore, Segment, Switched
-from core.machine import Machine
+from core.machine import STATE_VERSION, Machine
 from service.errors import ModelDown, OnepassError
 from service.runtime import feature_switch
 from service.runtime.jobs import Reply
@@ -117,6 +117,7 @@ class Replica:
         path: the last entries applied, as (version, uid): where a rewritten log parts from ours.
         published: the key up to which its alarms are known to be published; on_alarm: called when there are later ones.
         nbytes: memory held, and the ledger that sums it up while the model is loaded.
+        outdated: code of an older state version wrote the last entry applied: upgrade.py goes before the next.
         lock: held while the machine changes, or is read elsewhere than on the event loop.
     """
 
@@ -140,6 +141,7 @@ class Replica:
     on_alarm: "Callable[[Replica], None] | None" = None
     nbytes: int = OBJECT_BYTES
     ledger: Ledger | None = None
+    outdated: bool = False
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
@@ -230,6 +232,8 @@ class Replica:
         self.path.append((self.version, self.uid))
         self.version, self.uid, self.time_ms = entry.version, uid, entry.time_ms
         self.saved.log_bytes += size
+        if own:
+            self.outdated = False
         resized = entry.version & 31 == 1 or self.machine.rows == 0
         for segment, outcome in zip(entry.segments, applied.outcomes, strict=True):
             if isinstance(outcome, Learned):
@@ -255,11 +259,16 @@ class Replica:
         self.machine, self.version, self.uid = loaded.machine, loaded.version, loaded.uid
         self.time_ms, self.path, self.answers = loaded.time_ms, loaded.path, loaded.answers
         self.saved.take_over(loaded.saved)
+        self.outdated = loaded.outdated
         self.progress.at_head(self.version)
         self.summary.take_over(loaded.summary)
         self.measure()
         self.published = (0, 0)  # the log may have lost its tail, and so the alarms in it
         self.notify()
+
+    def note_writer(self, state_version: int) -> None:
+        """Note the state version of the code that wrote the last entry."""
+        self.outdated = state_version < STATE_VERSION
 
     def drop_answers(self, version: int) -> None:
         """Drop the answers that the store has, since a snapshot of ``version`` is published."""

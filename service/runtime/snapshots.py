@@ -81,7 +81,7 @@ class Snapshotter:
 
     async def flush(self) -> None:
         """Write a snapshot of every loaded model that has moved since its last one, longest tail first."""
-        moved = [replica for replica in self._models.loaded if replica.down is None and replica.saved.log_bytes > 0]
+        moved = [one for one in self._models.loaded if not (one.down or one.outdated) and one.saved.log_bytes > 0]
         waiting = iter(sorted(moved, key=lambda replica: -replica.saved.log_bytes))
 
         async def write() -> None:
@@ -94,7 +94,7 @@ class Snapshotter:
         """Whoever appends writes the snapshots; who only reads, where the answers that it holds are too many."""
         most = max(replica.saved.size, self._least_bytes)
         outgrown = replica.saved.log_bytes > most if own else replica.answers.nbytes > most + ANSWERS_BYTES
-        return outgrown and replica.down is None and not replica.gone
+        return outgrown and replica.down is None and not (replica.gone or replica.outdated)
 
     async def _attempt(self, replica: Replica) -> None:
         try:

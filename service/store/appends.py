@@ -39,6 +39,20 @@ class Answers(NamedTuple):
     items: Sequence[tuple[str, int, bytes]]
 
 
+class NamedState(NamedTuple):
+    """A state that a segment names.
+
+    Attributes:
+        digest: of its bytes.
+        size: their number.
+        follows: the segment is added only while this version is the head; None: at any.
+    """
+
+    digest: str
+    size: int
+    follows: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class SegmentIn:
     """One request's share of an entry.
@@ -49,7 +63,7 @@ class SegmentIn:
         digests: one per id, to detect another request under the same id; no colons.
         rows: number of rows in the blob.
         pending: the tracked prediction that is settled by adding this segment, or None.
-        state: digest and length of the state that the blob names, or None.
+        state: the state that the blob names, or None.
     """
 
     blob: bytes
@@ -57,7 +71,7 @@ class SegmentIn:
     digests: tuple[str, ...] = ()
     rows: int = 1
     pending: str | None = None
-    state: tuple[str, int] | None = None
+    state: NamedState | None = None
 
     def __post_init__(self) -> None:
         if len(self.ids) not in {0, 1, self.rows} or len(self.digests) != len(self.ids):
@@ -144,8 +158,8 @@ class SegmentOut:
 
     Attributes:
         status: "added"; "seen": all its ids had been seen, or some of them with another digest (``seen`` then has just
-            these); "full": no room for its ids; "stateless": the pieces of the state it names are not all in the store.
-            Nothing of a segment that was not added is kept.
+            these); "full": no room for its ids; "stateless": the pieces of the state it names are not all in the store,
+            or it was to follow another version than the head. Nothing of a segment that was not added is kept.
         skip: rows of an added segment that are not learned.
         seen: (row, what is remembered) for every row that had been seen. In a retry a row of ``skip`` whose id has
             been forgotten meanwhile is missing here.
@@ -211,7 +225,7 @@ def append_call(request: Append) -> Call:
         len(request.segments),
     ]
     for segment in request.segments:
-        state = "" if segment.state is None else "{}:{}".format(*segment.state)
+        state = "" if segment.state is None else _named(segment.state)
         args += (segment.blob, (segment.pending or "").encode(*TEXT), state, len(segment.ids))
         for seen_id in segment.ids:
             args.append(seen_id.encode(*TEXT))
@@ -219,6 +233,10 @@ def append_call(request: Append) -> Call:
     args.append(request.summary)
     own = (keys.meta, keys.log, keys.idempotency, keys.idempotency_expiry, keys.pending, keys.pending_due, keys.states)
     return Call(APPEND, own, args)
+
+
+def _named(state: NamedState) -> str:
+    return f"{state.digest}:{state.size}:" + ("" if state.follows is None else str(state.follows))
 
 
 def _record_call(answers: Answers) -> Call:

@@ -98,8 +98,8 @@ end
 
 # KEYS 3 seen, 4 seen_due, 5 pending, 6 pending_due, 7 states
 # ARGV 4 writer, 5 sequence, 6 new uid, 7 life of an id in ms, 8 most ids, 9 bytes to read, 10 state version of the
-#      writer, 11 number of segments, then per segment: blob, pending id or '', "DIGEST:SIZE" of the state it names or
-#      '', number of ids, the ids, their digests;
+#      writer, 11 number of segments, then per segment: blob, pending id or '', the state it names or '' (as
+#      "DIGEST:SIZE:FOLLOWS"), number of ids, the ids, their digests;
 #      last a summary of version v0, or ''
 _APPEND = """
 local log, seen, seen_due = KEYS[2], KEYS[3], KEYS[4]
@@ -127,10 +127,11 @@ local known = look(seen, seen_due, ids)
 
 local function state_key(digest) return string.sub(KEYS[7], 1, -2) .. ':' .. digest end
 
--- Whether all pieces of a state are there, where a segment names one.
+-- Whether a segment may be added that names a state: all its pieces are there, and it follows the right version.
 local function stored(state)
   if state == '' then return true end
-  local digest, size = string.match(state, '^(%x+):(%d+)$')
+  local digest, size, follows = string.match(state, '^(%x+):(%d+):(%d*)$')
+  if follows ~= '' and tonumber(follows) ~= head then return false end
   local key, found = state_key(digest), 0
   for i = 0, call('HLEN', key) - 1 do found = found + call('HSTRLEN', key, i) end
   return found == tonumber(size)

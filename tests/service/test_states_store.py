@@ -5,6 +5,7 @@ import os
 import pytest
 
 from service.errors import Recreated
+from service.store.appends import NamedState
 from service.store.catalog import Catalog
 from service.store.pieces import PIECE_BYTES, digest
 from service.store.snapshots import SnapshotInfo, Snapshots
@@ -14,9 +15,9 @@ from tests.service.store_fixtures import INCARNATION, SegmentIn
 STATE = b"the whole state"
 
 
-def names(state: bytes, size: int | None = None) -> SegmentIn:
+def names(state: bytes, size: int | None = None, follows: int | None = None) -> SegmentIn:
     """A segment that names a state."""
-    return SegmentIn(b"named", state=(digest(state), len(state) if size is None else size))
+    return SegmentIn(b"named", state=NamedState(digest(state), len(state) if size is None else size, follows))
 
 
 async def write(model, state=STATE, incarnation=INCARNATION):
@@ -78,6 +79,23 @@ async def test_an_entry_whose_state_is_not_there_is_not_added(model, missing):
     assert (1, ["stateless", "added"]) == (answer.made, [s.status for s in answer.segments])
     assert ["stateless", "added"] == [s.status for s in (await model.again()).segments]
     assert [] == await states(model)
+
+
+async def test_a_state_that_follows_a_version_is_added_behind_no_other(model):
+    """What others have appended meanwhile would be lost with it: they are returned, and nothing is added."""
+    await write(model)
+    await model.append()
+    await model.append()
+    answer = await model.append(names(STATE, follows=1), version=1, uid="w1-1")
+    assert ("ok", None, 2, ["stateless"]) == (
+        answer.code,
+        answer.made,
+        answer.head,
+        [s.status for s in answer.segments],
+    )
+    assert [2] == [entry.version for entry in answer.entries]
+    answer = await model.append(names(STATE, follows=2))
+    assert (3, ["added"]) == (answer.made, [s.status for s in answer.segments])
 
 
 async def test_an_append_sent_again_adds_the_state_once(model):

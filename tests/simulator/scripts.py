@@ -236,7 +236,7 @@ class Scripts:
                 out.append([b"seen", hits])
             elif ids and len(mine) > room:
                 out.append(b"full")
-            elif state and not self._stored(states_key, state):
+            elif state and not self._stored(states_key, state, joined.head):
                 out.append(b"stateless")
             else:
                 out.append([b"added", hits] if hits else b"added")
@@ -348,8 +348,10 @@ class Scripts:
         self.data.hashes.setdefault(state_key, {})[args[1]] = args[2]
         return 1
 
-    def _stored(self, states_key: str, state: bytes) -> bool:
-        digest, size = state.split(b":")
+    def _stored(self, states_key: str, state: bytes, head: int) -> bool:
+        digest, size, follows = state.split(b":")
+        if follows and int(follows) != head:
+            return False
         return sum(map(len, self.data.hashes.get(state_key_of(states_key, digest), {}).values())) == int(size)
 
     def _publish_snapshot(self, keys: Sequence[str], args: Args) -> list[bytes]:

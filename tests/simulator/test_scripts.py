@@ -8,6 +8,7 @@ import pytest
 
 from core.machine import STATE_VERSION
 from service.errors import Recreated
+from service.store.appends import NamedState
 from service.store.catalog import Catalog
 from service.store.expiry import Expiry
 from service.store.keys import ModelKeys
@@ -82,7 +83,8 @@ class Writer:
         count = draw.choice((0, 1, rows))
         ids = tuple(draw.choice("abcdefgh") for _ in range(count))
         pending = draw.choice((None, None, "p"))
-        state = None if ids or draw.random() < 0.6 else (digest(draw.choice(STATES)), len(STATES[0]))
+        follows = draw.choice((None, None, self._version))
+        state = None if ids or draw.random() < 0.6 else NamedState(digest(draw.choice(STATES)), len(STATES[0]), follows)
         return SegmentIn(bytes(draw.randrange(30)), ids, tuple(draw.choice("xxxxy") for _ in ids), rows, pending, state)
 
     async def _append(self):
