@@ -53,6 +53,9 @@ bench-replicas: test-setup ## recovery over log length, how far followers lag
 test-life: test-setup ## models that live through random sequences of everything: LIFE_EXAMPLES lives each, new ones each time
 	LIFE_EXAMPLES=$${LIFE_EXAMPLES:-200} $(PY) -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile tests/core/life $(PYTEST_ARGS)
 
+bench-listing: test-setup ## ten thousand models listed with room for few: time per page, models loaded
+	$(PY) -m tests.benchmarks.listing
+
 bench-million: test-setup ## a million rows on one model: memory, log, snapshots, recovery
 	$(PY) -m tests.benchmarks.million
 

@@ -35,7 +35,7 @@ PATH_MAX = 256
 """Applied entries whose uids are kept; a log that forked further back is detected by its version alone."""
 PATH_BYTES = 170
 """What each of them takes."""
-OBJECT_BYTES = 9_000
+OBJECT_BYTES = 9_500
 """Python objects around a model's arrays, measured with tests.benchmarks.models."""
 
 

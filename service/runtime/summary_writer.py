@@ -189,11 +189,13 @@ class SummaryWriter:
         failure: Unavailable | None = None
         for each, result in zip(part, results, strict=True):
             place = each.write.name, each.write.incarnation
+            if self._outbox.get(place) is each:
+                del self._outbox[place]
+                if isinstance(result, Unavailable):  # of several servers one may be down: the others' go first now
+                    self._outbox[place] = each
             if isinstance(result, Unavailable):
                 failure = result
                 continue
-            if self._outbox.get(place) is each:
-                del self._outbox[place]
             if each.replica is not None and result >= 0:
                 self._settle(each.replica, each.write, result)
         if failure is not None:

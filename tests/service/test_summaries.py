@@ -8,6 +8,7 @@ import pytest
 
 from core.machine import Machine
 from service.app import build
+from service.errors import StoreDown
 from service.runtime import summary_state, summary_writer
 from service.settings import Settings
 from service.store.keys import ModelKeys
@@ -300,6 +301,29 @@ async def test_bounds_of_what_waits(start, monkeypatch):
         engine_of(api).models._drop(name_of(path))
     assert 2 == len(writer._outbox)
     assert path.endswith([*writer._outbox][-1][0])
+
+
+async def test_a_server_that_is_down_does_not_hold_up_the_summaries_of_others(start, monkeypatch):
+    """What fails goes to the end of what waits, and is sent again."""
+    api = await start()
+    writer = engine_of(api).models.summaries
+    monkeypatch.setattr(writer, "turn", lambda: asyncio.sleep(0))
+    monkeypatch.setattr(summary_writer, "STEP", 1)
+    for _ in range(3):
+        engine_of(api).models._drop(name_of(await api.learnt(rows=1)))
+    names, sent, write = [name for name, _ in writer._outbox], [], writer._store.write
+
+    async def first_fails(writes):
+        sent.append(writes[0].name)
+        return [StoreDown("away")] if writes[0].name == names[0] and len(sent) < 5 else await write(writes)
+
+    monkeypatch.setattr(writer._store, "write", first_fails)
+    for _ in range(2):
+        with pytest.raises(StoreDown):
+            await writer._empty_outbox()
+    await writer._empty_outbox()
+    assert [names[0], names[1], names[2], names[0]] == sent[:4]
+    assert {} == writer._outbox
 
 
 async def test_once_per_ride(monkeypatch):

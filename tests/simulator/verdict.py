@@ -10,6 +10,7 @@ from service.runtime.engine import Freshness
 from service.store.codec import Answer
 from service.store.events import event
 from service.store.keys import DRIFT, ModelKeys
+from service.store.summaries import decode
 from tests.simulator.clients import Clients
 from tests.simulator.member import Member
 from tests.simulator.network import TIMEOUT_S
@@ -62,6 +63,8 @@ class Verdict:
             self.simulation.counts["refused loudly"] += 1
         self._judge_replicas([r for r in replicas if not isinstance(r, str)], name, serial)
         self._judge_memory(name, int(meta.get(b"snapshot", b"-1")))
+        if replicas and not down:
+            await self._judge_summary(name, serial)
         self._judge_told(incarnation, told, serial)
         self._judge_snapshots(keys, serial)
         if not down:
@@ -101,6 +104,14 @@ class Verdict:
             back = serial.uids[version : version + 1] == [uid]  # a packet of the past has brought it back
             if held and not back:
                 assert member.engine.stats.lost_tails > before, "a lost tail was not reported"
+
+    async def _judge_summary(self, name: str, serial: Serial) -> None:
+        """Once everybody has written what is due, a list has the figures of the head, whatever was lost on the way."""
+        for member in self.simulation.members:
+            await member.engine.models.summaries.flush()
+        found = decode(self.data.hashes[ModelKeys(name, "").meta][b"summary"])
+        head = len(serial.uids) - 1
+        assert (head, *serial.machine.summary()) == (found.version, *found[2:]), "the summary is not that of the head"
 
     def _judge_memory(self, name: str, snapshot: int) -> None:
         """Of what a published snapshot covers no answers are held, at whatever replica."""
