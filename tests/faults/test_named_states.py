@@ -1,0 +1,78 @@
+"""Crashes while a large state is imported: it is taken over whole, or not at all."""
+
+import http.client
+import threading
+
+import numpy as np
+import pytest
+
+from core.config import Config
+from core.entry import Entry, Rows
+from core.machine import Machine
+from tests.faults.processes import eventually
+from tests.faults.rebuild import bare
+
+pytestmark = pytest.mark.faults
+CONFIG = {"algorithm": "rls", "task": "regression", "features": [f"x{i}" for i in range(1100)]}
+
+
+@pytest.fixture(scope="module")
+def state():
+    """A state of several pieces that has learned three rows."""
+    machine = Machine(Config.parse(CONFIG))
+    X = np.random.default_rng(0).normal(size=(3, 1100))
+    machine.apply(Entry(1, 0, (Rows(machine.prediction_schema.id, None, X, np.arange(3.0)),)))
+    return machine.to_bytes()
+
+
+def put(service, state):
+    """The answer to an import, or None where the connection broke."""
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
+    try:
+        connection.request("PUT", "/models/m/state", state, {"Content-Type": "application/octet-stream"})
+        return connection.getresponse().status
+    except (OSError, http.client.HTTPException):
+        return None
+    finally:
+        connection.close()
+
+
+def pieces(store):
+    """Keys of states in the store, and whether each expires."""
+    with store.client() as client:
+        return {key: client.pttl(key) > 0 for key in client.scan_iter(match="*:state:*")}
+
+
+def test_a_service_that_dies_while_it_writes_the_pieces_leaves_the_model_as_it_was(serve, store, state):
+    """What it has written expires; sent again the state is taken over, here and by a service that followed."""
+    services = [serve(REDIS_URL=store.url).start() for _ in range(2)]
+    services[0].create(**CONFIG)
+    before = services[1].state()
+    importing = threading.Thread(target=put, args=(services[0], state))
+    importing.start()
+    assert eventually(True, lambda: bool(pieces(store)))
+    services[0].kill()
+    importing.join()
+    if services[1].get("/models/m?consistency=strong")["version"] == 0:  # else it had been appended already
+        assert {True} == {*pieces(store).values()}
+        assert before == services[1].state()
+    services[0].start()
+    assert 200 == put(services[0], state)
+    states = [service.state() for service in services]
+    assert bare(states[0]) == bare(states[1])
+    assert 3 == services[1].get("/models/m")["rows"]
+    assert {False} == {*pieces(store).values()}
+
+
+@pytest.mark.parametrize("point", ["appended", "applied"])
+def test_a_service_that_dies_after_it_has_appended_has_taken_the_state_over(serve, state, point):
+    """Nobody was told; the log names the state, and it is read again at the next start."""
+    service = serve().start(FAILPOINT=f"{point}:1")
+    service.create(**CONFIG)
+    assert put(service, state) is None
+    assert -9 == service.died()
+    service.start()
+    shown = service.get("/models/m")
+    assert (1, 3, "import") == (shown["version"], shown["rows"], shown["metrics"]["marks"][-1]["kind"])
+    assert 200 == put(service, state)
+    assert (2, 3) == (service.get("/models/m")["version"], service.get("/models/m")["rows"])
