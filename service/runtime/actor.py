@@ -26,6 +26,7 @@ from service.runtime.committer import DOWN, Committer, Limits
 from service.runtime.job_queue import JobQueue
 from service.runtime.jobs import Commit, Job, Reply, Step, Waiting, own_entry, resolve, sent, size_of, small
 from service.runtime.log_reader import LogReader
+from service.runtime.named_states import in_pieces
 from service.runtime.replica import Replica
 from service.runtime.threads import in_thread_if_large, is_large, is_long
 from service.runtime.upgrade import upgrade
@@ -50,7 +51,7 @@ class Shared:
         writer: the prefix of the uids of this process.
         numbers: of its appends.
         waiting: bytes of all requests that wait.
-        states: that entries name.
+        states: that entries name, and large segments.
         current: the replica of a model that is in memory now, for one that has left it.
         grown: called with a replica whose log has grown, and whether by an append of this process.
     """
@@ -132,15 +133,17 @@ class Actor:
     async def _encode_and_queue(
         self, segment: Segment, digests: Sequence[str], pending: str | None, size: int, rows: int
     ) -> Reply:
-        """Encode a large segment in a thread first; what it takes counts meanwhile."""
+        """Encode a large segment in a thread first, and write a very large one in pieces; what it takes counts."""
         self._shared.waiting.used += size
         try:
             blob = await in_thread_if_large(size, codec.encode, segment)
+            encoded = sent(segment, blob, digests, rows, pending)
+            whole = await in_pieces(self._shared.states, self._replica, encoded)
         finally:
             self._shared.waiting.used -= size
         if self._shared.committer.store_down:
             raise StoreDown(DOWN)
-        reply = self._queue.put(segment, sent(segment, blob, digests, rows, pending), size)
+        reply = self._queue.put(segment, whole, size)
         self._go_on()
         return await reply
 

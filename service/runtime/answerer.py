@@ -74,7 +74,7 @@ class Answerer:
                 count, wait_ms = (0, 0) if ids is None else (ids.count, ids.wait_ms)
                 job.reject(ids_full(replica.name, commit.append.id_cap, count, wait_ms))
             elif out.status == "stateless":
-                job.reject(StoreDown("the pieces of the state are not all in the store: send the request again"))
+                job.reject(StoreDown("the pieces of the request are not all in the store: send it again"))
             elif out.status == "added" and now is None:
                 job.reject(StoreDown(DOWN))
             elif out.seen:

@@ -10,8 +10,8 @@ from service.errors import OnepassError, QueueFull, StoreDown
 from service.runtime.jobs import Job, Reply, Waiting
 from service.store.log import SegmentIn
 
-TICK_BYTES_MAX = 32 * 2**20
-"""Most bytes of one model that go with one append; a single larger request goes alone."""
+TICK_BYTES_MAX = 4 * 2**20
+"""Most bytes of one model that go with one append, which the store works on at once; a larger request goes alone."""
 ATTEMPTS_MAX = 5
 """How often a request is put back because its replica had to reload."""
 

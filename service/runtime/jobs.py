@@ -135,7 +135,7 @@ def own_entry(commit: Commit, appended: Appended, version: int) -> tuple[Entry |
     for job, out in zip(commit.jobs, appended.segments, strict=True):
         if out.status == "added":
             segments.append(_skipping(job.segment, out.skip) if out.skip else job.segment)
-            size += len(job.sent.blob)
+            size += job.sent.nbytes
     return Entry(appended.made, appended.time_ms, tuple(segments)), size
 
 

@@ -13,7 +13,7 @@ from core.config import Config
 from core.entry import Entry
 from core.machine import STATE_VERSION, Machine
 from service.errors import ModelDown, OnepassError, Recreated, StoreDown, no_model
-from service.runtime.named_states import with_states
+from service.runtime.named_states import with_segments, with_states
 from service.runtime.replica import Replica
 from service.runtime.stats import Stats
 from service.runtime.summary_state import SummaryState
@@ -104,13 +104,14 @@ class Loader:
             replica.take_over(loaded)
 
     async def entry(self, replica: Replica, raw: RawEntry) -> Entry:
-        """A log entry of a model, decoded, with the states that it names.
+        """A log entry of a model, decoded, with the segments and states that it names.
 
         Raises:
-            ValueError: it cannot be decoded, or a state is not in the store (``StateLost``).
+            ValueError: it cannot be decoded, or what it names is not in the store (``StateLost``).
             StoreDown: the store did not answer.
         """
-        decoded = await in_thread_if_large(raw.size, codec.entry, raw)
+        whole = await with_segments(self._store.states, replica, raw)
+        decoded = await in_thread_if_large(raw.size, codec.entry, whole)
         return await with_states(self._store.states, replica.name, replica.incarnation, decoded)
 
     async def _recovered(self, meta: ModelMeta, from_before: int | None) -> Replica:

@@ -1,4 +1,4 @@
-"""States that entries name by digest: written before the entry is appended, read before it is applied."""
+"""States and large segments that entries name: written before the entry is appended, read before it is applied."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,8 +10,15 @@ from service.errors import QueueFull
 from service.runtime.jobs import Reply
 from service.runtime.replica import Replica
 from service.runtime.threads import in_thread_if_large
+from service.store.appends import NamedState
+from service.store.entries import RawEntry, name, name_of
+from service.store.log import SegmentIn
 from service.store.pieces import digest
 from service.store.states import States
+
+NAMED_BYTES = 2 * 2**20
+"""A larger segment is written in pieces, and its entry names it: the store works on one command at a time, and all that
+is waiting for it waits for the largest."""
 
 
 @dataclass(slots=True)
@@ -64,6 +71,37 @@ async def take_over(states: States, replica: Replica, state: Buffer, source: str
     named = await in_thread_if_large(len(state), digest, state)
     await states.write(replica.name, replica.incarnation, named, state)
     return await replica.inbox.submit(Restore(state, source, digest=named, size=len(state)))
+
+
+async def in_pieces(states: States, replica: Replica, sent: SegmentIn) -> SegmentIn:
+    """A segment as an entry is to name it, its bytes written in pieces, if it is large.
+
+    Raises:
+        OnepassError: they cannot be written; those that were expire.
+    """
+    size = len(sent.blob)
+    if size <= NAMED_BYTES:
+        return sent
+    named = await in_thread_if_large(size, digest, sent.blob)
+    await states.write(replica.name, replica.incarnation, named, sent.blob)
+    return replace(sent, blob=name(named, size), state=NamedState(named, size))
+
+
+async def with_segments(states: States, replica: Replica, raw: RawEntry) -> RawEntry:
+    """An entry with the bytes of the segments that it names.
+
+    Raises:
+        StateLost: they are not in the store.
+        StoreDown: the store did not answer.
+    """
+    if all(name_of(blob) is None for _, blob, _ in raw.segments):
+        return raw
+    segments: list[tuple[int, Buffer, tuple[int, ...]]] = []
+    for ordinal, blob, skip in raw.segments:
+        named = name_of(blob)
+        whole = blob if named is None else await states.read(replica.name, replica.incarnation, *named)
+        segments.append((ordinal, whole, skip))
+    return replace(raw, segments=tuple(segments))
 
 
 async def with_states(states: States, name: str, incarnation: str, entry: Entry) -> Entry:

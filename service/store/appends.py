@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from core.machine import STATE_VERSION
 from service.errors import StoreDown, Unavailable, WritersFull
-from service.store.entries import Code, RawEntry, entries
+from service.store.entries import Code, RawEntry, entries, name_of
 from service.store.keys import TEXT, cached_keys
 from service.store.redis.connection import Call, Unreplicated
 from service.store.scripts import APPEND, RECORD, WRITER_LIFE_MS, WRITERS_MAX
@@ -40,7 +40,7 @@ class Answers(NamedTuple):
 
 
 class NamedState(NamedTuple):
-    """A state that a segment names.
+    """A state, or large segment, that a segment names.
 
     Attributes:
         digest: of its bytes.
@@ -63,7 +63,7 @@ class SegmentIn:
         digests: one per id, to detect another request under the same id; no colons.
         rows: number of rows in the blob.
         pending: the tracked prediction that is settled by adding this segment, or None.
-        state: the state that the blob names, or None.
+        state: what the blob names, a state or the segment itself, whose pieces have been written; or None.
     """
 
     blob: bytes
@@ -72,6 +72,12 @@ class SegmentIn:
     rows: int = 1
     pending: str | None = None
     state: NamedState | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the segment, also where the blob only names it."""
+        named = name_of(self.blob)
+        return len(self.blob) if named is None else named[1]
 
     def __post_init__(self) -> None:
         if len(self.ids) not in {0, 1, self.rows} or len(self.digests) != len(self.ids):

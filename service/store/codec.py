@@ -18,7 +18,7 @@ from typing import Any, Literal, Protocol, TypeVar
 import msgspec
 import numpy as np
 
-from core.contract import Floats
+from core.contract import Buffer, Floats
 from core.entry import (
     Entry,
     Mapped,
@@ -141,7 +141,7 @@ class _Record(Protocol):
 R = TypeVar("R", bound=_Record)
 
 
-def _decoded(decoder: "msgspec.msgpack.Decoder[R]", blob: bytes, what: str) -> R:
+def _decoded(decoder: "msgspec.msgpack.Decoder[R]", blob: Buffer, what: str) -> R:
     """A record of this version from bytes; ValueError for anything else."""
     try:
         record = decoder.decode(blob)
@@ -176,7 +176,7 @@ def _record(segment: Segment) -> tuple[Any, ...]:
     return "state", FORMAT, segment.digest, segment.size, segment.source, segment.ids
 
 
-def decode(blob: bytes, skip: tuple[int, ...] = ()) -> Segment:
+def decode(blob: Buffer, skip: tuple[int, ...] = ()) -> Segment:
     """A segment from bytes.
 
     Args:

@@ -1,8 +1,18 @@
-"""Log entries as the server returns them; codec.py decodes their segments."""
+"""Log entries as the server returns them; codec.py decodes their segments.
+
+A large segment is not part of its entry. It is written in pieces before (states.py), and the entry holds its name,
+
+    ["named", 1, digest, size]
+
+so that no command of the store is large or slow.
+"""
 
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import msgspec
+
+from core.contract import Buffer
 from core.machine import STATE_VERSION
 
 Code = Literal["ok", "gone", "ahead", "fork", "trimmed", "fenced", "newer", "foreign"]
@@ -10,6 +20,31 @@ FIRST_STATE_VERSION = 3
 """The state version of code that did not write its version into its entries."""
 NEWER = "its log was written by a newer version of Onepass; update this replica"
 """Why a model is out of service on a replica that meets the code "newer"."""
+
+
+_encoder = msgspec.msgpack.Encoder()
+_names = msgspec.msgpack.Decoder(tuple[Literal["named"], Literal[1], str, int])
+_NAMED = _encoder.encode(("named", 1, "", 0))[:8]
+"""What every name begins with: array, text, the record's version."""
+
+
+def name(digest: str, size: int) -> bytes:
+    """The name of a segment of ``size`` bytes that is kept in pieces."""
+    return _encoder.encode(("named", 1, digest, size))
+
+
+def name_of(blob: Buffer) -> tuple[str, int] | None:
+    """Digest and size of the segment that ``blob`` names; None where it is a segment itself.
+
+    Raises:
+        ValueError: corrupt.
+    """
+    if blob[:8] != _NAMED:
+        return None
+    try:
+        return _names.decode(blob)[2:]
+    except msgspec.MsgspecError as error:
+        raise ValueError(f"the name of a segment is corrupt: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +59,13 @@ class RawEntry:
     previous: str
     time_ms: int
     count: int
-    segments: tuple[tuple[int, bytes, tuple[int, ...]], ...]
+    segments: tuple[tuple[int, Buffer, tuple[int, ...]], ...]
     state: int = FIRST_STATE_VERSION
 
     @property
     def size(self) -> int:
-        """Bytes of its segments."""
-        return sum([len(blob) for _, blob, _ in self.segments])
+        """Bytes of its segments, of those as well that it only names."""
+        return sum([len(blob) if (named := name_of(blob)) is None else named[1] for _, blob, _ in self.segments])
 
 
 @dataclass(frozen=True, slots=True)

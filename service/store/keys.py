@@ -15,8 +15,8 @@
     onepass:{NAME}:INC:pending_due      ZSET  prediction id -> when it expires, ms
     onepass:{NAME}:INC:snapshots        HASH  version -> JSON of SnapshotInfo; published ones only
     onepass:{NAME}:INC:chunks:VERSION   HASH  "DIGEST:NUMBER" -> 4 MiB of the snapshot
-    onepass:{NAME}:INC:states           HASH  "VERSION-ORDINAL" of a restore or import in the log -> digest of its state
-    onepass:{NAME}:INC:state:DIGEST     HASH  number -> 4 MiB of the state; expires until an entry refers to it
+    onepass:{NAME}:INC:states           HASH  "VERSION-ORDINAL" of a state or large segment that the log names -> digest
+    onepass:{NAME}:INC:state:DIGEST     HASH  number -> 4 MiB of what has this digest; expires until an entry names it
     onepass:{NAME}:INC:drift            STREAM  the model's last drift events, see drift.py
 
     onepass:drift                       STREAM  the last drift events of all models, in the order they became known;
@@ -55,7 +55,7 @@ class ModelKeys:
         idempotency, idempotency_expiry: remembered ids, and when they may be forgotten.
         pending, pending_due: tracked predictions that wait for their label, and when they expire.
         snapshots: published snapshots.
-        states: which states the entries of the log refer to.
+        states: which states and large segments the entries of the log refer to.
         drift: stream of the model's own drift events.
         chunks_prefix: what ``chunks`` of every version begins with; scripts that drop versions complete it themselves.
     """

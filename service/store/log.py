@@ -5,7 +5,8 @@
         p    uid of the entry before it; the incarnation for version 1
         t    the server's time, ms
         n    how many segments the request had
-        0    blob of segment 0 of the request; a segment that was not added leaves its ordinal out
+        0    blob of segment 0 of the request, or the name of one that is large (entries.py); a segment that was not
+             added leaves its ordinal out
         0s   "1,4": rows of segment 0 that must not be learned, since their ids had been seen
         s    state version of the code that wrote it; missing in entries of versions before it was written, which are 3
 

@@ -1,4 +1,5 @@
-"""States that log entries name by digest: written in pieces before the entry, read in pieces before it is applied.
+"""States and large segments that log entries name by digest: written in pieces before the entry, read in pieces before
+it is applied.
 
 The pieces expire unless an entry comes to refer to them. The append script refuses an entry whose pieces are not all
 there, makes them permanent and notes version and digest in the states HASH. The script that publishes a snapshot
