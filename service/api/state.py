@@ -165,8 +165,9 @@ async def export_state(ctx: Ctx, replica: ReadModel) -> Response:
 async def import_state(ctx: Ctx, name: ModelName, request: Request, response: Response) -> Replaced:
     """Import a state.
 
-    A file that `GET /models/{name}/state` has given. Everything is checked before anything changes. A model that does
-    not exist is created with the configuration that the state carries.
+    A file that `GET /models/{name}/state` has given, by this version or an earlier one, of any size up to
+    `ONEPASS_MODEL_LIMIT_MB`. Everything is checked before anything changes. A model that does not exist is created with
+    the configuration that the state carries. While others transfer large states the answer may be 503.
     """
     bodies.media_type(request, STATE_TYPES)
     bounds = ctx.engine.bounds

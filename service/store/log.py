@@ -16,6 +16,9 @@
                                   all of them: dropped whole
              an id that was seen with another digest: dropped whole
 
+A segment that restores or imports names its state by digest; the pieces of it are there before, or it is not added
+(states.py).
+
 A version made is never made again: the uid chain u <- p tells a log that a failover has cut and others have
 continued from the one a replica knows. scripts.py is the Lua of it.
 """
