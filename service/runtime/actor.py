@@ -76,7 +76,7 @@ class Actor:
         shared: what it works with.
     """
 
-    __slots__ = ("_commit", "_queue", "_replica", "_shared", "_syncs", "_task", "name")
+    __slots__ = ("_commit", "_encoding", "_queue", "_replica", "_shared", "_syncs", "_task", "name")
 
     def __init__(self, replica: Replica, shared: Shared) -> None:
         self._replica, self._shared, self.name = replica, shared, replica.name
@@ -84,6 +84,7 @@ class Actor:
         self._syncs: list[asyncio.Future[None]] = []
         self._commit: Commit | None = None
         self._task: asyncio.Task[None] | None = None
+        self._encoding = 0
         replica.inbox = self
 
     # ---------------------------------------------------------------- what requests call
@@ -101,7 +102,7 @@ class Actor:
     @property
     def idle(self) -> bool:
         """Whether nothing waits, and nothing is under way."""
-        return not (self._queue.jobs or self._syncs or self._commit or self._task)
+        return not (self._queue.jobs or self._syncs or self._commit or self._task or self._encoding)
 
     def submit(
         self, segment: Segment, digests: Sequence[str] = (), pending: str | None = None
@@ -135,12 +136,14 @@ class Actor:
     ) -> Reply:
         """Encode a large segment in a thread first, and write a very large one in pieces; what it takes counts."""
         self._shared.waiting.used += size
+        self._encoding += 1
         try:
             blob = await in_thread_if_large(size, codec.encode, segment)
             encoded = sent(segment, blob, digests, rows, pending)
             whole = await in_pieces(self._shared.states, self._replica, encoded)
         finally:
             self._shared.waiting.used -= size
+            self._encoding -= 1
         if self._shared.committer.store_down:
             raise StoreDown(DOWN)
         reply = self._queue.put(segment, whole, size)

@@ -1,5 +1,7 @@
 """Segments too large for one command of the store: written in pieces, named by their entry, and like any other else."""
 
+import asyncio
+
 import numpy as np
 import pytest
 
@@ -81,6 +83,30 @@ async def test_the_pieces_leave_with_the_entries_that_name_them(small_pieces, ap
     await _learn(api, path)
     assert 204 == (await api.ask("DELETE", path)).status_code
     assert [[]] == await connection.ask(("KEYS", f"onepass:{{{keys.name}}}*"))
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_model_stays_in_memory_while_a_large_segment_is_written(small_pieces, api, monkeypatch):
+    """It would be appended through a replica that nobody reads any more."""
+    path, engine = await api.new(RLS), api.app.state.context.engine
+    replica, written, go_on = await engine.replica(path.rpartition("/")[2]), asyncio.Event(), asyncio.Event()
+    write = engine.store.states.write
+
+    async def slowly(*given):
+        await write(*given)
+        written.set()
+        await go_on.wait()
+
+    monkeypatch.setattr(engine.store.states, "write", slowly)
+    learning = asyncio.create_task(_learn(api, path))
+    await written.wait()
+    assert not replica.idle
+    monkeypatch.setattr(engine.models, "_budget_bytes", 0)
+    engine.models.shrink()
+    assert replica is engine.models.peek(replica.name)
+    go_on.set()
+    assert ROWS == (await learning)["rows"]
+    assert (1, True) == (replica.version, replica.inbox.idle)
 
 
 def test_a_name_is_not_taken_for_a_segment():
