@@ -9,6 +9,7 @@ import gc
 import logging
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -37,6 +38,7 @@ from service.runtime.committer import Limits
 from service.runtime.engine import READ_BYTES_MAX, Bounds, Engine
 from service.runtime.loader import Store
 from service.runtime.sweeper import Sweeper
+from service.runtime.threads import SWITCH_INTERVAL_S
 from service.settings import Settings
 from service.store.catalog import Catalog
 from service.store.drift import DriftStreams
@@ -149,6 +151,7 @@ def build(settings: Settings, failpoint: Callable[[str], None] | None = None, gr
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         single_threaded()
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
         private = None if given else EmbeddedStore(settings.data_dir, settings.durability)
         url = given or ""
         if private is not None:

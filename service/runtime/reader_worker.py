@@ -22,6 +22,11 @@ READY = "ready"
 NICE = 5
 """Below the event loop and the store, which answer everybody."""
 
+TRIM_BYTES = 4 * 2**20
+"""After a larger body, memory is collected and given back: that costs some milliseconds."""
+COLLECT_EVERY = 100
+"""And after so many bodies of any size."""
+
 
 def main(descriptor: int) -> None:
     """Read until the socket ends.
@@ -35,12 +40,15 @@ def main(descriptor: int) -> None:
     with socket.socket(fileno=os.dup(descriptor)) as watched:
         threading.Thread(target=_end_with, args=(watched,), daemon=True).start()
         gc.freeze()
-        gc.disable()  # bodies become tables of many objects, none of them in a cycle; collected between two of them
+        gc.disable()  # bodies become tables of many objects, none of them in a cycle
         with Connection(descriptor) as connection:
             connection.send(READY)
-            while _answer_one(connection):
-                gc.collect()
-                _return_memory()
+            answered = 0
+            while (size := _answer_one(connection)) is not None:
+                answered += 1
+                if size > TRIM_BYTES or answered % COLLECT_EVERY == 0:
+                    gc.collect()
+                    _return_memory()
 
 
 def _end_with(watched: socket.socket) -> None:
@@ -51,15 +59,15 @@ def _end_with(watched: socket.socket) -> None:
     os._exit(0)
 
 
-def _answer_one(connection: Connection) -> bool:
-    """One request; False where none comes any more."""
+def _answer_one(connection: Connection) -> int | None:
+    """Answer one request; the size of its body, or None where no more come."""
     try:
         work, args = connection.recv()
-        answer = _answer(work, args, connection.recv_bytes())
-        connection.send(answer)
+        body = connection.recv_bytes()
+        connection.send(_answer(work, args, body))
     except (EOFError, OSError):
-        return False
-    return True
+        return None
+    return len(body)
 
 
 def _answer(work: Callable[..., Any], args: tuple[Any, ...], body: bytes) -> tuple[bool, Any]:

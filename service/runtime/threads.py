@@ -14,10 +14,13 @@ from service.runtime.reader_process import ReaderProcess
 
 T = TypeVar("T")
 THREAD_BYTES = 131_072
-"""A larger body is decoded and validated in a thread. Below, the work takes no longer than the 5 ms for which a thread
-keeps the interpreter anyway (``sys.getswitchinterval``)."""
-PROCESS_BYTES = 1_048_576
-"""A larger body is decoded and validated by a process: a thread would hold the interpreter for 20 ms and more."""
+"""A larger body is decoded and validated in a thread; below, the work takes a millisecond or two."""
+PROCESS_BYTES = 262_144
+"""A larger body is decoded and validated by a process: in a thread one call would hold the interpreter for several
+milliseconds, and many bodies at once would each do so."""
+SWITCH_INTERVAL_S = 0.001
+"""How long a thread that works in Python keeps the interpreter while others wait for it: a fifth of the default. A row
+takes several turns of the loop, and waits so long in each of them."""
 THREAD_FLOPS = 4e6
 """Work of more floating-point operations (some milliseconds) is done in a thread: many models may have as much of it in
 one turn of the loop."""

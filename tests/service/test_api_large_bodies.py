@@ -10,6 +10,7 @@ from core.features import Schema
 from service.api import json_body
 from service.api.tables import _csv_rows
 from service.errors import NotTable
+from service.runtime import threads as large_work
 from service.runtime.row_validation import RowValidator
 from service.runtime.threads import THREAD_BYTES
 from tests.service.api_fixtures import CSV, JSON, NPY, npy
@@ -36,8 +37,9 @@ def tables(labelled):
 
 @pytest.fixture
 def threads(monkeypatch):
-    """Which of the decoder, the validator and the schema's readers were called, and in which threads."""
+    """Which of the decoder, the validator and the schema's readers were called, and in which threads, no process."""
     found = {}
+    monkeypatch.setattr(large_work, "PROCESS_BYTES", 2**30)
 
     def noting(where, name):
         called = getattr(where, name)
