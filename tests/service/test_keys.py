@@ -263,7 +263,7 @@ async def test_metrics_name_only_models_that_the_key_may_touch(locked):
     engine.follower._compare = lambda *_: None  # the sweep would find the truth
     for name in ("common", "t-one"):
         replica = await engine.models.get(name)
-        replica.note_head(replica.version + 5)
+        replica.progress.note_head(replica.version + 5)
     for who, seen in (("tenant", ["t-one"]), ("reader", ["common", "t-one"])):
         told = (await locked.ask("GET", "/metrics", **as_(who))).text
         assert seen == sorted(re.findall(r'onepass_model_lag_entries{model="([^"]*)"} 5.0', told))
