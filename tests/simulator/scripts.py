@@ -44,7 +44,7 @@ class Scripts:
             scripts.RECORD: self._record,
             expiry.EXPIRE: self._expire,
             scripts.SUMMARY: self._summary,
-            scripts.LOOKUP: lambda keys, ids: [*self._look(keys[0], keys[1], ids).values()],
+            scripts.LOOKUP: lambda keys, ids: [*map(self._look(keys[0], keys[1], ids).get, ids)],
             catalog._CREATE: self._create,
             catalog._DELETE: self._delete,
             drift._FORGET: lambda *_: 0,  # nobody has published an event here

@@ -155,7 +155,7 @@ class Writer:
         await self._store.expiry.sweep([(self._name, self._incarnation)], self._draw.choice((1, 2, 1000)))
 
     async def _lookup(self):
-        await self._store.log.lookup(self._name, self._incarnation, [*"abcdefgh"])
+        await self._store.log.lookup(self._name, self._incarnation, [*"abcdefghab"])
 
     async def _snapshot(self):
         blob = bytes(self._draw.randrange(50))
