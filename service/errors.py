@@ -5,6 +5,7 @@
     ├── RequestConflict      the model's state or an earlier request with the same id does not allow it
     ├── NotReached           ``min_version`` was not reached in time
     ├── ModelDown            one model is out of service: corrupt state, or an apply that raised
+    │   └── ModelLost        the store has lost the model; this process holds it in memory
     ├── Denied
     │   ├── Unauthorized     no key or an unknown one
     │   ├── Forbidden        the key's scopes or models do not allow it
@@ -83,8 +84,24 @@ class NotReached(OnepassError):
 class ModelDown(OnepassError):
     """One model is out of service until an operator acts; the others go on."""
 
-    def __init__(self, detail: str) -> None:
-        super().__init__(detail, [Problem("name", "is out of service; the log has all that was acknowledged", WAY_OUT)])
+    def __init__(
+        self,
+        detail: str,
+        problem: str = "is out of service; the log has all that was acknowledged",
+        way_out: str = WAY_OUT,
+    ) -> None:
+        super().__init__(detail, [Problem("name", problem, way_out)])
+
+
+class ModelLost(ModelDown):
+    """The store has lost a model that was not deleted; this process holds it in memory, and predicts from it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"the store has lost model {name}, which nobody has deleted: it predicts from memory and learns nothing",
+            "is not in the store any more",
+            "POST /refill writes it back from memory; or restore the store from a backup; or DELETE gives it up",
+        )
 
 
 class Denied(OnepassError):

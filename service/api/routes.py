@@ -8,7 +8,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from service.api import drift, features, feedback, health, model_list, models, overlap, pending, predict, state, weights
+from service.api import (
+    drift,
+    features,
+    feedback,
+    health,
+    model_list,
+    models,
+    overlap,
+    pending,
+    predict,
+    refill,
+    state,
+    weights,
+)
 from service.api.context import NAME, fresh_by_query, known_queries
 from service.api.route import Route, answered
 
@@ -23,6 +36,7 @@ ROUTERS = (
     features.router,
     overlap.router,
     state.router,
+    refill.router,
     health.router,
 )
 """In the order of /docs."""

@@ -80,6 +80,7 @@ class _Runtime(Collector):
             "queued": ("Requests waiting to be committed", sum(replica.inbox.waiting for replica in loaded)),
             "store_up": ("Whether the store answers", int(engine.store_ok is True and not engine.committer.store_down)),
             "store_full": ("Whether the store has refused writes for lack of room", int(engine.store.connection.full)),
+            "models_lost": ("Models in memory that the store has lost", len(engine.models.lost)),
             "models_lagging": ("Models that are known to be behind their logs", len(lags)),
             "lag_entries": ("Entries that the one furthest behind has not applied yet", lags[0][0] if lags else 0),
             "hints": ("Whether notices of appends are received", int(engine.notices.hearing)),

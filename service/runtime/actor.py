@@ -20,7 +20,7 @@ from typing import Any
 
 from core.entry import Segment
 from core.machine import STATE_VERSION
-from service.errors import ModelDown, OnepassError, StoreDown
+from service.errors import ModelDown, ModelLost, OnepassError, StoreDown
 from service.runtime.answerer import Answerer
 from service.runtime.committer import DOWN, Committer, Limits
 from service.runtime.job_queue import JobQueue
@@ -118,9 +118,12 @@ class Actor:
             QueueFull: as many requests, or bytes of them, wait as may.
             StoreDown: the store is known to be down.
             NotFound, Recreated: the model is gone.
+            ModelLost: the store has lost it.
         """
         if self._shared.committer.store_down:
             raise StoreDown(DOWN)
+        if self._replica.lost:
+            raise ModelLost(self.name)
         if self._replica.ledger is None and (inbox := self._shared.current(self._replica).inbox) is not self:
             return inbox.submit(segment, digests, pending)  # the replica has left memory since its caller got it
         size, rows = size_of(segment)
@@ -341,7 +344,7 @@ class Actor:
             if appended.code == "ok":
                 await self._apply(commit, appended)
             elif appended.code == "gone":
-                self.lost(self._shared.reader.gone(self._replica, appended.head))
+                self.lost(await self._shared.reader.gone(self._replica, appended.head))
             elif appended.code == "foreign":
                 self.lost(self._replica.quarantine("its log holds an entry that is not ours"))
             elif appended.code == "newer":

@@ -18,11 +18,13 @@ from service.runtime.jobs import Waiting
 from service.runtime.listing import Listing
 from service.runtime.loader import Loader, Store
 from service.runtime.log_reader import LogReader, LostTail
+from service.runtime.lost_models import LostModels
 from service.runtime.model_cache import ModelCache
 from service.runtime.named_states import StateBudget
 from service.runtime.replica import Replica
 from service.runtime.snapshots import Snapshotter
 from service.runtime.stats import Stats
+from service.runtime.store_watch import StoreWatch
 from service.store.append_notices import AppendNotices
 from service.store.pending import Pending
 
@@ -110,7 +112,9 @@ class Engine:
             keep=bounds.snapshots_kept,
             least_bytes=bounds.snapshot_min_bytes,
         )
-        self.reader = LogReader(store.log, self.loader, self.stats, READ_BYTES_MAX, self.models.forget)
+        self.lost = LostModels(self.models, store.catalog, store.connection, self.stats)
+        self.models.on_vanished(self.lost.vanished)
+        self.reader = LogReader(store.log, self.loader, self.stats, READ_BYTES_MAX, self.lost.vanished)
         self.first_answers = FirstAnswers(store.log, self.loader.load)
         self.answerer = Answerer(self.first_answers, self.stats, failpoint)
         shared = Shared(
@@ -128,7 +132,8 @@ class Engine:
         self.models.on_load(lambda replica: Actor(replica, shared))
         self.listing = Listing(store.catalog, self.models)
         self.notices = AppendNotices(store.connection, writer)
-        self.follower = Follower(self.models, self.notices, store.log)
+        self.follower = Follower(self.models, self.lost, self.notices, store.log)
+        self._watch = StoreWatch(store.connection, self.stats, self.follower.look_at_all)
         self.durability = "unknown"
         self.eviction_ok: bool | None = None
         self.store_ok: bool | None = None
@@ -219,6 +224,7 @@ class Engine:
         if self.store_ok is False:
             logger.info("the store answers; durability is %s", durability)
         self.durability, self.eviction_ok, self.store_ok = durability, eviction_ok, True
+        await self._watch.look()
 
     @property
     def lags(self) -> list[tuple[int, str]]:
@@ -250,9 +256,10 @@ class Engine:
             "hints": self.notices.hearing,
             "eviction": self.eviction_ok,
             "room": not self.store.connection.full,
+            "store_data": not self.models.lost and self._watch.steady,
             "log": not any(lost.time_s > time.time() - LOST_SHOWN_S for lost in self.reader.lost_tails),
         }
-        return all(checks[name] for name in ("store", "tasks", "lag")), checks
+        return all(checks[name] for name in ("store", "tasks", "lag")) and not self.models.lost, checks
 
     # ---------------------------------------------------------------- reads
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from service.errors import OnepassError, StoreDown, Unavailable
 from service.runtime.backoff import Backoff
+from service.runtime.lost_models import LostModels
 from service.runtime.model_cache import ModelCache
 from service.runtime.replica import Replica
 from service.store.append_notices import AppendNotice, AppendNotices
@@ -37,12 +38,13 @@ class Follower:
 
     Args:
         models: the loaded models.
+        lost: told of models that are not in the store.
         notices: notices of appends.
         log: asked for heads.
     """
 
-    def __init__(self, models: ModelCache, notices: AppendNotices, log: Log) -> None:
-        self._models, self._notices, self._log = models, notices, log
+    def __init__(self, models: ModelCache, lost: LostModels, notices: AppendNotices, log: Log) -> None:
+        self._models, self._lost, self._notices, self._log = models, lost, notices, log
         self._gathered: dict[Replica, int] = {}
         self._behind: dict[Replica, None] = {}
         self._begun: dict[str, None] = {}
@@ -85,6 +87,8 @@ class Follower:
         elif notice.version is None:
             logger.info("model %s was deleted elsewhere", notice.name)
             self._models.forget(replica)
+        elif replica.lost:
+            self._on_subscribed(notice.name)  # somebody has written it back; whether at our version, the head tells
         else:
             if notice.snapshot is not None:
                 replica.drop_answers(notice.snapshot)
@@ -160,18 +164,29 @@ class Follower:
         before = [(replica.version, replica.uid, replica.progress.head) for replica in replicas]
         try:
             heads = await self._log.heads([replica.name for replica in replicas])
+            vanished = [
+                (replica, head is not None)
+                for replica, head in zip(replicas, heads, strict=True)
+                if head is None or head.incarnation != replica.incarnation
+            ]
+            await self._lost.all_vanished(vanished)
         except StoreDown:
             return
         for replica, then, head in zip(replicas, before, heads, strict=True):
-            self._compare(replica, then, head)
+            if head is not None and head.incarnation == replica.incarnation:
+                self._compare(replica, then, head)
 
-    def _compare(self, replica: Replica, then: tuple[int, str, int], head: Head | None) -> None:
+    def look_at_all(self) -> None:
+        """Compare all loaded models with the store now: it may have lost its data."""
+        for name in self._models.names_loaded:
+            self._on_subscribed(name)
+
+    def _compare(self, replica: Replica, then: tuple[int, str, int], head: Head) -> None:
         """``then`` was read before the head was asked for: the head cannot be behind it."""
         version, uid, known = then
-        if head is None or head.incarnation != replica.incarnation:
-            logger.info("model %s was deleted elsewhere", replica.name)
-            self._models.forget(replica)
-            return
+        if replica.lost and head.refilled == head.version < version:
+            return  # written back by a replica that held less: ours may replace it
+        self._lost.found(replica)
         if head.snapshot is not None:
             replica.drop_answers(head.snapshot)
         if head.version > version:

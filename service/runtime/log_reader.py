@@ -4,10 +4,10 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from service.errors import ModelDown, OnepassError, Recreated, StoreDown, no_model
+from service.errors import ModelDown, OnepassError, StoreDown, Unavailable
 from service.runtime.loader import Loader
 from service.runtime.replica import PATH_MAX, Replica
 from service.runtime.stats import Stats
@@ -25,6 +25,8 @@ ENTRIES_MAX = 1000
 """Most entries read on in one round trip."""
 TURN_ENTRIES = 16
 """Small entries that are applied before others have a turn."""
+Vanished = Callable[[Replica, bool], Awaitable[OnepassError]]
+"""See ``LostModels.vanished``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +69,14 @@ class LogReader:
         loader: reloads a replica whose log was rewritten or trimmed.
         stats: counters.
         read_bytes_max: most bytes of log read in one round trip.
-        forget: drops a replica whose model was deleted.
+        vanished: finds out whether a model that is not there was deleted or lost.
 
     Attributes:
         lost_tails: the last ones that were detected.
     """
 
-    def __init__(
-        self, log: Log, loader: Loader, stats: Stats, read_bytes_max: int, forget: Callable[[Replica], None]
-    ) -> None:
-        self._log, self._loader, self._stats, self._forget = log, loader, stats, forget
+    def __init__(self, log: Log, loader: Loader, stats: Stats, read_bytes_max: int, vanished: Vanished) -> None:
+        self._log, self._loader, self._stats, self._vanished = log, loader, stats, vanished
         self._bytes_max = min(read_bytes_max, SOON_BYTES_MAX)  # it shares the connection of the rows
         self.lost_tails: deque[LostTail] = deque(maxlen=NOTICES_MAX)
 
@@ -136,7 +136,7 @@ class LogReader:
                 return False
             more = await self._more(replica)
         if more.code == "gone":
-            raise self.gone(replica, more.head)
+            raise await self.gone(replica, more.head)
         if more.code == "newer":
             raise replica.quarantine(NEWER)
         await self.reload(replica, more.code, more.head)
@@ -147,16 +147,17 @@ class LogReader:
             replica.name, replica.incarnation, replica.version, replica.uid, self._bytes_max, ENTRIES_MAX
         )
 
-    def gone(self, replica: Replica, others: int) -> OnepassError:
-        """Drop a replica whose model was deleted; the error for its requests.
+    async def gone(self, replica: Replica, others: int) -> OnepassError:
+        """The error for requests to a model that is not there any more: deleted and dropped, or lost.
 
         Args:
             replica: the replica.
             others: 1 where the name belongs to a new model now.
         """
-        self._forget(replica)
-        name = replica.name
-        return Recreated(f"model {name} was created again: send the request again") if others else no_model(name)
+        try:
+            return await self._vanished(replica, bool(others))
+        except Unavailable as error:
+            return error
 
     async def reload(self, replica: Replica, code: str, head: int) -> None:
         """Reload from snapshot and log; where the log has lost its tail, report which entries were lost.

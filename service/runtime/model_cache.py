@@ -4,13 +4,13 @@ import asyncio
 import logging
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from core.config import Config
 from core.features import Schema, Space
 from core.machine import Summary, bytes_to_switch
 from core.problems import Invalid
-from service.errors import ModelDown, Recreated, RequestConflict, no_model
+from service.errors import ModelDown, ModelLost, OnepassError, Recreated, RequestConflict, no_model
 from service.runtime.alarm_notifier import AlarmNotifier
 from service.runtime.loader import Loader, Store
 from service.runtime.replica import Ledger, Replica
@@ -50,9 +50,11 @@ class ModelCache:
         self.ledger = Ledger()
         self.alarms = AlarmNotifier()
         self.summaries = SummaryWriter(store.catalog, Summaries(store.connection))
+        self._lost: dict[str, Replica] = {}
         self._down: dict[str, tuple[str, float]] = {}
         self._loading: dict[str, asyncio.Task[Replica]] = {}
         self._slots = asyncio.Semaphore(LOADS_MAX)
+        self._vanished: Callable[[Replica, bool], Awaitable[OnepassError]] = self._deleted
         self._attach: Callable[[Replica], object] = lambda _: None
         self._came: Callable[[str], None] = lambda _: None
         self._left: Callable[[str], None] = lambda _: None
@@ -60,6 +62,10 @@ class ModelCache:
     def on_load(self, attach: Callable[[Replica], object]) -> None:
         """Register what gives a loaded replica its inbox."""
         self._attach = attach
+
+    def on_vanished(self, vanished: Callable[[Replica, bool], Awaitable[OnepassError]]) -> None:
+        """Register what finds out whether a model that is not in the store was deleted or lost."""
+        self._vanished = vanished
 
     def on_change(self, came: Callable[[str], None], left: Callable[[str], None]) -> None:
         """Register functions to be called with the name of each model that is loaded, and of each that is dropped."""
@@ -79,6 +85,23 @@ class ModelCache:
         """Whether a model could not be loaded a moment ago."""
         found = self._down.get(name)
         return found is not None and asyncio.get_running_loop().time() < found[1]
+
+    @property
+    def lost(self) -> list[Replica]:
+        """Those of them that the store has lost."""
+        return [*self._lost.values()]
+
+    def keep_lost(self, replica: Replica) -> bool:
+        """Keep a model in memory that the store has lost; False where it has left memory already."""
+        if self._loaded.get(replica.name) is not replica:
+            return False
+        self._lost[replica.name], replica.lost = replica, True
+        return True
+
+    def release(self, replica: Replica) -> None:
+        """A lost model is in the store again."""
+        self._lost.pop(replica.name, None)
+        replica.lost = False
 
     def peek(self, name: str) -> Replica | None:
         """A model, if it is in memory; does not count as use."""
@@ -169,7 +192,10 @@ class ModelCache:
         Raises:
             RequestConflict: a model of that name has another configuration.
             Invalid: the state would not fit the model limit.
+            ModelLost: the store has lost the model of that name, which is held here.
         """
+        if (held := self._loaded.get(name)) is not None:
+            await self._confirm(held)
         if (space := config.space) is not None:
             self.admit(config, space.width)
         incarnation = secrets.token_hex(8)
@@ -182,8 +208,16 @@ class ModelCache:
             )
         held = self._loaded.get(name)
         if held is not None and held.incarnation != found.incarnation:
-            self.forget(held)  # its model was deleted elsewhere
+            await self._vanished(held, True)
         return await self.get(name), found.created
+
+    async def _confirm(self, held: Replica) -> None:
+        """Look whether the store has a model that is held here, lest its successor is created where it was lost."""
+        meta = await self._store.catalog.read(held.name)
+        if meta is None or meta.incarnation != held.incarnation:
+            error = await self._vanished(held, meta is not None)
+            if isinstance(error, ModelLost):
+                raise error
 
     def admit(self, config: Config, width: int) -> None:
         """Refuse a model of ``width`` input columns whose state would not fit, before anything is allocated.
@@ -242,13 +276,17 @@ class ModelCache:
             )
 
     async def delete(self, name: str) -> None:
-        """Delete a model and everything kept of it.
+        """Delete a model and everything kept of it; of one that the store has lost, what is kept in memory.
 
         Raises:
             NotFound: there is no such model.
         """
         self._down.pop(name, None)
         held = self._loaded.get(name)
+        if held is not None and held.lost:
+            await self._store.catalog.give_up(name, held.incarnation)
+            self.forget(held)
+            return
         self._drop(name)
         deleted = await self._store.catalog.delete(name)
         self._drop(name)  # a request may have loaded it again meanwhile
@@ -263,9 +301,14 @@ class ModelCache:
         if self._loaded.get(replica.name) is replica:
             self._drop(replica.name)
 
+    async def _deleted(self, replica: Replica, _: bool) -> OnepassError:
+        self.forget(replica)
+        return no_model(replica.name)
+
     def _drop(self, name: str) -> None:
         replica = self._loaded.pop(name, None)
         if replica is not None:
+            self.release(replica)
             replica.ledger = None
             self.summaries.detach(replica)
             self._left(name)

@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 
 from core.entry import Entry, Learned, Outcome, Refused, Restore, Segment, Switched
 from core.machine import STATE_VERSION, Machine
-from service.errors import ModelDown, OnepassError
+from service.errors import ModelDown, ModelLost, OnepassError, no_model
 from service.runtime import feature_switch
 from service.runtime.jobs import Reply
 from service.runtime.progress import Progress
@@ -112,8 +112,8 @@ class Replica:
         machine: its state at ``version``.
         version, uid, time_ms: the last applied entry.
         inbox: where requests go; a replica that was loaded aside has none.
-        down: why the model is out of service, or None; gone: it was deleted. An error kept here and raised again would
-            hold every request it has refused.
+        down: why the model is out of service, or None; gone: it was deleted; lost: the store has lost it. An error
+            kept here and raised again would hold every request it has refused.
         path: the last entries applied, as (version, uid): where a rewritten log parts from ours.
         published: the key up to which its alarms are known to be published; on_alarm: called when there are later ones.
         nbytes: memory held, and the ledger that sums it up while the model is loaded.
@@ -136,6 +136,7 @@ class Replica:
     summary: SummaryState = field(default_factory=SummaryState)
     down: str | None = None
     gone: bool = False
+    lost: bool = False
     path: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=PATH_MAX))
     published: tuple[int, int] = (0, 0)
     on_alarm: "Callable[[Replica], None] | None" = None
@@ -147,7 +148,7 @@ class Replica:
     @property
     def idle(self) -> bool:
         """Whether the replica may leave memory."""
-        if not self.inbox.idle or self.answers.fresh or self.progress.awaited:
+        if self.lost or not self.inbox.idle or self.answers.fresh or self.progress.awaited:
             return False
         at_work = self.lock.locked() or self.saved.lock.locked()
         return not (at_work or (self.on_alarm is not None and self.unpublished))
@@ -323,6 +324,8 @@ class Replica:
         Raises:
             NotFound, ModelDown: it never will be.
         """
+        if self.gone or self.lost:  # nobody would wake who waits from now on
+            raise no_model(self.name) if self.gone else ModelLost(self.name)
         if self.version < version:
             await self.progress.reach(version)
 

@@ -81,7 +81,8 @@ class Snapshotter:
 
     async def flush(self) -> None:
         """Write a snapshot of every loaded model that has moved since its last one, longest tail first."""
-        moved = [one for one in self._models.loaded if not (one.down or one.outdated) and one.saved.log_bytes > 0]
+        fine = [replica for replica in self._models.loaded if not (replica.down or replica.outdated or replica.lost)]
+        moved = [replica for replica in fine if replica.saved.log_bytes > 0]
         waiting = iter(sorted(moved, key=lambda replica: -replica.saved.log_bytes))
 
         async def write() -> None:
@@ -94,7 +95,7 @@ class Snapshotter:
         """Whoever appends writes the snapshots; who only reads, where the answers that it holds are too many."""
         most = max(replica.saved.size, self._least_bytes)
         outgrown = replica.saved.log_bytes > most if own else replica.answers.nbytes > most + ANSWERS_BYTES
-        return outgrown and replica.down is None and not (replica.gone or replica.outdated)
+        return outgrown and not (replica.down or replica.gone or replica.lost or replica.outdated)
 
     async def _attempt(self, replica: Replica) -> None:
         try:
@@ -112,7 +113,7 @@ class Snapshotter:
             RequestConflict: the replica was behind its log, or beside it; it has caught up now.
         """
         async with replica.saved.lock:
-            blob, info, size = await self._pack(replica)
+            blob, info, size = await pack(replica)
             try:
                 await self._committer.answer_writer.record(replica, info.version)
             except RequestConflict:
@@ -144,11 +145,17 @@ class Snapshotter:
             published,
         )
 
-    async def _pack(self, replica: Replica) -> tuple[bytes, SnapshotInfo, int]:
-        async with replica.held():
-            version, uid, rows, time_ms = replica.version, replica.uid, replica.machine.rows, replica.time_ms
-            stamp = {"incarnation": replica.incarnation, "version": version, "uid": uid}
-            size = replica.saved.log_bytes
-            blob = await in_thread_if_large(replica.machine.nbytes, replica.machine.to_bytes, stamp)
-        checksum = await in_thread_if_large(len(blob), digest, blob)
-        return blob, SnapshotInfo(version, uid, rows, time_ms, len(blob), checksum, STATE_VERSION), size
+
+async def pack(replica: Replica) -> tuple[bytes, SnapshotInfo, int]:
+    """A snapshot of a replica's present version, its description, and the bytes of log that it makes superfluous.
+
+    Raises:
+        ModelDown: the model is out of service.
+    """
+    async with replica.held():
+        version, uid, rows, time_ms = replica.version, replica.uid, replica.machine.rows, replica.time_ms
+        stamp = {"incarnation": replica.incarnation, "version": version, "uid": uid}
+        size = replica.saved.log_bytes
+        blob = await in_thread_if_large(replica.machine.nbytes, replica.machine.to_bytes, stamp)
+    checksum = await in_thread_if_large(len(blob), digest, blob)
+    return blob, SnapshotInfo(version, uid, rows, time_ms, len(blob), checksum, STATE_VERSION), size

@@ -30,6 +30,9 @@ class Stats:
     lost_tails: int = _counter("Times a replica found the tail of its log gone or rewritten")
     lost_entries: int = _counter("Entries applied here that were lost so, at least")
     swept: int = _counter("Ids and tracked predictions past their time that were removed without traffic")
+    lost_models: int = _counter("Models held here that the store has lost though nobody deleted them")
+    refilled_models: int = _counter("Lost models written back from memory")
+    store_changes: int = _counter("Times the store was found to be another one, or to have lost its data")
     models_down: int = _counter("Models taken out of service")
     switches: Counter[str] = field(
         default_factory=Counter,

@@ -42,7 +42,11 @@ return false
 """
 )
 
-# KEYS meta, snapshots, states, then everything else of the incarnation; ARGV incarnation, what chunk keys begin with.
+DELETED_MS = 7 * 86_400_000
+"""How long it is remembered that a model was deleted: a replica that holds it still must not take it for lost."""
+
+# KEYS meta, snapshots, states, then everything else of the incarnation, the mark of its deletion last;
+# ARGV incarnation, what chunk keys begin with, life of the mark in ms.
 # Chunks of a snapshot that was never published are not found here, nor pieces of a state that no entry refers to; they
 # expire by themselves.
 _DELETE = Script(
@@ -54,6 +58,7 @@ for _, digest in ipairs(redis.call('HVALS', KEYS[3])) do
   redis.call('UNLINK', string.sub(KEYS[3], 1, -2) .. ':' .. digest)
 end
 redis.call('UNLINK', unpack(KEYS))
+redis.call('SET', KEYS[#KEYS], 1, 'PX', ARGV[3])
 notify(ARGV[1])
 return 1
 """
@@ -162,13 +167,23 @@ class Catalog:
                 keys.pending,
                 keys.pending_due,
                 keys.drift,
+                keys.deleted,
             )
-            if await self._connection.one(Call(_DELETE, own, (meta.incarnation, keys.chunks_prefix))):
+            if await self._connection.one(Call(_DELETE, own, (meta.incarnation, keys.chunks_prefix, DELETED_MS))):
                 await self._connection.one(forget(name, meta.incarnation))
                 await self._connection.ask(("ZREM", INDEX, keys.member()))
                 return True
             # It was deleted elsewhere and the name was given away in between: read it again.
         return False
+
+    async def deleted(self, models: Sequence[tuple[str, str]]) -> list[bool]:
+        """Of each model that is not there, by name and incarnation: whether it was deleted; else it is lost."""
+        asked = [("EXISTS", ModelKeys(name, incarnation).deleted) for name, incarnation in models]
+        return [bool(found) for found in (await self._connection.ask(*asked) if asked else ())]
+
+    async def give_up(self, name: str, incarnation: str) -> None:
+        """Mark a lost model as deleted, for every replica that holds it."""
+        await self._connection.ask(("SET", ModelKeys(name, incarnation).deleted, 1, "PX", DELETED_MS))
 
     async def names(self, limit: int, after: str | None = None) -> tuple[list[tuple[str, str]], str | None]:
         """Up to ``limit`` models as (name, incarnation), by name, and the name to go on after, or None at the end."""

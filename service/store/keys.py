@@ -1,10 +1,12 @@
 """The keys of a model, and how text becomes bytes in them.
 
+    onepass:store                       STRING  a random id, written once: a store that has lost its data has another
     onepass:models                      ZSET  "NAME INCARNATION", score 0: an index only, never the truth
 
     onepass:{NAME}:meta                 HASH  incarnation, config, version, uid, created, updated (ms), expired (count),
                                               summary (see summaries.py),
                                               code: newest state version of those that appended (missing: 3),
+                                              refilled: version at which a replica has written it back,
                                               snapshot: version of the newest published snapshot (missing: none),
                                               w:WRITER -> "SEQUENCE:VERSION:TIME" of that writer's last append, ms
                                               (without TIME: of a version that did not store it)
@@ -17,6 +19,7 @@
     onepass:{NAME}:INC:chunks:VERSION   HASH  "DIGEST:NUMBER" -> 4 MiB of the snapshot
     onepass:{NAME}:INC:states           HASH  "VERSION-ORDINAL" of a state or large segment that the log names -> digest
     onepass:{NAME}:INC:state:DIGEST     HASH  number -> 4 MiB of what has this digest; expires until an entry names it
+    onepass:{NAME}:INC:deleted          STRING  the model was deleted; expires. Without it and without meta: lost
     onepass:{NAME}:INC:drift            STREAM  the model's last drift events, see drift.py
 
     onepass:drift                       STREAM  the last drift events of all models, in the order they became known;
@@ -38,6 +41,7 @@ from functools import lru_cache
 INDEX = "onepass:models"
 """Space sorts before every character a name may hold, so the members sort by name."""
 SWEEPER = "onepass:sweeper"
+STORE = "onepass:store"
 DRIFT = "onepass:drift"
 """The part in braces determines the slot, else the whole key does: these three share one."""
 DRIFT_MARKS = f"onepass:{{{DRIFT}}}:marks"
@@ -56,6 +60,7 @@ class ModelKeys:
         pending, pending_due: tracked predictions that wait for their label, and when they expire.
         snapshots: published snapshots.
         states: which states and large segments the entries of the log refer to.
+        deleted: set for a while when the model is deleted.
         drift: stream of the model's own drift events.
         chunks_prefix: what ``chunks`` of every version begins with; scripts that drop versions complete it themselves.
     """
@@ -68,7 +73,7 @@ class ModelKeys:
         self.log, self.snapshots, self.drift = f"{own}log", f"{own}snapshots", f"{own}drift"
         self.idempotency, self.idempotency_expiry = f"{own}seen", f"{own}seen_due"
         self.pending, self.pending_due = f"{own}pending", f"{own}pending_due"
-        self.states = f"{own}states"
+        self.states, self.deleted = f"{own}states", f"{own}deleted"
         self.chunks_prefix = f"{own}chunks:"
 
     def chunks(self, version: int) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from service.store.catalog import Catalog, Existing, ModelMeta
+from service.store.catalog import DELETED_MS, Catalog, Existing, ModelMeta
 from service.store.keys import INDEX, ModelKeys
 from tests.service.store_fixtures import Model, one
 
@@ -49,7 +49,7 @@ async def test_appends_move_version_uid_and_time(model):
 
 
 async def test_delete_leaves_nothing(model):
-    """All keys of the incarnation go, chunks of published snapshots included; a second time there is nothing."""
+    """All keys of the incarnation go, chunks included, but for the mark of it; a second time there is nothing."""
     catalog, keys = Catalog(model.connection), model.keys
     await model.append(one("a"))
     await model.connection.ask(
@@ -60,7 +60,10 @@ async def test_delete_leaves_nothing(model):
         ("HSET", keys.chunks(7), "d:0", "x"),
     )
     assert await catalog.delete("m")
-    assert {} == await model.contents()
+    assert [keys.deleted.encode()] == [*await model.contents()]
+    (lives_ms,) = await model.connection.ask(("PTTL", keys.deleted))
+    assert 0 < lives_ms <= DELETED_MS
+    assert [True, False] == await catalog.deleted([("m", "inc1"), ("m", "inc2")])
     assert not await catalog.delete("m")
     assert await catalog.read("m") is None
 
@@ -116,7 +119,8 @@ async def test_a_name_taken_again_while_it_is_deleted(model, monkeypatch):
 
     monkeypatch.setattr(catalog, "read", late)
     assert await catalog.delete("m")
-    assert {} == await model.contents()
+    marks = [ModelKeys("m", incarnation).deleted.encode() for incarnation in ("inc1", "inc2")]
+    assert marks == [*await model.contents()]
 
 
 async def test_names_come_in_order_page_by_page(connection):

@@ -47,6 +47,7 @@ STORY = [
     "GET /healthz",
     "GET /readyz",
     "GET /metrics",
+    "POST /refill",
     "DELETE /models/{name}",
 ]
 """Every route, in an order in which all its examples can work from an empty service; ``#`` picks one of them."""

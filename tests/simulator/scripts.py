@@ -6,8 +6,10 @@ Data are what Redis would hold, by key. Replies are what the client library woul
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from service.store import catalog, drift, expiry, scripts, snapshots, states
+from service.store import catalog, drift, expiry, refill, scripts, snapshots, states
 from service.store.redis.connection import Call, Script
+from tests.simulator import losses
+from tests.simulator.commands import plain
 from tests.simulator.script_parts import (
     RECORD,
     Args,
@@ -18,7 +20,6 @@ from tests.simulator.script_parts import (
     channel_of,
     digest_clashes,
     fields_of,
-    is_above,
     rows_of,
     seen_record,
     state_key_of,
@@ -51,39 +52,18 @@ class Scripts:
             snapshots._CHUNK: self._chunk,
             snapshots._PUBLISH: self._publish_snapshot,
             states._PIECE: self._piece,
+            refill._REFILL: lambda keys, args: losses.refill(self.data, now_ms(), publish, keys, args),
         }
 
     def call(self, call: Call) -> Any:
-        """Run a script."""
+        """Run a script, or a plain command."""
+        if call.script is None:
+            return self.command(call.args)
         return self._known[call.script](call.keys, [as_bytes(arg) for arg in call.args])
 
     def command(self, words: Sequence[Any]) -> Any:
         """Run a plain command."""
-        name, *rest = words
-        args = [as_bytes(word) for word in rest[1:]]
-        held = self.data.hashes.get(rest[0], {}) if rest else {}
-        if name == "PING":
-            return b"PONG"
-        if name == "CONFIG":
-            return [args[0], {b"appendonly": b"yes", b"appendfsync": b"always", b"maxmemory": b"0"}.get(args[0], b"x")]
-        if name == "HMGET":
-            return [held.get(arg) for arg in args]
-        if name == "HVALS":
-            return [*held.values()]
-        if name == "HGET":
-            return held.get(args[0])
-        if name == "HSTRLEN":
-            return len(held.get(args[0], b""))
-        scores = self.data.scores.setdefault(rest[0], {})
-        if name == "ZRANGEBYLEX":
-            return [member for member in sorted(scores) if is_above(member, args[0])][: int(args[-1])]
-        if name == "ZADD":
-            scores[args[1]] = float(args[0])
-        elif name == "ZREM":
-            scores.pop(args[0], None)
-        else:
-            raise NotImplementedError(name)
-        return 1
+        return plain(self.data, words)
 
     # ---------------------------------------------------------------- shared parts
 
@@ -329,6 +309,7 @@ class Scripts:
             self.data.unlink(state_key_of(keys[2], digest))
         for key in keys:
             self.data.unlink(key)
+        self.data.hashes[keys[-1]] = {b"": b"1"}
         self._publish(channel_of(keys[0]), args[0])
         return 1
 

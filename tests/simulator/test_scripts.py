@@ -8,6 +8,7 @@ import pytest
 
 from core.machine import STATE_VERSION
 from service.errors import Recreated
+from service.store import refill
 from service.store.appends import NamedState
 from service.store.catalog import Catalog
 from service.store.expiry import Expiry
@@ -38,6 +39,11 @@ class Both:
             assert _bare(reply) == _bare(self._plain.call(call)), call
             self.compared += 1
         return replies
+
+    async def lose(self, key):
+        """Drop a key from both."""
+        await self._real.ask(("UNLINK", key))
+        self._plain.data.unlink(key)
 
     async def one(self, call):
         return (await self.run([call]))[0]
@@ -73,7 +79,7 @@ class Writer:
     async def step(self):
         """One call, most often an append."""
         weights = {"append": 8, "again": 2, "read": 2, "record": 2, "snapshot": 2, "summarise": 2}
-        weights |= {"state": 1, "lookup": 1, "trim": 1, "expire": 1, "delete": 0.3}
+        weights |= {"state": 1, "lookup": 1, "trim": 1, "expire": 1, "delete": 0.3, "lose": 0.3, "refill": 1}
         kind = self._draw.choices([*weights], [*weights.values()])[0]
         await getattr(self, f"_{kind}")()
 
@@ -176,12 +182,24 @@ class Writer:
             with contextlib.suppress(StateLost):
                 await self._store.states.read(self._name, self._incarnation, digest(state), len(state))
 
+    async def _lose(self):
+        """The store has lost the model; its log stays, to be cleared by whoever writes the model back."""
+        await self._store.both.lose(ModelKeys(self._name, "").meta)
+
+    async def _refill(self):
+        blob = bytes(self._draw.randrange(50))
+        version = self._version + self._draw.choice((0, 0, 1))
+        info = SnapshotInfo(version, self._uid, 0, 0, len(blob), digest(blob), self._state_version)
+        await refill.refill(self._store.both, refill.Lost(self._name, self._incarnation, b"{}", 17, info), blob)
+        await self._store.catalog.deleted([(self._name, self._incarnation)])
+
     async def _delete(self):
         await self._store.catalog.delete(self._name)
 
 
 class Parts:
     def __init__(self, both):
+        self.both = both
         self.log, self.catalog, self.snapshots, self.states = Log(both), Catalog(both), Snapshots(both), States(both)
         self.expiry = Expiry(both)
         self.summaries = Summaries(both)
