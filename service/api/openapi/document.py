@@ -45,7 +45,7 @@ ERRORS = {
     415: ("wrong-media", "A media type this route does not read"),
     422: ("invalid", "Semantically wrong; the fields are named"),
     429: ("too-many-requests", "Over the key's rate"),
-    503: ("store-down", "A queue is full or the store is down; Retry-After says when to try again"),
+    503: ("store-down", "A queue is full, or the store is full or down; Retry-After says when to try again"),
     504: ("not-reached", "min_version was not reached in time"),
 }
 
