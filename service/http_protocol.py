@@ -15,13 +15,14 @@ import logging
 from collections.abc import Callable
 from http import HTTPStatus
 from time import monotonic
-from typing import Any
+from typing import Any, cast
 
 from starlette.responses import Response
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from service.api.problems import problem
 from service.errors import BadHead, ConnectionsFull, HeadTooLarge, OnepassError, TooLate
+from service.one_write import OneWrite
 
 logger = logging.getLogger(__name__)
 _on_header = HttpToolsProtocol.on_header  # called for every line, and super() costs as much as it does
@@ -96,7 +97,7 @@ class _Bounded(HttpToolsProtocol):
     # ---------------------------------------------------------------- the connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        super().connection_made(transport)
+        super().connection_made(cast("asyncio.Transport", OneWrite(transport, self.loop)))
         over = len(self.connections) - self.gate.connections_max
         if over > REFUSED_OPEN_MAX:
             self.gate.full()

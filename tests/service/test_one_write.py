@@ -1,0 +1,94 @@
+"""Head and body of an answer leave in one write, in their order, and nothing is held for longer than a turn."""
+
+import asyncio
+
+import pytest
+
+from service.one_write import JOINED_BYTES_MAX, OneWrite
+
+pytestmark = pytest.mark.asyncio
+
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n"
+
+
+class Recorder:
+    """A transport that records what it is told."""
+
+    def __init__(self):
+        self.told, self.closing = [], False
+
+    def is_closing(self):
+        return self.closing
+
+    def write(self, data):
+        self.told.append(data)
+
+    def write_eof(self):
+        self.told.append("eof")
+
+    def close(self):
+        self.told.append("close")
+
+    def abort(self):
+        self.told.append("abort")
+
+
+@pytest.fixture
+async def connection():
+    """(the transport as the protocol has it, what the real one was told)."""
+    recorder = Recorder()
+    return OneWrite(recorder, asyncio.get_running_loop()), recorder
+
+
+async def test_head_and_body_are_one_write(connection):
+    """Also when the next answer follows at once."""
+    transport, recorder = connection
+    for _ in range(2):
+        transport.write(HEAD)
+        transport.write(b"ok")
+    await asyncio.sleep(0)
+    assert [HEAD + b"ok"] * 2 == recorder.told
+
+
+async def test_a_body_that_comes_later_does_not_keep_the_head_waiting(connection):
+    """A stream's head is written in the next turn of the loop, and its events as they come."""
+    transport, recorder = connection
+    transport.write(HEAD)
+    assert [] == recorder.told
+    await asyncio.sleep(0)
+    assert [HEAD] == recorder.told
+    transport.write(b"event")
+    assert [HEAD, b"event"] == recorder.told
+
+
+async def test_a_large_body_is_not_copied(connection):
+    """It is written behind the head, as it is."""
+    transport, recorder = connection
+    body = bytes(JOINED_BYTES_MAX + 1)
+    transport.write(HEAD)
+    transport.write(body)
+    assert HEAD == recorder.told[0]
+    assert body is recorder.told[1]
+
+
+@pytest.mark.parametrize(("end", "told"), [("close", "close"), ("write_eof", "eof")])
+async def test_what_is_held_is_written_before_the_end(connection, end, told):
+    """A refusal without a body, then the end of the connection."""
+    transport, recorder = connection
+    transport.write(HEAD)
+    getattr(transport, end)()
+    await asyncio.sleep(0)
+    assert [HEAD, told] == recorder.told
+
+
+async def test_an_aborted_connection_is_written_nothing(connection):
+    """Nor is one that its client has closed meanwhile."""
+    transport, recorder = connection
+    transport.write(HEAD)
+    transport.abort()
+    await asyncio.sleep(0)
+    assert ["abort"] == recorder.told
+    transport.write(HEAD)
+    recorder.closing = True
+    await asyncio.sleep(0)
+    assert ["abort"] == recorder.told
