@@ -142,9 +142,14 @@ local function others(k, made)
   local n, above, found = ids_of(k), {}, {}
   for row = 0, n - 1 do
     local id, digest = ARGV[at[k] + row], ARGV[at[k] + n + row]
-    local is = known[id] or above[id]
-    if not is then above[id] = record(made, k, row) .. digest .. ':'
-    elseif string.match(is, '^%d+:%d+:%d+:([^:]*):') ~= digest then found[#found + 1], found[#found + 2] = row, is end
+    local is, first = known[id], above[id]
+    if is then
+      if string.match(is, '^%d+:%d+:%d+:([^:]*):') ~= digest then found[#found + 1], found[#found + 2] = row, is end
+    elseif not first then
+      above[id] = row
+    elseif ARGV[at[k] + n + first] ~= digest then
+      found[#found + 1], found[#found + 2] = row, record(made, k, first) .. ARGV[at[k] + n + first] .. ':'
+    end
   end
   return found
 end
