@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from service.errors import ModelDown
+from service.errors import ModelDown, Recreated
 from service.runtime.replica import Replica
 from service.runtime.threads import in_thread_if_large
 from service.store import codec
@@ -31,6 +31,7 @@ class FirstAnswers:
 
         Raises:
             ModelDown: neither the store nor the log has one, which breaks the rule that snapshots follow answers.
+            NotFound, Recreated: the model was deleted meanwhile.
         """
         found = await _decoded([seen.answer or replica.answers.get(identity) for identity, seen in again])
         lacking = [at for at, answer in enumerate(found) if answer is None]
@@ -51,6 +52,8 @@ class FirstAnswers:
             before = min(seen.version for (_, seen), answer in zip(again, found, strict=True) if answer is None)
             try:
                 aside = await self._load(replica.name, before)
+                if aside.incarnation != replica.incarnation:  # its ids are others, whatever their names
+                    raise Recreated(f"model {replica.name} was created again: send the request again")
                 rebuilt = await _decoded([aside.answers.get(identity) for identity, _ in again])
                 found = [answer or now for answer, now in zip(found, rebuilt, strict=True)]
             except ModelDown:  # the log does not reach back so far
