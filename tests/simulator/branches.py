@@ -1,24 +1,29 @@
 """Which branches of the service a schedule has reached, seen from outside: what the store answers, what is called."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
-from core.entry import Entry
+from core.contract import Buffer
+from core.entry import Entry, Overlap, Restore, Rows
 from core.machine import Machine
+from core.machine.state import ModelState
 from service.runtime.loader import Loader
 from service.runtime.replica import Replica
 from service.store import drift, snapshots, states
 from service.store.keys import ModelKeys
 from service.store.redis.connection import Call
 from service.store.scripts import APPEND, READ_AFTER
+from service.store.states import States
 from tests.simulator.drift_scripts import place
 from tests.simulator.member import Member
 from tests.simulator.network import World
 from tests.simulator.script_parts import Args
 from tests.simulator.simulation import FIRST, Simulation
+
+LARGE_WORK = ("apply", "to_bytes")
+"""Methods of Machine that take long for a large model."""
 
 
 class Branches:
@@ -29,7 +34,7 @@ class Branches:
     """
 
     def __init__(self, simulation: Simulation) -> None:
-        self._counts: Counter[str] = simulation.counts
+        self._simulation, self._counts = simulation, simulation.counts
         self._world: World = simulation.world
         self._recognised: list[Any] = []
         scripts = self._world.scripts
@@ -75,19 +80,46 @@ class Branches:
     # ---------------------------------------------------------------- what the service calls
 
     @contextmanager
-    def watching(self, simulation: Simulation) -> Iterator[None]:
+    def watching(self) -> Iterator[None]:
         """Count calls of the service's own functions."""
-        counts, loop, apply, reload = self._counts, simulation.loop, Machine.apply, Loader.reload
-
-        def counted_apply(machine: Machine, entry: Entry) -> Any:
-            counts["apply in a thread" if loop.in_thread else "apply on the loop"] += 1
-            return apply(machine, entry)
+        reload, counts = Loader.reload, self._counts
 
         async def counted_reload(loader: Loader, replica: Replica) -> None:
             counts["reload during flight" if Member.in_flight(replica) else "reload"] += 1
             await reload(loader, replica)
 
+        write, written = States.write, self._simulation.written
+
+        async def noted_write(states: States, name: str, incarnation: str, digest: str, state: Buffer) -> None:
+            written[digest] = bytes(state)
+            await write(states, name, incarnation, digest, state)
+
         with ExitStack() as stack:
-            stack.enter_context(mock.patch.object(Machine, "apply", counted_apply))
+            stack.enter_context(mock.patch.object(States, "write", noted_write))
             stack.enter_context(mock.patch.object(Loader, "reload", counted_reload))
+            for name in LARGE_WORK:
+                stack.enter_context(mock.patch.object(Machine, name, self._watched(name)))
             yield
+
+    def _watched(self, name: str) -> Any:
+        """A method of Machine that notes where it is called."""
+        inner = vars(ModelState).get(name) or vars(Machine)[name]
+
+        def watched(machine: Any, *args: Any) -> Any:
+            place = "in a thread" if self._simulation.loop.in_thread else "on the loop"
+            self._counts[f"{name} {place}"] += 1
+            if (
+                place == "on the loop"
+                and not self._simulation.over
+                and not (name == "apply" and _is_little(machine, *args))
+            ):
+                self._simulation.on_loop.append(name)
+            return inner(machine, *args)
+
+        return watched
+
+
+def _is_little(machine: Machine, entry: Entry) -> bool:
+    """Whether an entry takes no time, however large the model is."""
+    work = (Rows, Restore, Overlap) if machine.phase == "overlap" else (Rows, Restore)
+    return not any(isinstance(segment, work) for segment in entry.segments)

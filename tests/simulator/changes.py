@@ -14,7 +14,6 @@ from service.errors import NotFound, OnepassError, RequestConflict
 from service.runtime import feature_switch
 from service.runtime.engine import Freshness
 from service.runtime.replica import Replica
-from service.store.pieces import digest
 from tests.simulator.clients import Clients, row
 from tests.simulator.member import Member
 from tests.simulator.simulation import ANSWER_S, FIRST, NAMES, RETRIES, THIRD, Simulation
@@ -100,13 +99,9 @@ class Changes:
                 replica = await member.engine.replica(FIRST)
                 state = await self._kept(member, replica)
                 if state is not None:
-                    await self._take_over(member, replica, state, "restore")
+                    await self.clients.send(member, replica, Restore(state, "restore"), [])
         except (OnepassError, TimeoutError, ValueError) as error:
             self.simulation.say("no restore by", member.number, repr(error))
-
-    async def _take_over(self, member: Member, replica: Replica, state: bytes, source: str) -> None:
-        self.simulation.states[digest(state)] = state
-        await self.clients.send(member, replica, Restore(state, source), [])
 
     async def _kept(self, member: Member, replica: Replica) -> bytes | None:
         snapshots = member.engine.store.snapshots
@@ -137,7 +132,7 @@ class Changes:
         try:
             async with asyncio.timeout(ANSWER_S):
                 replica = await member.engine.replica(FIRST)
-                await self._take_over(member, replica, state, "import")
+                await self.clients.send(member, replica, Restore(state, "import"), [])
         except (OnepassError, TimeoutError) as error:
             self.simulation.say("no import by", member.number, repr(error))
 

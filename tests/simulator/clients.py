@@ -148,7 +148,9 @@ class Clients:
             self._note(replica, segment, -1, refusal)
 
     def _acknowledge(self, member: Member, replica: Replica, segment: Segment, reply: Reply) -> None:
-        said = reply.answer
+        said, held = reply.answer, member.engine.models.peek(FIRST)
+        if held is not None and held.incarnation == replica.incarnation and not self.simulation.dropped:
+            assert held.version >= said.version, "whoever reads where it was answered does not see it"
         self.simulation.say("acknowledged by", member.number, segment.ids or type(segment).__name__, said.version)
         if isinstance(segment, Rows) and len(segment.X) > 1:
             for at, key in enumerate(_keys(segment)):

@@ -165,7 +165,8 @@ class Faults:
             kept = after.history.get(key, {})
             lost = [version for version, fields in entries.items() if kept.get(version) != fields]
             for version in lost:
-                self.simulation.dropped.append((incarnation, version, names_of(version, entries[version])))
+                names = names_of(version, entries[version], self.simulation.written)
+                self.simulation.dropped.append((incarnation, version, names))
             if lost:
                 self._owe(prefix.removeprefix("onepass:{").removesuffix("}"), incarnation, min(lost))
 

@@ -23,6 +23,18 @@ from tests.simulator.network import Way, World
 EVENTS_MAX = 10_000
 
 
+class _Deaths(set[str]):
+    """The tasks that are dead now, and those that ever were."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.all: list[str] = []
+
+    def add(self, name: str) -> None:
+        self.all.append(name)
+        super().add(name)
+
+
 class Member:
     """A replica of the service, not started yet.
 
@@ -48,7 +60,9 @@ class Member:
         self.number, self.reads_only = number, reads_only
         self.way = Way(world, lambda call, reply: heard(self, call, reply))
         made: Any = self.way
+        self.deaths = _Deaths()
         self.engine = Engine(Store(made, Log(made), Catalog(made), Snapshots(made), States(made)), bounds)
+        self.engine._dead = self.deaths
         if publishes:
             streams = DriftStreams(made, made, model_max=EVENTS_MAX, service_max=EVENTS_MAX, wait_s=1.0)
             self.publisher = Publisher(self.engine, streams, None)
@@ -118,6 +132,7 @@ class Member:
 
     def judge(self, replica: Replica) -> None:
         """After a calm nobody waits, and what the replica counts of its memory is true."""
+        assert [] == self.deaths.all, "a task has died"
         actor: Any = replica.inbox
         assert (True, {}) == (actor.idle, replica.progress.awaited), "somebody waits"
         assert actor._shared.waiting.used == 0, "bytes are counted that do not wait"

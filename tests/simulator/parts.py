@@ -38,6 +38,7 @@ REACHED = (
     "Replaced Restore",
     "second model judged",
     "second model waited",
+    "segments in pieces",
     "snapshot that existed already",
     "state in several pieces",
     "stop",

@@ -30,10 +30,13 @@ from tests.simulator.simulation import ANSWER_S, FIRST, Setting, Simulation
 from tests.simulator.verdict import Verdict
 
 SWEEP_S = 0.4
-CALM_S = 1.6
+CALM_S = 3.0
 """How long everything is left in peace before the verdict: for a probe, a sweep that finds what is missing, another one
 that tells what of it a snapshot covers."""
-THRESHOLDS = {"threads": {"THREAD_FLOPS": 0, "THREAD_BYTES": 0}, "states": {"PIECE_BYTES": 2000, "APART_BYTES": 300}}
+THRESHOLDS = {
+    "threads": {"THREAD_FLOPS": 0, "THREAD_BYTES": 0},
+    "states": {"PIECE_BYTES": 2000, "APART_BYTES": 300, "NAMED_BYTES": 200},
+}
 """Constants of the service for two themes: where work leaves the event loop, where values and appends are large."""
 
 Event = Callable[[], Awaitable[None]]
@@ -160,7 +163,7 @@ def play(seed: int, say: Callable[..., None] = lambda *_: None) -> Counter[str]:
     loop = Loop(draw, setting.thread_s)
     simulation = Simulation(loop, draw, setting, say)
     schedule = Schedule(simulation)
-    with _patched(setting, seed), schedule.branches.watching(simulation):
+    with _patched(setting, seed), schedule.branches.watching():
         try:
             loop.run_until_complete(schedule.run())
         finally:

@@ -22,7 +22,7 @@ from tests.simulator.network import Trip
 from tests.simulator.simulation import ANSWER_S, SECOND, SMALL, Simulation, Told
 
 SPACE = Machine(SMALL).prediction_schema
-PAUSE_S = 0.1
+PAUSE_S, TURNS = 0.1, 20
 BRIEF_S = 1e-9
 """What adding up times may round off."""
 
@@ -40,8 +40,8 @@ class SecondModel:
         self._meta = ModelKeys(SECOND, "").meta
 
     async def run(self) -> None:
-        """Learn and read for ever, at one replica for as long as that lives: others would give it work of its own."""
-        while True:
+        """Learn and read, at one replica for as long as that lives: others would give it work of its own."""
+        for _ in range(TURNS):
             await self.simulation.pause(PAUSE_S)
             if self._home not in self.simulation.members:
                 self._home = self.simulation.anyone(writes=True)

@@ -5,11 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 from core.config import Config
-from core.entry import Learned, Refused, Restore, Rows, Segment, Switch, Switched
+from core.entry import Entry, Learned, Refused, Restore, Rows, Segment, Switch, Switched
 from core.machine import Machine
 from service.runtime import feature_switch
 from service.store import codec
 from service.store.codec import Answer
+from service.store.entries import RawEntry, name_of
 from service.store.entries import raw_entry as read_entry
 
 
@@ -21,7 +22,7 @@ class Serial:
         incarnation: of the model.
         history: every entry that was not lost, by version.
         wanted: versions whose states are kept.
-        states: those that entries may name, by their digests.
+        written: what entries may name, by digest.
 
     Attributes:
         machine: at the head.
@@ -29,6 +30,7 @@ class Serial:
         answers: the answer to each id, or row without one.
         others: the answers to what has neither rows nor an id, by version.
         uids, rows: of every version from 0 on.
+        time_ms: of the last entry.
         states: of the versions wanted.
         counts: outcomes by kind.
     """
@@ -39,14 +41,15 @@ class Serial:
         incarnation: str,
         history: dict[int, list[bytes]],
         wanted: set[int],
-        states: dict[str, bytes],
+        written: dict[str, bytes],
     ) -> None:
-        self.machine, self._named = Machine(config), states
+        self.machine, self._written = Machine(config), written
         self.learned: Counter[str] = Counter()
         self.answers: dict[str, Answer] = {}
         self.others: dict[int, list[Answer]] = {}
         self.uids, self.rows, self.states = [incarnation], [0], {0: self.machine.to_bytes()}
         self.counts: Counter[str] = Counter()
+        self.time_ms = 0
         for version in sorted(history):
             raw = read_entry([b"%d-0" % version, history[version]])
             assert raw.previous == self.uids[-1], "the chain of uids is broken"
@@ -54,17 +57,14 @@ class Serial:
             if version in wanted:
                 self.states[version] = self.machine.to_bytes()
 
-    def _apply(self, raw: Any) -> None:
-        entry = codec.entry(raw)
-        segments = [
-            replace(segment, state=self._named[segment.digest]) if isinstance(segment, Restore) else segment
-            for segment in entry.segments
-        ]
-        entry = replace(entry, segments=tuple(segments))
+    def _apply(self, raw: RawEntry) -> None:
+        entry = whole_entry(raw, self._written)
+        self.counts["segments in pieces"] += sum(name_of(blob) is not None for _, blob, _ in raw.segments)
         for segment, outcome in zip(entry.segments, self.machine.apply(entry), strict=True):
             state = feature_switch.record(self.machine) if isinstance(outcome, Switched) else b""
             self._note(segment, outcome, codec.outcome_answer(raw.version, outcome, state))
         self.uids.append(raw.uid)
+        self.time_ms = raw.time_ms
         self.rows.append(self.machine.rows)
 
     def _note(self, segment: Segment, outcome: Any, answer: Answer) -> None:
@@ -84,11 +84,22 @@ class Serial:
         self.answers |= {key: codec.decode_answer(blob) for key, blob in codec.records(segment, answer)}
 
 
-def names_of(version: int, fields: list[bytes]) -> frozenset[str]:
+def whole_entry(raw: RawEntry, written: dict[str, bytes]) -> Entry:
+    """An entry with everything that it names."""
+    named = [(ordinal, name_of(blob), blob, skip) for ordinal, blob, skip in raw.segments]
+    blobs = [(ordinal, blob if name is None else written[name[0]], skip) for ordinal, name, blob, skip in named]
+    entry = codec.entry(replace(raw, segments=tuple(blobs)))
+    segments = [
+        replace(segment, state=written[segment.digest]) if isinstance(segment, Restore) else segment
+        for segment in entry.segments
+    ]
+    return replace(entry, segments=tuple(segments))
+
+
+def names_of(version: int, fields: list[bytes], written: dict[str, bytes]) -> frozenset[str]:
     """The ids of an entry, and what its rows without one are known by."""
-    entry = codec.entry(read_entry([b"%d-0" % version, fields]))
     found: set[str] = set()
-    for segment in entry.segments:
+    for segment in whole_entry(read_entry([b"%d-0" % version, fields]), written).segments:
         found.update(segment.ids)
         if isinstance(segment, Rows) and not segment.ids:
             found.update(f"anonymous {y:g}" for y in segment.y)

@@ -20,7 +20,7 @@ FIRST, SECOND, THIRD = "m", "n", "o"
 NAMES = "abcd"
 """Features there may be; the first model begins with two of them."""
 RETRIES = 6
-ANSWER_S = 20 * TIMEOUT_S
+ANSWER_S = 40 * TIMEOUT_S
 """The longest that any request may take, threads and bad weather included."""
 BOUNDS = Bounds(
     committer=Limits(64, 8, id_ttl_ms=10**9, ids_max=10**6, read_bytes_max=500, timeout_s=TIMEOUT_S),
@@ -126,10 +126,12 @@ class Simulation:
         created: names of models that were certainly created.
         told: what clients were told, by the first model's ids.
         told_second: the same for the rows of the second model.
-        states: those that a restore or an import may have put in place, by their digests.
+        written: what was written in pieces for an entry to name, by digest: states, large segments.
         seen: what readers saw of the first model.
         dropped: (incarnation, version, ids) of every entry that the store has lost.
         owed: replicas that have applied what the store has lost, each with what they had noticed before.
+        on_loop: work that was done on the event loop, though everything is meant to be done in threads.
+        over: whether the verdict has begun.
         torn: whether snapshots were kept that rest on what is lost.
         counts: what has happened, by kind.
         numbers: for everything that needs a name of its own.
@@ -143,11 +145,13 @@ class Simulation:
     created: set[str] = field(default_factory=set)
     told: dict[str, list[Told]] = field(default_factory=dict)
     told_second: dict[str, list[Told]] = field(default_factory=dict)
-    states: dict[str, bytes] = field(default_factory=dict)
+    written: dict[str, bytes] = field(default_factory=dict)
     seen: list[Seen] = field(default_factory=list)
     dropped: list[tuple[str, int, frozenset[str]]] = field(default_factory=list)
     owed: list[tuple[Member, Any, int, int, str]] = field(default_factory=list)
+    on_loop: list[str] = field(default_factory=list)
     torn: bool = False
+    over: bool = False
     counts: Counter[str] = field(default_factory=Counter)
     numbers: "itertools.count[int]" = field(default_factory=itertools.count)
 
