@@ -52,6 +52,8 @@ from core.switching.phases import Action, RowRoute, Switching, mapping_bytes
 
 EXPERTS = 3
 """Models that learn side by side after a change of features."""
+ROW_FLOPS = 400.0
+"""What learning, scoring and answering a row costs beside its learner, in floating-point operations."""
 BUILD_FLOPS = 20.0
 """What building, or taking over, one byte of a state costs, in floating-point operations."""
 
@@ -322,7 +324,8 @@ class Machine(ModelState):
             elif isinstance(segment, Switch):
                 steps += 1
             built += self._bytes_to_build(segment)
-        flops, now = self.flops_to_predict(learned) + BUILD_FLOPS * built, self.switching.now
+        flops = self.flops_to_predict(learned) + ROW_FLOPS * learned + BUILD_FLOPS * built
+        now = self.switching.now
         if isinstance(now, OverlapPeriod) and (learned or mapped or steps):
             flops += now.flops_to_map(learned + mapped)
         return flops

@@ -24,6 +24,16 @@ def test_taking_over_a_state_is_work_by_its_bytes():
     assert 1e9 < model.flops_to_apply([Restore(bytes(10**8))])
 
 
+def test_many_rows_are_work_however_few_their_columns():
+    """Scoring and answering a row costs more than learning it where a learner has two columns."""
+    model = Machine(CONFIG)
+    row, rows = (
+        Rows(model.feedback_schema.id, None, np.zeros((count, 2)), np.zeros(count), None) for count in (1, 20_000)
+    )
+    assert 1e4 > model.flops_to_apply([row])
+    assert 5e6 < model.flops_to_apply([rows])
+
+
 def test_building_a_state_anew_is_work_by_its_bytes():
     """A reset, the first row of features that nobody declared, and the new features of a change."""
     names = [f"x{column}" for column in range(1000)]
