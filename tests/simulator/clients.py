@@ -109,7 +109,7 @@ class Clients:
                         await self._send(member, segment_of, digests)
                 except OnepassError as error:
                     self.simulation.say("refused by", member.number, repr(error))
-                    if isinstance(error, ModelDown) and not self.simulation.dropped:
+                    if isinstance(error, ModelDown) and not self.simulation.cuts:
                         raise
                 except TimeoutError:  # it has crashed: a client whose connection broke
                     assert member.way.dead, f"a request to {member.number} was never answered"

@@ -135,6 +135,7 @@ class Faults:
             return
         now, scripts.data = scripts.data, self._older.copy()
         self._older = None
+        self.simulation.cuts += 1
         self._reckon(now)
         meta = scripts.data.hashes.get(ModelKeys(FIRST, "").meta)
         self.simulation.say("cut back to", meta and meta[b"version"])

@@ -132,6 +132,8 @@ class Simulation:
         owed: replicas that have applied what the store has lost, each with what they had noticed before.
         on_loop: work that was done on the event loop, though everything is meant to be done in threads.
         over: whether the verdict has begun.
+        cuts: how often the store has gone back: it may have lost the stored answer to an id whose entry it has kept,
+            and once the log is trimmed nobody can say it again.
         torn: whether snapshots were kept that rest on what is lost.
         counts: what has happened, by kind.
         numbers: for everything that needs a name of its own.
@@ -150,6 +152,7 @@ class Simulation:
     dropped: list[tuple[str, int, frozenset[str]]] = field(default_factory=list)
     owed: list[tuple[Member, Any, int, int, str]] = field(default_factory=list)
     on_loop: list[str] = field(default_factory=list)
+    cuts: int = 0
     torn: bool = False
     over: bool = False
     counts: Counter[str] = field(default_factory=Counter)

@@ -165,7 +165,7 @@ class Verdict:
             rows = self.clients.rows(replica, (identity,), [int(identity[2:])])
             said = await self._said_again(member, replica, rows)
             answer = serial.answers[identity]
-            assert said in ((1, answer), answer.refusal) or (said is None and self.simulation.torn)
+            assert said in ((1, answer), answer.refusal) or (said is None and self.simulation.cuts)
 
     async def _said_again(self, member: Member, replica: Any, rows: Any) -> Any:
         """Duplicates and answer, or the refusal; None where the model is out of service."""
