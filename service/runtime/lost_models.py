@@ -13,6 +13,7 @@ from service.runtime.model_cache import ModelCache
 from service.runtime.replica import Replica
 from service.runtime.snapshots import pack
 from service.runtime.stats import Stats
+from service.runtime.summary_state import SummaryState
 from service.store import refill
 from service.store.catalog import Catalog
 from service.store.redis.connection import Connection
@@ -133,6 +134,7 @@ class LostModels:
             self._stats.refilled_models += 1
             replica.saved.note(info, size)
             replica.outdated = False  # what was written back is a state of this code, and all load it
+            replica.summary.take_over(SummaryState())  # the store has none, and is given this one
             logger.warning("model %s was written back at version %d", name, info.version)
         if outcome == "deleted":
             self._forget(replica, deleted=True)

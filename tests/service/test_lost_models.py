@@ -88,6 +88,7 @@ async def test_a_store_that_comes_back_empty_is_noticed_and_filled_again(start, 
     assert (name, "refilled", 5, 5) == (told["name"], told["outcome"], told["version"], told["stored_version"])
     await _until(lambda: _found(other, path))
     assert [] == await _refill(other, path)
+    await _until(lambda: _listed(other, name, 5))
     later = await start()
     for one in (api, other, later):
         assert state == await one.state(path)
@@ -95,7 +96,11 @@ async def test_a_store_that_comes_back_empty_is_noticed_and_filled_again(start, 
     assert 6 == (await other.post(f"{path}/feedback", _row(6)))["version"]
     assert 7 == (await later.post(f"{path}/feedback", _row(7)))["version"]
     assert await later.state(path) == await api.state(path) == await other.state(path)
-    assert name in [model["name"] for model in (await api.get("/models?limit=1000"))["models"]]
+
+
+async def _listed(api, name, rows):
+    listed = (await api.get("/models?limit=1000"))["models"]
+    return rows in [model["rows"] for model in listed if model["name"] == name]
 
 
 async def _found(api, path):
