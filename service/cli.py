@@ -173,6 +173,7 @@ def _run_server(settings: Settings, options: argparse.Namespace) -> int:
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             end_streams(app)
             await super().shutdown(sockets)
+            _leave()
 
     try:
         sockets = None if options.fd is None else [socket.socket(fileno=options.fd)]
@@ -198,6 +199,18 @@ def _run_server(settings: Settings, options: argparse.Namespace) -> int:
     )
     server.run(sockets)
     return 0 if server.started else 1
+
+
+def _leave() -> None:
+    """End the process: all that has to be kept is kept, and the store is stopped.
+
+    To wait for threads that still learn, and to take apart every model in memory, would last beyond the grace period.
+    """
+    logging.getLogger("uvicorn.error").info("Finished server process [%d]", os.getpid())
+    logging.shutdown()
+    with suppress(OSError):
+        sys.stdout.flush()
+    os._exit(0)
 
 
 def _say_where(address: tuple[Any, ...]) -> None:
