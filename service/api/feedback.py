@@ -27,11 +27,12 @@ from service.api.route import LEARN, Route
 from service.api.row_requests import REFUSED, Refused
 from service.api.schemas import FeedbackColumns, FeedbackRow, FeedbackSparse, Learnt, LearntBatch
 from service.errors import ModelDown, NotFound
+from service.runtime import threads
 from service.runtime.jobs import Reply
 from service.runtime.replica import Replica
 from service.runtime.row_rules import validator_of
 from service.runtime.row_validation import DISCOUNT, LABEL, Labels, RowValidator, Table
-from service.runtime.threads import in_thread_if_large
+from service.runtime.threads import in_process, in_thread_if_large
 from service.store import codec
 
 router = APIRouter(route_class=Route)
@@ -58,13 +59,20 @@ async def feedback_row(ctx: Ctx, name: ModelName, request: Request) -> Response:
     """
     bodies.media_type(request, (JSON,))
     body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)
-    ask = await in_thread_if_large(len(body), json_body.decode, body, _row, _names_in_row)
+    size, key = len(body), request.headers.get("idempotency-key")
+    if size > threads.PROCESS_BYTES:
+        ask = await in_process(ctx.reader, row_requests.feedback_row, body)
+    else:
+        ask = await in_thread_if_large(size, json_body.decode, body, _row, _names_in_row)
     replica = await ctx.engine.replica(name)
-    identity = _identity(ask, request.headers.get("idempotency-key"), body)
+    if key is None:
+        identity = _identity(ask, None, b"")
+    else:
+        identity = await in_thread_if_large(size, _identity, ask, key, body)
     discounts = None if ask.discount is None else [ask.discount]
     row = Table(ask.features, 1, labels=[ask.label], label_path=LABEL, discounts=discounts, discount_path=DISCOUNT)
     if ask.prediction_id is None:
-        reply, _ = await _learn(ctx, replica, row, identity, len(body))
+        reply, _ = await _learn(ctx, replica, row, identity, size)
     else:
         reply = await _learn_tracked(ctx, replica, row, ask.prediction_id, identity.ids)
     answer = Learnt(

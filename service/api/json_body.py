@@ -76,6 +76,26 @@ def _refuse_broken(body: bytes) -> None:
         raise _not_json(body, error) from None
 
 
+def refuse_many(body: bytes, most: int) -> None:
+    """Refuse a JSON body of more than ``most`` values, counted no further than that, and without decoding it.
+
+    Raises:
+        Invalid: naming the body, and the bound.
+    """
+    if body.count(b",") > most and _separators_exceed(body, most):
+        raise Invalid.of("body", "holds too many names and values", f"<= {most}")
+
+
+def _separators_exceed(body: bytes, most: int) -> bool:
+    found = at = 0
+    for string in _STRING.finditer(body):
+        found += body.count(b",", at, string.start())
+        if found > most:
+            return True
+        at = string.end()
+    return found + body.count(b",", at) > most
+
+
 def nested_more_than(body: bytes, most: int) -> bool:
     """Whether a JSON body holds more than ``most`` lists and objects, counted without decoding it."""
     if body.count(b"[") + body.count(b"{") <= most:

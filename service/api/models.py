@@ -11,6 +11,7 @@ from service.api.model_schemas import Model, ModelBody, ModelMetrics
 from service.api.openapi.examples import MODELS
 from service.api.route import ADMIN, READ, Route
 from service.runtime.replica import Replica
+from service.runtime.threads import in_thread_if_large
 
 router = APIRouter(route_class=Route)
 
@@ -23,6 +24,8 @@ async def _written_model(ctx: Ctx, name: ModelName) -> Replica:
     return await ctx.engine.replica(name)
 
 
+FEATURE_BYTES = 100
+"""What checking one declared feature is taken to be worth in bytes read."""
 ReadModel = Annotated[Replica, Depends(_read_model)]
 """The model that is read, as fresh as the query asks for."""
 WrittenModel = Annotated[Replica, Depends(_written_model)]
@@ -45,9 +48,16 @@ async def create_model(
     Only `algorithm` is needed, and `task` where the algorithm has several. Features left out are fixed by the first
     feedback row; labels left out appear as they come. The same body again is 200, another one 409.
     """
-    replica, new = await ctx.engine.models.create(name, Config.parse(cast("Mapping[str, Any]", body)))
+    sent = cast("Mapping[str, Any]", body)
+    config = await in_thread_if_large(FEATURE_BYTES * _features(sent), Config.parse, sent)
+    replica, new = await ctx.engine.models.create(name, config)
     response.status_code = 201 if new else 200
     return await _model(replica)
+
+
+def _features(body: Mapping[str, Any]) -> int:
+    features = body.get("features")
+    return len(features) if isinstance(features, list) else 0
 
 
 @router.get("/models/{name}", tags=["models"], dependencies=[READ])

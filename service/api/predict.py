@@ -34,7 +34,7 @@ from service.runtime import threads
 from service.runtime.replica import Replica
 from service.runtime.row_rules import validator_of
 from service.runtime.row_validation import Table
-from service.runtime.threads import in_thread_if_large, in_thread_if_long
+from service.runtime.threads import in_process, in_thread_if_large, in_thread_if_long
 from service.store import codec
 from service.store.appends import RememberedIds
 from service.store.pending import Track
@@ -69,7 +69,10 @@ async def predict_row(ctx: Ctx, name: ModelName, request: Request, fresh: Fresh)
     bodies.media_type(request, (JSON,))
     body = await bodies.read_body(request, engine.bounds.body_bytes_max)
     size = len(body)
-    ask = await in_thread_if_large(size, json_body.decode, body, _row, _names_in_row)
+    if size > threads.PROCESS_BYTES:
+        ask = await in_process(ctx.reader, row_requests.predict_row, body)
+    else:
+        ask = await in_thread_if_large(size, json_body.decode, body, _row, _names_in_row)
     if ask.track:
         ctx.keys.allow(request.headers, "learn", name)
     replica = await engine.replica(name, fresh)

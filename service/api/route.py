@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Coroutine
 from time import perf_counter
 from typing import Any, Literal
 
-import msgspec
 from fastapi import Depends
 from fastapi.dependencies.utils import get_flat_params
 from fastapi.params import Query
@@ -20,13 +19,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from core.problems import Invalid
-from service.api import bodies, json_body
+from service.api import bodies, row_requests
 from service.api.body_budget import RESERVED
 from service.api.context import NAME, Context, known_queries
 from service.api.media import JSON
 from service.api.problems import disconnected, problem, status_of
 from service.errors import NotFound, Unavailable
-from service.runtime.threads import in_thread_if_large
+from service.runtime.threads import in_process_if_large
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +37,6 @@ DEFAULT_DESCRIPTION = "Successful Response"
 """What FastAPI says of an answer that nobody describes."""
 KEY_CHECKED = "onepass.let_in"
 """Key of a request's scope: its key has been checked, and counted."""
-_object = msgspec.json.Decoder(dict[str, Any])
 
 
 class Needs:
@@ -142,7 +140,9 @@ async def _read_object(request: Request) -> None:
     context: Context = request.app.state.context
     bodies.media_type(request, (JSON,))
     body = await bodies.read_body(request, context.engine.bounds.body_bytes_max)
-    parsed = await in_thread_if_large(len(body), json_body.decode, body, _object)
+    parsed = await in_process_if_large(
+        context.reader, body, row_requests.json_object, tuple, lambda: row_requests.json_object(body)
+    )
     request._body, request._json = body, parsed  # noqa: SLF001  where Starlette keeps what it has read
 
 

@@ -6,16 +6,25 @@ server.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from core.contract import Floats
 from core.entry import Overlap, Rows
+from core.features import COLUMNS_MAX
 from core.problems import Conflict, Invalid, Problem
 from service.api import json_body
 from service.api.identity import ID, OVERLAP, Identity, digests_of, identity_of
-from service.api.schemas import FeedbackColumns, FeedbackSparse, OverlapBody, PredictColumns, PredictSparse
+from service.api.schemas import (
+    FeedbackColumns,
+    FeedbackRow,
+    FeedbackSparse,
+    OverlapBody,
+    PredictColumns,
+    PredictRow,
+    PredictSparse,
+)
 from service.api.tables import Sent, TableForm, names_given, read_table
 from service.runtime.row_rules import RowRules, validator_from
 from service.runtime.row_validation import Growth, Labels, RowValidator, Table
@@ -27,6 +36,14 @@ REFUSED = (Invalid, Conflict)
 UNLABELLED = "overlap"
 """What an id of an overlap row stands for: the row, which is compared by nothing else."""
 
+ROW_VALUES_MAX = COLUMNS_MAX + 100
+"""Most names and values in one row."""
+OBJECT_VALUES_MAX = 6 * COLUMNS_MAX
+"""The same of other bodies: as many features as a model may have, each with everything that one can say of it."""
+
+_predict_row = msgspec.json.Decoder(PredictRow)
+_feedback_row = msgspec.json.Decoder(FeedbackRow)
+_object = msgspec.json.Decoder(dict[str, Any])
 _feedback_columns = msgspec.json.Decoder(FeedbackColumns)
 _feedback_sparse = msgspec.json.Decoder(FeedbackSparse)
 _predict_columns = msgspec.json.Decoder(PredictColumns)
@@ -114,6 +131,42 @@ def overlap(sent: Sent, validator: RowValidator) -> ToLearn[Overlap] | Refused:
         return ToLearn(validator.overlap(table, identity.ids), identity, table.size)
     except REFUSED as error:
         return Refused(error, identity, None, table.size)
+
+
+# ------------------------------------------------------------------------------------------------ large single rows
+
+
+def predict_row(body: bytes) -> PredictRow:
+    """A row to predict, of no more values than a row may have.
+
+    Raises:
+        NotJson, Invalid: it is none.
+    """
+    json_body.refuse_many(body, ROW_VALUES_MAX)
+    return json_body.decode(body, _predict_row)
+
+
+def feedback_row(body: bytes) -> FeedbackRow:
+    """A labelled row, likewise.
+
+    Raises:
+        NotJson, Invalid: it is none.
+    """
+    json_body.refuse_many(body, ROW_VALUES_MAX)
+    return json_body.decode(body, _feedback_row)
+
+
+def json_object(body: bytes) -> dict[str, Any]:
+    """The object of a route that takes no rows.
+
+    Raises:
+        NotJson, Invalid: it is none.
+    """
+    json_body.refuse_many(body, OBJECT_VALUES_MAX)
+    return json_body.decode(body, _object)
+
+
+# ------------------------------------------------------------------------------------------------ the other process
 
 
 def read_plain(

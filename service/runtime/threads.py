@@ -46,6 +46,11 @@ async def in_thread_if_long(flops: float, work: Callable[..., T], *args: object)
     return work(*args) if flops <= THREAD_FLOPS else await asyncio.to_thread(work, *args)
 
 
+async def in_process(reader: ReaderProcess, work: Callable[[bytes], T], body: bytes) -> T:
+    """Call ``work(body)``, a function that the process can import, in the reader's process."""
+    return await reader.call(work, tuple, body)
+
+
 async def in_process_if_large(
     reader: ReaderProcess,
     body: bytes,

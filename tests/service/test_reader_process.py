@@ -16,7 +16,7 @@ import pytest
 from core.config import Config
 from core.features.labels import LabelSet
 from core.problems import Invalid
-from service.api import row_requests
+from service.api import json_body, row_requests
 from service.api.tables import Sent
 from service.errors import OnepassError, Unavailable
 from service.runtime import reader_process, row_rules, threads
@@ -150,6 +150,71 @@ async def test_a_large_body_is_refused_as_a_small_one(api, reader, content, head
     assert threads.PROCESS_BYTES < len(content)
     await api.refuses(f"{path}/predict/batch", status, field, content=content, headers=headers)
     assert reader.pid is not None
+
+
+NAMES = [f"{at:0>190}" for at in range(2_000)]
+VALUES = dict.fromkeys(NAMES, 0.5)
+
+
+async def test_a_large_row_is_read_by_the_process(api, reader):
+    """It is learned and predicted as a table of one row; ids, keys and what else stands beside it are the same."""
+    path = await api.new(features=NAMES)
+    row = large({"features": VALUES, "label": "UP", "id": "a"})
+    first = await api.ask("POST", f"{path}/feedback", **row)
+    assert (200, 1, False) == (first.status_code, first.json()["rows"], first.json()["duplicate"])
+    assert (await api.ask("POST", f"{path}/feedback", **row)).json()["duplicate"]
+    keyed = large({"features": VALUES, "label": "DOWN"})
+    keyed["headers"] = {**keyed["headers"], "Idempotency-Key": "k"}
+    told = [(await api.ask("POST", f"{path}/feedback", **keyed)).json() for _ in range(2)]
+    assert [(2, False), (2, True)] == [(each["rows"], each["duplicate"]) for each in told]
+    one = (await api.ask("POST", f"{path}/predict", **large({"features": VALUES, "track": True}))).json()
+    many = await api.post(f"{path}/predict/batch", {"columns": NAMES, "data": [[0.5] * len(NAMES)]})
+    assert [one["prediction"]] == many["predictions"]
+    assert reader.pid is not None
+    await api.refuses(f"{path}/feedback", 422, "labels", **large({"features": VALUES, "labels": "UP"}))
+    await api.refuses(f"{path}/predict", 422, f"features.{NAMES[0]}", **large({"features": {**VALUES, NAMES[0]: "x"}}))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"features":{' + b",".join(b'"%07d":1' % at for at in range(200_000)) + b"}}",
+        b'{"features":{' + b'"a":1,' * 200_000 + b'"a":1}}',
+        b'{"features":{"a":[' + b"1," * 200_000 + b"1]}}",
+    ],
+)
+async def test_a_row_of_too_many_values_is_not_decoded(api, content):
+    """They are counted, no further than the bound."""
+    path = await api.learnt()
+    for route in ("predict", "feedback"):
+        await api.refuses(f"{path}/{route}", 422, "body", content=content, headers=JSON)
+
+
+@pytest.mark.parametrize(("most", "refused"), [(3, False), (2, True)])
+async def test_values_are_counted_outside_of_strings(most, refused):
+    """Commas in names and texts separate nothing."""
+    body = b'{"a,,":",,,\\",","b":[1,2],"c":"\\\\"}'
+    if refused:
+        with pytest.raises(Invalid):
+            json_body.refuse_many(body, most)
+    else:
+        json_body.refuse_many(body, most)
+
+
+async def test_a_large_object_is_read_by_the_process(api, reader):
+    """Bodies of routes that take no rows, valid and not."""
+    path = await api.new()
+    wide = {**DFOP, "features": NAMES, "algorithm": "dynamic_odm"}
+    answer = await api.ask("PUT", f"{path}-wide", **large(wide))
+    assert (201, NAMES) == (answer.status_code, answer.json()["config"]["features"])
+    assert reader.pid is not None
+    problem(await api.ask("PUT", f"{path}-none", **large({**wide, "features": [*NAMES, 1]})), 422, "features[2000]")
+    content = b'{"algorithm":"dfop","features":[' + b"1," * 700_000 + b"1]}"
+    problem(await api.ask("PUT", f"{path}-none", content=content, headers=JSON), 422, "body")
+    problem(await api.ask("PUT", f"{path}-none", content=b"[" * 300_000, headers=JSON), 400)
+    problem(
+        await api.ask("PUT", f"{path}-none", content=b'{"a":1,"a":2' + b" " * 300_000 + b"}", headers=JSON), 422, "a"
+    )
 
 
 async def test_a_state_that_would_be_too_large_is_refused_for_a_large_body(start):
