@@ -32,6 +32,7 @@ class ModelState:
 
     Args:
         config: the model's configuration.
+        switching: feature spaces to begin with; by default those of the configuration.
 
     Attributes:
         rows: rows learned.
@@ -41,18 +42,18 @@ class ModelState:
         outbox: alarms to be published; resets and restores leave it alone, since versions go on.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, switching: Switching | None = None) -> None:
         self.config = config
         self.outbox = Outbox()
         self.regression = config.task == "regression"
-        self.clear()
+        self.clear(switching)
 
-    def clear(self) -> None:
+    def clear(self, switching: Switching | None = None) -> None:
         """The first state, but for the outbox."""
         self.rows = 0
         self.labels = LabelSet()
         self.metrics = RegressionMetrics() if self.regression else ClassificationMetrics()
-        self.enter(Switching(self.config, self.config.space))
+        self.enter(switching or Switching(self.config, self.config.space))
 
     def enter(self, switching: Switching) -> None:
         """Take over feature spaces; drift tests start empty."""
@@ -155,14 +156,13 @@ class ModelState:
             config, state = Config.parse(header["config"]), header["state"]
             for space in spaces_of(config, state["switching"]):
                 admit(config, space)
-            model = cls(config)
+            model = cls(config, build(config, state["switching"]))
             model._load(arrays, state)
             return model, dict(header["stamp"])
         except (KeyError, TypeError, IndexError, AttributeError) as error:
             raise ValueError(f"state is not one of a model: {error!r}") from error
 
     def _load(self, arrays: Mapping[str, NDArray[Any]], state: Header) -> None:
-        self.enter(build(self.config, state["switching"]))
         self.labels = LabelSet.from_header(state["labels"])
         unflatten(self.parts(), arrays, state)
         self.rows = state["rows"]

@@ -6,6 +6,7 @@ import pytest
 from core.config import Config
 from core.entry import Entry, Reset, Restore, Rows, Switch
 from core.features import Feature, Schema
+from core.learners.dfop.learner import Dfop
 from core.machine import Machine
 
 CONFIG = Config.parse({"algorithm": "rls", "task": "regression", "features": ["a", "b"]})
@@ -55,3 +56,16 @@ def test_any_buffer_is_taken_over(kind):
     """As it was read from the store or from a request, without a copy."""
     state = Machine(CONFIG).to_bytes()
     assert state == Machine.from_bytes(kind(state))[0].to_bytes()
+
+
+def test_a_state_is_read_into_one_learner(monkeypatch):
+    """The learner of the configuration is not built beside it: of a large model it would take as much memory again."""
+    state, made, build = Machine(CONFIG).to_bytes(), [], Dfop.__init__
+
+    def counted(self, spec):
+        made.append(spec)
+        build(self, spec)
+
+    monkeypatch.setattr(Dfop, "__init__", counted)
+    Machine.from_bytes(state)
+    assert 1 == len(made)
