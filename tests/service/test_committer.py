@@ -1,6 +1,7 @@
 """How long the committer lets an append wait for a store that does not answer; time is simulated."""
 
 import asyncio
+import random
 
 from service.errors import StoreDown
 from service.runtime.committer import Committer, Limits
@@ -70,7 +71,7 @@ def waits(beside_answers: bool) -> float:
         await asyncio.gather(running, return_exceptions=True)
         return ended - 0.5
 
-    loop = Loop()
+    loop = Loop(random.Random(0), thread_s=0.0)
     try:
         return loop.run_until_complete(run())
     finally:

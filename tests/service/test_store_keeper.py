@@ -43,7 +43,7 @@ def kept(monkeypatch, caplog):
     caplog.set_level(logging.INFO)
 
     def keep(lives_s, seconds):
-        loop, stats = Loop(), Stats()
+        loop, stats = Loop(random.Random(7), thread_s=0.0), Stats()
         store = Dying(loop, lives_s)
 
         async def run():
