@@ -30,9 +30,9 @@ from tests.simulator.simulation import ANSWER_S, FIRST, Setting, Simulation
 from tests.simulator.verdict import Verdict
 
 SWEEP_S = 0.4
-CALM_S = 3.0
-"""How long everything is left in peace before the verdict: for a probe, a sweep that finds what is missing, another one
-that tells what of it a snapshot covers."""
+CALM_S = 5.0
+"""How long everything is left in peace before the verdict: for a probe, for sweeps that find what is missing and what of
+it a snapshot covers, for summaries, which a replica that only follows writes once it has seen nobody else do so."""
 THRESHOLDS = {
     "threads": {"THREAD_FLOPS": 0, "THREAD_BYTES": 0},
     "states": {"PIECE_BYTES": 2000, "APART_BYTES": 300, "NAMED_BYTES": 200},
