@@ -1,0 +1,116 @@
+"""What takes time in proportion to a body or a state is given to runtime/threads.py, not called where it stands."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+THREADS = {"asyncio.to_thread", "to_thread", "loop.run_in_executor", "run_in_executor"}
+"""Ways into a thread or a process; everything but the helper's own goes through the helper."""
+HEAVY = {
+    "json_body.decode", "read_table", "row_requests.feedback", "row_requests.predict", "row_requests.overlap",
+    "row_requests.json_object", "Machine.from_bytes", "machine.to_bytes", "hashlib.blake2b", "blake2b", "codec.encode",
+    "codec.entry", "codec.decode", "classification_batch", "regression_batch", "large_answer",
+}  # fmt: skip
+"""Calls that take time in proportion to a body, a state or an entry."""
+
+OWN_THREADS = {
+    ("service/runtime/threads.py", "in_thread_if_large", "asyncio.to_thread"),
+    ("service/runtime/threads.py", "in_thread_if_long", "asyncio.to_thread"),
+    ("service/runtime/reader_process.py", "call", "loop.run_in_executor"),  # what the helper's processes are made of
+    ("service/api/weights.py", "_recovered", "asyncio.to_thread"),  # always long: weights of a sparse model's names
+    ("service/store/snapshots.py", "read", "asyncio.to_thread"),  # the store knows no runtime; always a whole state
+    ("service/store/states.py", "read", "asyncio.to_thread"),  # likewise
+    ("service/app.py", "lifespan", "asyncio.to_thread"),  # the private store starts and stops
+    ("service/store_keeper.py", "run", "asyncio.to_thread"),  # and is started again
+}
+"""Where work goes to a thread: the helper, and what is always large."""
+
+GIVEN_TO_THREADS = {
+    ("service/api/row_requests.py", within, called)
+    for within, called in [
+        ("feedback", "read_table"), ("predict", "read_table"), ("overlap", "read_table"),
+        ("_feedback_json", "json_body.decode"), ("_predict_json", "json_body.decode"),
+        ("_overlap_json", "json_body.decode"), ("feedback_row", "json_body.decode"),
+        ("predict_row", "json_body.decode"), ("json_object", "json_body.decode"),
+    ]
+} | {
+    ("service/api/route.py", "_read_object", "row_requests.json_object"),  # a lambda, for the helper
+    ("service/api/feedback.py", "_learnt", "large_answer"),
+    ("service/api/feedback.py", "_metrics", "classification_batch"),
+    ("service/api/feedback.py", "_metrics", "regression_batch"),
+    ("service/api/identity.py", "digest", "hashlib.blake2b"),
+    ("service/api/state.py", "_config", "Machine.from_bytes"),
+    ("service/store/pieces.py", "digest", "blake2b"),
+}  # fmt: skip
+"""Functions that are themselves handed to the helper, or called by one that is."""
+
+SMALL = {
+    ("service/runtime/actor.py", "submit", "codec.encode"),  # behind is_large
+    ("service/runtime/jobs.py", "small", "codec.entry"),  # behind a bound on the bytes of the entries
+    ("service/runtime/upgrade.py", "upgrade", "codec.encode"),  # names a state by its digest
+}
+"""Calls of what has been found to be small."""
+
+
+def calls(source: str) -> Iterator[tuple[str, str]]:
+    """Every call in a source: the innermost function that it stands in ("" outside), and what is called.
+
+    Of a chain of attributes the last two names: ``replica.machine.to_bytes`` is "machine.to_bytes".
+    """
+    yield from _calls(ast.parse(source), "")
+
+
+def _calls(node: ast.AST, within: str) -> Iterator[tuple[str, str]]:
+    for child in ast.iter_child_nodes(node):
+        inner = child.name if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) else within
+        if isinstance(child, ast.Call):
+            yield inner, ".".join(ast.unparse(child.func).split(".")[-2:])
+        yield from _calls(child, inner)
+
+
+def found(names: set[str]) -> set[tuple[str, str, str]]:
+    """File, function and name of every call of one of some names in service/."""
+    paths = sorted((ROOT / "service").rglob("*.py"))
+    return {
+        (path.relative_to(ROOT).as_posix(), within, called)
+        for path in paths
+        for within, called in calls(path.read_text())
+        if called in names
+    }
+
+
+def test_threads_are_entered_by_the_helper():
+    """Other ways into a thread are listed above, and what is listed is there."""
+    assert OWN_THREADS == found(THREADS)
+
+
+def test_heavy_calls_are_given_to_the_helper():
+    """A heavy function is handed over, not called; the exceptions are listed above, and what is listed is there."""
+    assert GIVEN_TO_THREADS | SMALL == found(HEAVY)
+
+
+PLANTED = """
+class Endpoint:
+    async def plain(self, body, replica):
+        ask = json_body.decode(body, _row)
+        return ask, await in_thread_if_large(len(body), replica.machine.to_bytes, body)
+
+    async def hidden(self, replica):
+        def inner():
+            return [self.replica.machine.to_bytes(stamp) for stamp in asyncio.to_thread(print)]
+        return inner
+
+module = Machine.from_bytes(b"")
+"""
+
+
+def test_a_call_is_found_wherever_it_stands():
+    """In a method, in a function within one, in a comprehension, outside of all; not where it is handed over."""
+    heavy = {(within, called) for within, called in calls(PLANTED) if called in HEAVY | THREADS}
+    assert {
+        ("plain", "json_body.decode"),
+        ("inner", "machine.to_bytes"),
+        ("inner", "asyncio.to_thread"),
+        ("", "Machine.from_bytes"),
+    } == heavy
