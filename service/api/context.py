@@ -21,7 +21,7 @@ from service.api.body_budget import BodyBudget
 from service.api.keys import Key, Keys
 from service.runtime.broadcast import Broadcast
 from service.runtime.engine import Engine, Freshness
-from service.runtime.reader_process import ReaderProcess
+from service.runtime.rows.reader_process import ReaderProcess
 from service.store.drift import DriftStreams
 from service.store.events import iso as iso
 

@@ -30,8 +30,8 @@ from service.errors import ModelDown, NotFound
 from service.runtime import threads
 from service.runtime.jobs import Reply
 from service.runtime.replica import Replica
-from service.runtime.row_rules import validator_of
-from service.runtime.row_validation import DISCOUNT, LABEL, Labels, RowValidator, Table
+from service.runtime.rows.row_rules import validator_of
+from service.runtime.rows.row_validation import DISCOUNT, LABEL, Labels, RowValidator, Table
 from service.runtime.threads import in_process, in_thread_if_large
 from service.store import codec
 

@@ -20,8 +20,8 @@ from service.errors import RequestConflict
 from service.runtime import responses
 from service.runtime.jobs import Reply
 from service.runtime.replica import Replica
-from service.runtime.row_rules import validator_of
-from service.runtime.row_validation import RowValidator
+from service.runtime.rows.row_rules import validator_of
+from service.runtime.rows.row_validation import RowValidator
 from service.runtime.threads import in_thread_if_large
 from service.store.log import SeenId
 

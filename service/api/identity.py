@@ -9,7 +9,7 @@ import numpy as np
 
 from core.problems import Invalid, Problem
 from service.api.tables import check_size
-from service.runtime.row_validation import Labels
+from service.runtime.rows.row_validation import Labels
 
 NO_IDENTITY = "is not 1 to 200 printable characters"
 ID, PREDICTION, REQUEST, OVERLAP, SWITCH = "i:", "p:", "k:", "o:", "s:"

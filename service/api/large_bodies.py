@@ -13,9 +13,9 @@ from service.api import media
 from service.api.context import Context
 from service.api.row_requests import REFUSED, Refused, ToLearn, read_plain
 from service.api.tables import Sent
-from service.runtime import row_rules
 from service.runtime.replica import Replica
-from service.runtime.row_validation import RowValidator
+from service.runtime.rows import row_rules
+from service.runtime.rows.row_validation import RowValidator
 from service.runtime.threads import in_process_if_large, in_thread_if_large
 
 T = TypeVar("T")

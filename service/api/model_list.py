@@ -14,7 +14,7 @@ from service.api.keys import Key
 from service.api.media import JSON
 from service.api.route import READ, Route
 from service.api.schemas import Body, Time
-from service.runtime.summary_table import Order, Place
+from service.runtime.summaries.summary_table import Order, Place
 from service.store.catalog import Listed, Wanted
 
 router = APIRouter(route_class=Route)

@@ -32,8 +32,8 @@ from service.api.weights import no_weights
 from service.errors import PendingFull, ids_full, no_model
 from service.runtime import threads
 from service.runtime.replica import Replica
-from service.runtime.row_rules import validator_of
-from service.runtime.row_validation import Table
+from service.runtime.rows.row_rules import validator_of
+from service.runtime.rows.row_validation import Table
 from service.runtime.threads import in_process, in_thread_if_large, in_thread_if_long
 from service.store import codec
 from service.store.appends import RememberedIds

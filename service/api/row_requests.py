@@ -26,8 +26,8 @@ from service.api.schemas import (
     PredictSparse,
 )
 from service.api.tables import Sent, TableForm, names_given, read_table
-from service.runtime.row_rules import RowRules, validator_from
-from service.runtime.row_validation import Growth, Labels, RowValidator, Table
+from service.runtime.rows.row_rules import RowRules, validator_from
+from service.runtime.rows.row_validation import Growth, Labels, RowValidator, Table
 
 T = TypeVar("T")
 R = TypeVar("R", Rows, Overlap)

@@ -20,7 +20,7 @@ from core.features import Space, SparseSchema, read_lines
 from core.problems import PROBLEMS_MAX, Invalid, Problem
 from service.api import json_body, media
 from service.errors import NotTable, TooLarge
-from service.runtime.row_validation import FieldPath, Table
+from service.runtime.rows.row_validation import FieldPath, Table
 
 COLUMN_QUERIES = ("label", "id", "discount")
 """Query parameters that name columns of CSV."""

@@ -15,7 +15,6 @@ from service.runtime.committer import Committer, Limits
 from service.runtime.first_answers import FirstAnswers
 from service.runtime.follower import Follower
 from service.runtime.jobs import Waiting
-from service.runtime.listing import Listing
 from service.runtime.loader import Loader, Store
 from service.runtime.log_reader import LogReader, LostTail
 from service.runtime.lost_models import LostModels
@@ -25,6 +24,7 @@ from service.runtime.replica import Replica
 from service.runtime.snapshots import Snapshotter
 from service.runtime.stats import Stats
 from service.runtime.store_watch import StoreWatch
+from service.runtime.summaries.listing import Listing
 from service.store.append_notices import AppendNotices
 from service.store.pending import Pending
 

@@ -16,7 +16,7 @@ from service.errors import ModelDown, OnepassError, Recreated, StoreDown, no_mod
 from service.runtime.named_states import with_segments, with_states
 from service.runtime.replica import Replica
 from service.runtime.stats import Stats
-from service.runtime.summary_state import SummaryState
+from service.runtime.summaries.summary_state import SummaryState
 from service.runtime.threads import in_thread_if_large
 from service.store import codec
 from service.store.catalog import Catalog, ModelMeta

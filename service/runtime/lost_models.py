@@ -13,7 +13,7 @@ from service.runtime.model_cache import ModelCache
 from service.runtime.replica import Replica
 from service.runtime.snapshots import pack
 from service.runtime.stats import Stats
-from service.runtime.summary_state import SummaryState
+from service.runtime.summaries.summary_state import SummaryState
 from service.store import refill
 from service.store.catalog import Catalog
 from service.store.redis.connection import Connection

@@ -22,7 +22,7 @@ from service.runtime import feature_switch
 from service.runtime.jobs import Reply
 from service.runtime.progress import Progress
 from service.runtime.stats import Stats
-from service.runtime.summary_state import SummaryState
+from service.runtime.summaries.summary_state import SummaryState
 from service.runtime.threads import in_thread_if_long
 from service.runtime.unstored_answers import UnstoredAnswers
 from service.store import codec

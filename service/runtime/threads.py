@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from service.runtime.reader_process import ReaderProcess
+from service.runtime.rows.reader_process import ReaderProcess
 
 T = TypeVar("T")
 THREAD_BYTES = 131_072

@@ -11,7 +11,7 @@ from service.api import json_body
 from service.api.tables import _csv_rows
 from service.errors import NotTable
 from service.runtime import threads as large_work
-from service.runtime.row_validation import RowValidator
+from service.runtime.rows.row_validation import RowValidator
 from service.runtime.threads import THREAD_BYTES
 from tests.service.api_fixtures import CSV, JSON, NPY, npy
 

@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from core.machine import Summary
-from service.runtime import summary_table
+from service.runtime.summaries import summary_table
 from service.store import summaries
 from service.store.catalog import Listed
 from service.store.summaries import StoredSummary, SummaryWrite

@@ -3,7 +3,7 @@
 import pytest
 
 from core.problems import Conflict, Invalid
-from service.runtime.row_validation import RowValidator
+from service.runtime.rows.row_validation import RowValidator
 from tests.service.api_fixtures import problem
 from tests.service.switches import BEGIN, overlapping, row, steady
 

@@ -17,7 +17,11 @@ HEAVY = {
 OWN_THREADS = {
     ("service/runtime/threads.py", "in_thread_if_large", "asyncio.to_thread"),
     ("service/runtime/threads.py", "in_thread_if_long", "asyncio.to_thread"),
-    ("service/runtime/reader_process.py", "call", "loop.run_in_executor"),  # what the helper's processes are made of
+    (
+        "service/runtime/rows/reader_process.py",
+        "call",
+        "loop.run_in_executor",
+    ),  # the helper's process
     ("service/api/weights.py", "_recovered", "asyncio.to_thread"),  # always long: weights of a sparse model's names
     ("service/store/snapshots.py", "read", "asyncio.to_thread"),  # the store knows no runtime; always a whole state
     ("service/store/states.py", "read", "asyncio.to_thread"),  # likewise

@@ -19,9 +19,10 @@ from core.problems import Invalid
 from service.api import json_body, row_requests
 from service.api.tables import Sent
 from service.errors import OnepassError, Unavailable
-from service.runtime import reader_process, row_rules, threads
-from service.runtime.reader_process import ReaderProcess
-from service.runtime.row_validation import RowValidator
+from service.runtime import threads
+from service.runtime.rows import reader_process, row_rules
+from service.runtime.rows.reader_process import ReaderProcess
+from service.runtime.rows.row_validation import RowValidator
 from tests.service.api_fixtures import CSV, DFOP, JSON, columnar, problem
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -315,7 +316,7 @@ async def test_it_ignores_what_stops_the_service_and_knows_no_setting(monkeypatc
 
 ORPHAN = """
 import asyncio, time
-from service.runtime.reader_process import ReaderProcess
+from service.runtime.rows.reader_process import ReaderProcess
 async def main():
     reader = ReaderProcess()
     await reader.call(len, tuple, b"")

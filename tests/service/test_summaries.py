@@ -9,7 +9,7 @@ import pytest
 from core.machine import Machine
 from service.app import build
 from service.errors import StoreDown
-from service.runtime import summary_state, summary_writer
+from service.runtime.summaries import summary_state, summary_writer
 from service.settings import Settings
 from service.store.keys import ModelKeys
 from service.store.summaries import decode

@@ -8,7 +8,7 @@ from collections.abc import Awaitable
 from typing import NamedTuple
 
 from service.runtime.model_cache import ModelCache
-from service.runtime.summary_table import Order, Place, SummaryTables
+from service.runtime.summaries.summary_table import Order, Place, SummaryTables
 from service.store.catalog import Catalog, Listed, Wanted
 from service.store.summaries import down
 

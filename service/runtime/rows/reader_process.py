@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
 from service.errors import Unavailable
-from service.runtime import reader_worker
+from service.runtime.rows import reader_worker
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -31,7 +31,10 @@ READ_S_MAX = 120.0
 """How long one body may take; the worst of 32 MiB take some seconds."""
 RETRY_S = 60.0
 """Pause after a process that could not be started; bodies are read in a thread meanwhile."""
-_MAIN = "import sys; sys.path[:] = sys.argv[2:]; from service.runtime.reader_worker import main; main(int(sys.argv[1]))"
+_MAIN = (
+    "import sys; sys.path[:] = sys.argv[2:]; "
+    "from service.runtime.rows.reader_worker import main; main(int(sys.argv[1]))"
+)
 
 
 class ReaderDied(Unavailable):

@@ -12,9 +12,9 @@ import msgspec
 
 from core.features import Schema, Space, SparseSchema, parse_features
 from core.features.labels import Label, LabelSet
-from service.runtime import config_rules
-from service.runtime.config_rules import PlainConfig
-from service.runtime.row_validation import Growth, RowValidator
+from service.runtime.rows import config_rules
+from service.runtime.rows.config_rules import PlainConfig
+from service.runtime.rows.row_validation import Growth, RowValidator
 
 if TYPE_CHECKING:
     from core.config import Config

@@ -18,7 +18,7 @@ from core.features import Schema, Space, SparseSchema, parse_features
 from core.features.labels import Label, LabelSet, canonical, from_texts
 from core.problems import PROBLEMS_MAX, Invalid, Problem, lacking
 from service.errors import RequestConflict
-from service.runtime.config_rules import ConfigRules
+from service.runtime.rows.config_rules import ConfigRules
 
 DISCOUNT_MIN = 1e-3
 """A smaller one would forget everything at one row; the kernels' own floor."""
