@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from core.machine import Machine
-from service.store.keys import DRIFT
+from service.store.keys import DRIFT, ModelKeys
 from tests.faults.drifts import Stream, calm, events, learn, moved, table
 from tests.faults.processes import eventually
 from tests.faults.rebuild import meta
@@ -165,7 +165,7 @@ def _last(stream):
 
 
 def test_a_deleted_model_leaves_nothing_behind_but_its_events(serve, store):
-    """No key of its slot, and no mark for ever; the events of all stay."""
+    """No key of its slot but the mark that it was deleted, which expires; the events of all stay."""
     service = serve(REDIS_URL=store.url).start()
     calm(service)
     learn(service, moved())
@@ -173,5 +173,7 @@ def test_a_deleted_model_leaves_nothing_behind_but_its_events(serve, store):
     incarnation = meta(store.url).incarnation
     assert 204 == service.request("DELETE", "/models/m").status
     with store.client() as client:
-        assert [] == [key for key in client.scan_iter() if incarnation in key.decode()]
+        left = [key for key in client.scan_iter() if incarnation in key.decode()]
+        assert [ModelKeys("m", incarnation).deleted.encode()] == left
+        assert client.ttl(left[0]) > 0
     assert told == _everything(store)

@@ -28,8 +28,8 @@ async def test_ready(api):
     found = await api.get("/readyz")
     assert {"ready", "store", "durability", "lag", "checks"} == set(found)
     assert (True, "up", "everysec", 0) == tuple(found[name] for name in ("ready", "store", "durability", "lag"))
-    assert {"store", "tasks", "lag", "hints", "eviction", "room", "log"} == set(found["checks"])
-    assert all(found["checks"][name] for name in ("store", "tasks", "lag", "eviction", "room", "log"))
+    assert {"store", "store_data", "tasks", "lag", "hints", "eviction", "room", "log"} == set(found["checks"])
+    assert all(found["checks"][name] for name in ("store", "store_data", "tasks", "lag", "eviction", "room", "log"))
 
 
 async def test_not_ready_while_the_store_cannot_be_reached(own_settings, tmp_path):

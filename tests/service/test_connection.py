@@ -11,7 +11,7 @@ from redis import exceptions
 from service.errors import StoreDown, StoreFull
 from service.store.catalog import Catalog
 from service.store.keys import ModelKeys
-from service.store.log import Log
+from service.store.log import Head, Log
 from service.store.pending import Pending
 from service.store.redis.connection import Call, Connection, Script, translated, unavailable
 from service.store.snapshots import Snapshots
@@ -303,7 +303,7 @@ async def test_a_user_and_a_database_are_those_of_the_url(server):
         await Catalog(mine).create("m", INCARNATION, b"{}")
         ((answer,), _) = await Log(mine).exchange([Model(mine).asks()])
         assert ("ok", 1) == (answer.code, answer.made)
-        assert [(INCARNATION, 1, answer.head_uid, None)] == await Log(mine).heads(["m"])
+        assert [Head(INCARNATION, 1, answer.head_uid)] == await Log(mine).heads(["m"])
         assert [0] == await admin.ask(("EXISTS", ModelKeys("m", INCARNATION).log))
         stranger = Connection(f"unix://app:wrong@{server.socket}?db=1", 5)
         ((refused,), _) = await Log(stranger).exchange([Model(stranger).asks()])

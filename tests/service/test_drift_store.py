@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from core.drift.outbox import Drift
-from service.errors import StoreDown
+from service.errors import StoreFull
 from service.store import deliveries
 from service.store.catalog import Catalog
 from service.store.deliveries import Deliveries
@@ -103,11 +103,11 @@ async def test_news_waits_for_an_event(streams, model):
 
 
 async def test_a_store_without_memory_refuses_events_whole(streams, connection, model):
-    """StoreDown, nothing half done, and everything once there is room again."""
+    """StoreFull, nothing half done, and everything once there is room again."""
     sent = batch(*((version, 0) for version in range(1, 50)))
     await connection.ask(("CONFIG", "SET", "maxmemory", "1"))
     for send in (streams.to_model, streams.to_service):
-        with pytest.raises(StoreDown):
+        with pytest.raises(StoreFull):
             await send(sent)
     await connection.ask(("CONFIG", "SET", "maxmemory", "0"))
     assert ([], []) == await places(streams)

@@ -82,7 +82,7 @@ async def test_the_pieces_leave_with_the_entries_that_name_them(small_pieces, ap
     assert (0, 0) == (len(noted), found)
     await _learn(api, path)
     assert 204 == (await api.ask("DELETE", path)).status_code
-    assert [[]] == await connection.ask(("KEYS", f"onepass:{{{keys.name}}}*"))
+    assert [[keys.deleted.encode()]] == await connection.ask(("KEYS", f"onepass:{{{keys.name}}}*"))
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -4,7 +4,7 @@ import asyncio
 
 from service.errors import StoreDown
 from service.store.appends import SOON_BYTES_MAX
-from service.store.log import Answers, SeenId, SegmentIn
+from service.store.log import Answers, Head, SeenId, SegmentIn
 from service.store.scripts import RECORD
 from tests.service.store_fixtures import INCARNATION, Model, many, one
 
@@ -136,9 +136,9 @@ async def test_answers_of_a_tail_that_was_cut_are_not_those_of_the_new_one(model
 
 async def test_the_heads_of_many_models_are_told_at_once(model):
     """With whom the name belongs to, or that there is none."""
-    assert [(INCARNATION, 0, INCARNATION, None)] == await model.log.heads(["m"])
+    assert [Head(INCARNATION, 0, INCARNATION)] == await model.log.heads(["m"])
     await model.append()
-    assert [None, (INCARNATION, 1, "w1-1", None)] == await model.log.heads(["nobody", "m"])
+    assert [None, Head(INCARNATION, 1, "w1-1")] == await model.log.heads(["nobody", "m"])
     assert [] == await model.log.heads([])
 
 

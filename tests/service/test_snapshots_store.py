@@ -10,6 +10,7 @@ import pytest
 from core.machine import STATE_VERSION
 from service.store.append_notices import AppendNotice, AppendNotices
 from service.store.catalog import Catalog
+from service.store.keys import ModelKeys
 from service.store.pieces import PIECE_BYTES, digest
 from service.store.snapshots import CorruptSnapshot, SnapshotInfo, Snapshots, Written
 from tests.service.store_fixtures import INCARNATION, Model
@@ -214,4 +215,4 @@ async def test_deleting_the_model_takes_its_snapshots(taker):
     for version in (3, 4, 5, 6):
         await taker.take(version)
     assert await Catalog(taker.model.connection).delete("m")
-    assert {} == await taker.model.contents()
+    assert {ModelKeys("m", INCARNATION).deleted.encode()} == {*await taker.model.contents()}

@@ -10,6 +10,8 @@ from service.errors import StoreFull
 from service.store import append_notices
 from service.store.append_notices import AppendNotice, AppendNotices
 from service.store.catalog import Catalog
+from service.store.keys import ModelKeys
+from service.store.log import Head
 from service.store.pending import Pending
 from service.store.redis.connection import Connection
 from service.store.snapshots import SnapshotInfo, Snapshots, digest
@@ -80,7 +82,7 @@ async def test_what_a_full_store_refuses_has_changed_nothing(model, again):
     assert before == await model.contents()
     assert model.connection.full
     assert await Catalog(model.connection).delete("m")
-    assert {} == await model.contents()
+    assert {ModelKeys("m", INCARNATION).deleted.encode()} == {*await model.contents()}
 
 
 @pytest.fixture
@@ -115,7 +117,7 @@ async def test_a_store_that_cannot_write_to_its_disk_is_read_on(stuck, monkeypat
         refused = await model.append(one("b"))
         assert (StoreFull, True) == (type(refused), "disk" in refused.detail)
         await stuck.ping()
-        assert [(INCARNATION, 1, "w1-1", None)] == await model.log.heads(["m"])
+        assert [Head(INCARNATION, 1, "w1-1")] == await model.log.heads(["m"])
         assert 1 == len((await model.log.read_after("m", INCARNATION, 0, INCARNATION, 1000, 10)).entries)
         await stuck.ask(("PUBLISH", model.keys.notices, f"{INCARNATION} 2 w2-1"))
         assert AppendNotice("m", INCARNATION, 2, "w2-1") == await heard.get()

@@ -227,6 +227,7 @@ def test_a_state_that_cannot_be_is_refused(forge):
     built.absorb(X, y, loss)
     before = state(built)
     arrays, header = unpack(before)
+    arrays = {name: array.copy() for name, array in arrays.items()}
     forge(arrays)
     with pytest.raises(ValueError, match="means|tallies|counters|reference|started"):
         built.load_arrays(arrays, header)
@@ -238,6 +239,7 @@ def test_a_reference_that_cannot_be_is_refused(forged):
     """Of a regression: more rows than a batch, batches that are none, a negative limit."""
     built = watch(regression=True)
     arrays, header = unpack(state(built))
+    arrays["reference"] = arrays["reference"].copy()
     arrays["reference"][forged[0]] = forged[1]
     with pytest.raises(ValueError, match="means|tallies|counters|reference|started"):
         built.load_arrays(arrays, header)
