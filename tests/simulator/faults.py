@@ -176,5 +176,7 @@ class Faults:
             replica = member.engine.models.peek(name)
             if replica is not None and replica.incarnation == incarnation and replica.version >= first_lost:
                 self.simulation.counts["replicas ahead"] += 1
-                known = member.engine.stats.lost_tails
-                self.simulation.owed.append((member, replica, known, replica.version, replica.uid))
+                before = [owed for owed in self.simulation.owed if owed[1] is replica]
+                if not any((replica.version, replica.uid) == owed[3:] for owed in before):  # it may be noticing it now
+                    known = member.engine.stats.lost_tails
+                    self.simulation.owed.append((member, replica, known, replica.version, replica.uid))
