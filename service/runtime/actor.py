@@ -38,6 +38,9 @@ from service.store.states import States
 
 logger = logging.getLogger(__name__)
 
+LITTLE_BYTES = 2**20
+"""Most bytes of requests that are finished in the committer's call: a tick's worth of single rows."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shared:
@@ -290,7 +293,7 @@ class Actor:
     def _little(self, commit: Commit, appended: Appended) -> list[Step] | None:
         """What is to be applied, where it takes so little that nobody need have a turn before."""
         replica = self._replica
-        if not appended.complete or replica.lock.locked() or is_large(commit.size):
+        if not appended.complete or replica.lock.locked() or commit.size > LITTLE_BYTES:
             return None
         steps: list[Step] = []
         flops = 0.0

@@ -1,7 +1,8 @@
 """Expiry without traffic: what is past its time leaves the store also where nobody appends.
 
-Every append and every tracked prediction sweeps some of its own model's. The rest is for ``Expiry.sweep``, which one
-process at a time calls for all models in turn; the lease says which, and two at once do no harm.
+Every append with ids, every new tracked prediction and every label of one sweeps some of its model's. The rest is for
+``Expiry.sweep``, which one process at a time calls for all models in turn; the lease says which, and two at once do no
+harm.
 """
 
 from collections.abc import Sequence

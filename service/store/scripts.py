@@ -267,7 +267,8 @@ if not adds then return {'ok', head, meta[3], 0, 0, complete, segments, entries,
 local answer = redis.pcall('XADD', log, entry_id(made), unpack(fields))
 if type(answer) == 'table' and answer.err then return answer end
 call('HSET', KEYS[1], 'version', string.format('%.0f', made), 'uid', ARGV[6], 'updated', string.format('%.0f', now),
-  'code', ARGV[10], writer, string.format('%.0f:%.0f:%.0f', sequence, made, now))
+  writer, string.format('%.0f:%.0f:%.0f', sequence, made, now))
+if meta[4] ~= ARGV[10] then call('HSET', KEYS[1], 'code', ARGV[10]) end
 if summary ~= '' then store_summary(summary, v0 + 1) end
 for i = 1, #states do
   local digest = string.match(ARGV[at[states[i]] - 2], '^%x+')
@@ -283,8 +284,9 @@ if #done > 0 then
   call('HDEL', KEYS[5], unpack(done))
   call('ZREM', KEYS[6], unpack(done))
 end
-sweep(seen, seen_due, 2 * most + #remember)
-count_expired(KEYS[1], sweep(KEYS[5], KEYS[6], most))
+-- Whoever adds ids, or settles predictions, removes some that are past their time; the sweeper removes the rest.
+if #remember > 0 then sweep(seen, seen_due, 2 * most + #remember) end
+if #done > 0 then count_expired(KEYS[1], sweep(KEYS[5], KEYS[6], most)) end
 notify(ARGV[1] .. string.format(' %.0f ', made) .. ARGV[6])
 return {'ok', made, ARGV[6], made, now, complete, segments, entries, remembered()}
 """

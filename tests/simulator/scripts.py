@@ -252,7 +252,8 @@ class Scripts:
             self.data.scores.get(pending_due, {}).pop(identity, None)
         if named:
             self.data.hashes.setdefault(states_key, {}).update(named)
-        self._sweep(seen, seen_due, 2000 + 2 * len(remember))
+        if remember:
+            self._sweep(seen, seen_due, 2000 + 2 * len(remember))
         self._publish(channel_of(meta_key), b"%s %d %s" % (meta[b"incarnation"], made, request.new_uid))
         return [b"ok", made, request.new_uid, made, now, complete, out, entries, self._remembered(seen_due, out)]
 
