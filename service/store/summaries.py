@@ -26,6 +26,8 @@ DOWN = "down"
 
 
 class _Record(msgspec.Struct, array_like=True, frozen=True):
+    """The JSON of a record. A later version may add fields behind these, which a tuple would refuse."""
+
     format: Literal[1]
     algorithm: str
     task: str

@@ -94,14 +94,11 @@ class Changes:
         member = self.simulation.anyone(writes=True)
         if member is None:
             return
-        try:
-            async with asyncio.timeout(ANSWER_S):
-                replica = await member.engine.replica(FIRST)
-                state = await self._kept(member, replica)
-                if state is not None:
-                    await self.clients.send(member, replica, Restore(state, "restore"), [])
-        except (OnepassError, TimeoutError, ValueError) as error:
-            self.simulation.say("no restore by", member.number, repr(error))
+        async with self.simulation.attempt("restore", member):
+            replica = await member.engine.replica(FIRST)
+            state = await self._kept(member, replica)
+            if state is not None:
+                await self.clients.send(member, replica, Restore(state, "restore"), [])
 
     async def _kept(self, member: Member, replica: Replica) -> bytes | None:
         snapshots = member.engine.store.snapshots
@@ -115,13 +112,10 @@ class Changes:
         member = self.simulation.anyone()
         if member is None:
             return
-        try:
-            async with asyncio.timeout(ANSWER_S):
-                replica = await member.engine.replica(FIRST)
-                async with replica.held():
-                    self._exported.append(bytes(await asyncio.to_thread(replica.machine.to_bytes, {})))
-        except (OnepassError, TimeoutError):
-            return
+        async with self.simulation.attempt("export", member):
+            replica = await member.engine.replica(FIRST)
+            async with replica.held():
+                self._exported.append(bytes(await asyncio.to_thread(replica.machine.to_bytes, {})))
 
     async def import_(self) -> None:
         """Bring a state back that was taken along, whatever has been learned meanwhile."""
@@ -129,12 +123,9 @@ class Changes:
         if member is None or not self._exported:
             return
         state = self.draw.choice(self._exported)
-        try:
-            async with asyncio.timeout(ANSWER_S):
-                replica = await member.engine.replica(FIRST)
-                await self.clients.send(member, replica, Restore(state, "import"), [])
-        except (OnepassError, TimeoutError) as error:
-            self.simulation.say("no import by", member.number, repr(error))
+        async with self.simulation.attempt("import", member):
+            replica = await member.engine.replica(FIRST)
+            await self.clients.send(member, replica, Restore(state, "import"), [])
 
     # ---------------------------------------------------------------- other models
 
@@ -143,10 +134,8 @@ class Changes:
         member = self.simulation.anyone()
         if member is None:
             return
-        try:
-            async with asyncio.timeout(ANSWER_S):
+        async with self.simulation.attempt("visit", member):
+            try:
                 await member.engine.replica(THIRD)
-        except NotFound:
-            assert THIRD not in self.simulation.created, "a model that nobody has deleted is gone"
-        except (OnepassError, TimeoutError):
-            return
+            except NotFound:
+                assert THIRD not in self.simulation.created, "a model that nobody has deleted is gone"

@@ -175,13 +175,10 @@ class Clients:
         """Take a snapshot."""
         member = at or self.simulation.anyone()
         if member is not None:
-            try:
-                async with asyncio.timeout(ANSWER_S):
-                    replica = await member.engine.replica(FIRST)
-                    info = await member.engine.snapshotter.take(replica)
-                    self.simulation.say("snapshot by", member.number, info.version)
-            except (OnepassError, TimeoutError):
-                return
+            async with self.simulation.attempt("snapshot", member):
+                replica = await member.engine.replica(FIRST)
+                info = await member.engine.snapshotter.take(replica)
+                self.simulation.say("snapshot by", member.number, info.version)
 
     async def read(self) -> None:
         """Whoever was told a version reads at least that version anywhere, or is told that it cannot be."""
@@ -203,13 +200,10 @@ class Clients:
         member = self.simulation.anyone()
         if member is None:
             return
-        try:
-            async with asyncio.timeout(ANSWER_S):
-                replica = await member.engine.replica(FIRST)
-                async with replica.held():
-                    self.simulation.seen.append(await self._seen(replica))
-        except (OnepassError, TimeoutError):
-            return
+        async with self.simulation.attempt("look", member):
+            replica = await member.engine.replica(FIRST)
+            async with replica.held():
+                self.simulation.seen.append(await self._seen(replica))
 
     async def _seen(self, replica: Replica) -> Seen:
         version, uid, rows = replica.version, replica.uid, replica.machine.rows

@@ -4,11 +4,13 @@ import asyncio
 import itertools
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from core.config import Config
+from service.errors import OnepassError
 from service.runtime.committer import Limits
 from service.runtime.engine import Bounds
 from tests.simulator.clock import Loop
@@ -172,6 +174,15 @@ class Simulation:
         """Some replica of the service; one that ``writes``, if need be."""
         found = [member for member in self.members if not (writes and member.reads_only)]
         return self.draw.choice(found) if found else None
+
+    @asynccontextmanager
+    async def attempt(self, what: str, member: Member) -> AsyncIterator[None]:
+        """A request that may be refused, and takes no longer than any may."""
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                yield
+        except (OnepassError, TimeoutError, ValueError) as error:
+            self.say(f"no {what} by", member.number, repr(error))
 
     async def pause(self, longest_s: float) -> None:
         """Wait for some time."""
