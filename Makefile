@@ -80,6 +80,9 @@ bench-odm: test-setup ## dynamic ODM: accuracy, wild rows, hindsight, speed (bes
 bench-speed: test-setup ## rows per second of the learners beside other libraries' and the machine's limit
 	$(PY) -m tests.benchmarks.speed
 
+bench-row: test-setup ## what one row costs in core, alone and in a block; OTHER=DIRECTORY beside another checkout
+	$(PY) -m tests.benchmarks.one_row $(if $(OTHER),--checkout $(OTHER))
+
 bench-stability: test-setup ## ten million rows that would wind up a plain recursion
 	$(PY) -m tests.benchmarks.stability
 
