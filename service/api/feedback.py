@@ -63,18 +63,13 @@ async def feedback_row(ctx: Ctx, name: ModelName, request: Request) -> Response:
     if size > threads.PROCESS_BYTES:
         ask = await in_process(ctx.reader, row_requests.feedback_row, body)
     else:
-        ask = await in_thread_if_large(size, json_body.decode, body, _row, _names_in_row)
+        ask = await in_thread_if_large(size, json_body.decode, body, _row, names_in_row)
     replica = await ctx.engine.replica(name)
     if key is None:
-        identity = _identity(ask, None, b"")
+        identity = identity_of_row(ask)
     else:
-        identity = await in_thread_if_large(size, _identity, ask, key, body)
-    discounts = None if ask.discount is None else [ask.discount]
-    row = Table(ask.features, 1, labels=[ask.label], label_path=LABEL, discounts=discounts, discount_path=DISCOUNT)
-    if ask.prediction_id is None:
-        reply, _ = await _learn(ctx, replica, row, identity, size)
-    else:
-        reply = await _learn_tracked(ctx, replica, row, ask.prediction_id, identity.ids)
+        identity = await in_thread_if_large(size, identity_of_row, ask, key, body)
+    reply = await learn_row(ctx, replica, ask, identity, size)
     answer = Learnt(
         reply.answer.predictions[0],
         reply.answer.losses[0],
@@ -88,12 +83,13 @@ async def feedback_row(ctx: Ctx, name: ModelName, request: Request) -> Response:
     return Response(_encode(answer), media_type=JSON)
 
 
-def _names_in_row(ask: FeedbackRow) -> int:
+def names_in_row(ask: FeedbackRow) -> int:
+    """How many names a body that decodes to this row holds."""
     names = 1 + len(ask.features) + 1 if ask.features is not None else 1
     return names + (ask.prediction_id is not None) + (ask.id is not None) + (ask.discount is not None)
 
 
-def _identity(ask: FeedbackRow, key: str | None, body: bytes) -> Identity:
+def identity_of_row(ask: FeedbackRow, key: str | None = None, body: bytes = b"") -> Identity:
     """What a row is remembered by.
 
     Raises:
@@ -110,6 +106,24 @@ def _identity(ask: FeedbackRow, key: str | None, body: bytes) -> Identity:
     if ask.features is None:
         raise Invalid.of("features", "is required", "features, or prediction_id")
     return identity_of(key, ask.id, ID, (body,))
+
+
+async def learn_row(ctx: Context, replica: Replica, ask: FeedbackRow, identity: Identity, size: int) -> Reply:
+    """Learn one row, by its features or by the id of its prediction, or answer it as the first time.
+
+    Args:
+        ctx: the handler's.
+        replica: the model.
+        ask: the row.
+        identity: what it is remembered by.
+        size: bytes of the body.
+    """
+    discounts = None if ask.discount is None else [ask.discount]
+    row = Table(ask.features, 1, labels=[ask.label], label_path=LABEL, discounts=discounts, discount_path=DISCOUNT)
+    if ask.prediction_id is not None:
+        return await _learn_tracked(ctx, replica, row, ask.prediction_id, identity.ids)
+    reply, _ = await _learn(ctx, replica, row, identity, size)
+    return reply
 
 
 async def _learn(ctx: Context, replica: Replica, table: Table, identity: Identity, size: int) -> tuple[Reply, Labels]:

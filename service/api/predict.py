@@ -72,22 +72,36 @@ async def predict_row(ctx: Ctx, name: ModelName, request: Request, fresh: Fresh)
     if size > threads.PROCESS_BYTES:
         ask = await in_process(ctx.reader, row_requests.predict_row, body)
     else:
-        ask = await in_thread_if_large(size, json_body.decode, body, _row, _names_in_row)
+        ask = await in_thread_if_large(size, json_body.decode, body, _row, names_in_row)
     if ask.track:
         ctx.keys.allow(request.headers, "learn", name)
     replica = await engine.replica(name, fresh)
-    space, raw, prediction = await _predicted(ctx, replica, Table(ask.features, 1), size)
-    answer = _one(replica, prediction)
-    if ask.explain:  # at once: the model may move on while anything is waited for
-        answer.explanation = await _explain(replica.machine, ask.features, raw, prediction, size)
-    if ask.track:
-        space, raw = validator_of(engine.models, replica).row_to_keep(space, raw, ask.features)
-        answer.prediction_id = await _track(ctx, replica, space, raw, prediction, answer.version)
+    answer = await predict_asked(ctx, replica, ask, size)
     return Response(_encode(answer), media_type=JSON)
 
 
-def _names_in_row(ask: PredictRow) -> int:
+def names_in_row(ask: PredictRow) -> int:
+    """How many names a body that decodes to this row holds."""
     return 1 + len(ask.features) + ask.track + ask.explain
+
+
+async def predict_asked(ctx: Context, replica: Replica, ask: PredictRow, size: int) -> Predicted:
+    """Predict one row, and keep or explain it where that is asked for.
+
+    Args:
+        ctx: the handler's.
+        replica: the model.
+        ask: the row; whether its key may track has been checked.
+        size: bytes of the body.
+    """
+    space, raw, prediction = await predicted(ctx, replica, Table(ask.features, 1), size)
+    (answer,) = answers(replica, prediction)
+    if ask.explain:  # at once: the model may move on while anything is waited for
+        answer.explanation = await _explain(replica.machine, ask.features, raw, prediction, size)
+    if ask.track:
+        space, raw = validator_of(ctx.engine.models, replica).row_to_keep(space, raw, ask.features)
+        answer.prediction_id = await _track(ctx, replica, space, raw, prediction, answer.version)
+    return answer
 
 
 @router.post(
@@ -130,7 +144,7 @@ async def _predicted_table(ctx: Context, replica: Replica, given: Sent) -> Respo
             return await in_thread_if_large(ROW_BYTES * len(raw), large_answer, answer)
 
 
-async def _predicted(ctx: Context, replica: Replica, table: Table, size: int) -> tuple[Space, Floats, Prediction]:
+async def predicted(ctx: Context, replica: Replica, table: Table, size: int) -> tuple[Space, Floats, Prediction]:
     """Read and predict rows in one space; read them again if the features changed in between.
 
     Returns:
@@ -169,16 +183,22 @@ async def _held(replica: Replica, space: Space, flops: float, answer: Callable[[
         return await in_thread_if_long(flops, answer)
 
 
-def _one(replica: Replica, prediction: Prediction) -> Predicted:
-    machine = replica.machine
-    value = machine.named(prediction.value)[0]
-    answer = Predicted(prediction=value, version=replica.version, incarnation=replica.incarnation)
+def answers(replica: Replica, prediction: Prediction) -> list[Predicted]:
+    """The answers to single rows that were predicted together, at the version the model has now."""
+    machine, version, incarnation = replica.machine, replica.version, replica.incarnation
+    found = [
+        Predicted(prediction=value, version=version, incarnation=incarnation)
+        for value in machine.named(prediction.value)
+    ]
     if machine.config.task == "classification":
-        shares = prediction.probabilities
-        answer.probabilities = {} if shares is None else dict(zip(machine.labels.keys, shares[0].tolist(), strict=True))
+        keys, shares = machine.labels.keys, prediction.probabilities
+        named = [{}] * len(found) if shares is None else [dict(zip(keys, own, strict=True)) for own in shares.tolist()]
+        for answer, own in zip(found, named, strict=True):
+            answer.probabilities = own
     elif prediction.std is not None:
-        answer.std = float(prediction.std[0])
-    return answer
+        for answer, std in zip(found, prediction.std.tolist(), strict=True):
+            answer.std = std
+    return found
 
 
 def _many(replica: Replica, raw: Floats) -> PredictedBatch:

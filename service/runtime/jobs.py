@@ -26,11 +26,13 @@ class Reply(NamedTuple):
         answer: the answer to all of its rows; to a repeated request, the first one.
         duplicates: how many of its rows had been sent before.
         all_duplicate: True when nothing was learned because all of it had been sent before.
+        earlier: the rows that had been sent before, and the first answer to each.
     """
 
     answer: Answer
     duplicates: int = 0
     all_duplicate: bool = False
+    earlier: Sequence[tuple[int, Answer]] = ()
 
 
 @dataclass(slots=True, eq=False)

@@ -40,7 +40,7 @@ def fresh(rows: int, answer: Answer, earlier: Earlier) -> Reply:
         earlier: the other rows.
     """
     merged = _merged(rows, answer, earlier) if earlier and answer.switch is None else answer
-    return Reply(merged, duplicates=len(earlier))
+    return Reply(merged, duplicates=len(earlier), earlier=earlier)
 
 
 def repeated(rows: int, earlier: Earlier) -> Reply | OnepassError:
@@ -50,17 +50,17 @@ def repeated(rows: int, earlier: Earlier) -> Reply | OnepassError:
         return RequestConflict(first.refusal or "refused")
     switched = [answer for _, answer in earlier if answer.switch is not None]
     if switched:
-        return Reply(max(switched, key=_version), rows, all_duplicate=True)
+        return Reply(max(switched, key=_version), rows, True, earlier)
     if rows == 1:
-        return Reply(first, len(first.predictions), all_duplicate=True)
+        return Reply(first, len(first.predictions), True, earlier)
     last = max((answer for _, answer in earlier), key=_version)
     learned = all(answer.learned for _, answer in earlier)
     nothing = Answer(codec.FORMAT, last.version, last.rows, [], [], learned)
-    return Reply(_merged(rows, nothing, earlier), rows, all_duplicate=True)
+    return Reply(_merged(rows, nothing, earlier), rows, True, earlier)
 
 
-def _version(answer: Answer) -> int:
-    return answer.version
+def _version(answer: Answer) -> tuple[int, int]:
+    return answer.version, answer.rows
 
 
 def _merged(rows: int, now: Answer, earlier: Earlier) -> Answer:

@@ -260,7 +260,8 @@ def records(segment: Segment, answer: Answer) -> list[tuple[str, bytes]]:
 def _of_row(answer: Answer, at: int) -> Answer:
     here = slice(at, at + 1)
     part = (answer.predictions[here], answer.losses[here], answer.learned, answer.p_true[here])
-    return Answer(FORMAT, answer.version, answer.rows, *part)
+    after = len(answer.predictions) - 1 - at if answer.learned else 0  # rows of the segment that were learned later
+    return Answer(FORMAT, answer.version, answer.rows - after, *part)
 
 
 def encode_answer(answer: Answer) -> bytes:
