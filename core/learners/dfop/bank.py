@@ -35,169 +35,38 @@ Deviations from the paper
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Prediction, Spec, Weights
 from core.learners.calibration import CALIBRATION, classify, classify_and_fit, fresh_calibration
-from core.learners.dfop.kernels import NOISE, PREDICTION_MAX, ROWS
-from core.learners.dfop.learner import Dfop
+from core.learners.dfop.bank_kernels import learn_members, mix_and_weigh, mix_rows, predict_members
+from core.learners.dfop.kernels import DONE, LEAK, NOISE, PREDICTION_MAX, REFRESH, ROWS, SPOILED
+from core.learners.dfop.learner import Dfop, learns_blocks, refresh_rows
 from core.state.layout import Array, Layout, Range, Shares
 
 RATES = (0.0, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 0.5)
 """Forgetting rates of the members; 0 is RLS."""
 RATE_COLUMNS_MAX = 30.0
 """Largest rate times columns: beyond it refreshes would cost more than rows, for windows of few rows per column."""
-SHARE = 1e-3
-LOSS_RATE = 1e-3
-SCORE_MAX = 1.5
-SPAN_ROWS = 20
-"""Rows after which the range of the labels is taken to say something."""
 
 _CHUNK_ROWS = 1024
 """Rows whose member predictions are held at once; chunks end at absolute row numbers, as blocks do."""
-_SQUARED_MAX = 1e150
-_LOSS_MIN = 1e-300
-_SPAN_WINSOR = 100.0
-"""Widths of the range of the labels that a label may lie beyond it and be taken whole."""
-_LOSS_WINSOR = 1e6
-"""Times D that the loss of a row counts at most in the D kept for later rows (regression)."""
 
 
-@njit(cache=True, nogil=True)
-def _mix_row(P: Floats, S: Floats, i: int, mixing: Floats, scores: Floats, std: Floats) -> None:
-    """Write o = sum v_k p_k of row i into scores (n, m), and for regression the mixture's deviation into std (n,)."""
-    for j in range(scores.shape[1]):
-        o = 0.0
-        for k in range(mixing.shape[0]):
-            o += mixing[k] * P[k, i, j]
-        scores[i, j] = o
-    if std.shape[0]:
-        variance = 0.0
-        for k in range(mixing.shape[0]):
-            own = min(S[k, i], _SQUARED_MAX)
-            apart = min(abs(P[k, i, 0] - scores[i, 0]), _SQUARED_MAX)
-            variance += mixing[k] * (own * own + apart * apart)
-        std[i] = min(math.sqrt(variance), PREDICTION_MAX)
+class Stack(NamedTuple):
+    """The arrays of all K members, one behind another (bank_kernels.py); a member's own ones are views of them.
 
-
-@njit(cache=True, nogil=True)
-def _clip_row(P: Floats, S: Floats, i: int, rows: float, span: Floats, regression: bool) -> None:
-    """The members' scores and deviations of a row within what can be, in place; ``rows`` were learned before it."""
-    low, high = -SCORE_MAX, SCORE_MAX
-    if regression:
-        if rows < SPAN_ROWS:
-            return
-        width = span[1] - span[0]
-        low, high = span[0] - width, span[1] + width
-    for k in range(P.shape[0]):
-        for j in range(P.shape[2]):
-            P[k, i, j] = min(max(P[k, i, j], low), high)
-        if regression:
-            S[k, i] = min(S[k, i], high - low)
-
-
-@njit("void(f8[:,:,::1], f8[:,::1], f8[::1], f8, f8[::1], f8[:,::1], f8[::1])", cache=True, nogil=True)
-def mix_rows(P: Floats, S: Floats, mixing: Floats, rows: float, span: Floats, scores: Floats, std: Floats) -> None:
-    """Mix the predictions P (K, n, m), S (K, n) of n rows; both are clipped in place."""
-    for i in range(P.shape[1]):
-        _clip_row(P, S, i, rows, span, std.shape[0] > 0)
-        _mix_row(P, S, i, mixing, scores, std)
-
-
-@njit(cache=True, nogil=True)
-def _squared(difference: float) -> float:
-    """difference^2, finite."""
-    bounded = min(abs(difference), _SQUARED_MAX)
-    return bounded * bounded
-
-
-@njit(cache=True, nogil=True)
-def _target(y: float, j: int, columns: int, regression: bool) -> float:
-    """Target of column j out of the ``columns`` of the classes seen."""
-    if regression:
-        return y
-    return 1.0 if y == (1.0 if columns == 1 else j) else -1.0
-
-
-@njit(cache=True, nogil=True)
-def _widen(span: Floats, y: float, rows: float) -> None:
-    """The range of the labels with y; a label no stream like this one's has widens it by its width only."""
-    if rows == 0.0:
-        span[:] = y
-    width = span[1] - span[0]
-    most = width if rows >= SPAN_ROWS and width > 0.0 else np.inf
-    if y < span[0]:
-        span[0] = y if span[0] - y <= _SPAN_WINSOR * most else span[0] - most
-    elif y > span[1]:
-        span[1] = y if y - span[1] <= _SPAN_WINSOR * most else span[1] + most
-
-
-@njit(
-    "f8(f8[:,:,::1], f8[:,::1], Array(f8, 1, 'C', readonly=True), f8[::1], f8, f8, f8[::1], f8[:,::1], f8[::1])",
-    cache=True,
-    nogil=True,
-)
-def mix_and_weigh(
-    P: Floats,
-    S: Floats,
-    y: Floats,
-    mixing: Floats,
-    loss: float,
-    rows: float,
-    span: Floats,
-    scores: Floats,
-    std: Floats,
-) -> float:
-    """Mix n rows in turn, and move the weights after each.
-
-    Args:
-        P: (K, n, m) the members' scores, clipped in place.
-        S: (K, n) their deviations, clipped in place; (K, 0) for classification.
-        y: (n,) numbers, or class indices.
-        mixing: (K,) weights v, updated.
-        loss: D.
-        rows: rows seen before.
-        span: range of the labels of a regression, updated.
-        scores: (n, m) mixed scores, written.
-        std: (n,) deviations of the mixture, written; (0,) for classification.
-
-    Returns:
-        D after the rows.
+    Whatever assigns an array to a member instead of writing into it parts it from its stack: then stack them anew.
     """
-    K, n, m = P.shape
-    regression = std.shape[0] > 0
-    losses = np.empty(K)
-    for i in range(n):
-        _clip_row(P, S, i, rows + i, span, regression)
-        _mix_row(P, S, i, mixing, scores, std)
-        if regression:
-            _widen(span, y[i], rows + i)
-        mixed = 0.0
-        losses[:] = 0.0
-        for j in range(m):
-            target = _target(y[i], j, m, regression)
-            mixed += _squared(scores[i, j] - target) / m
-            for k in range(K):
-                losses[k] += _squared(P[k, i, j] - target) / m
-        rate = max(1.0 / (rows + i + 1.0), LOSS_RATE)
-        whole = loss + rate * (mixed - loss)
-        scale = -0.5 / max(whole, _LOSS_MIN)
-        if regression and rows + i >= SPAN_ROWS and 0.0 < _LOSS_WINSOR * loss < mixed:
-            loss += rate * (_LOSS_WINSOR * loss - loss)
-        else:
-            loss = whole
-        least = losses.min()
-        total = 0.0
-        for k in range(K):
-            mixing[k] *= math.exp(scale * (losses[k] - least))
-            total += mixing[k]
-        for k in range(K):
-            mixing[k] = (1.0 - SHARE) * mixing[k] / total + SHARE / K
-    return loss
+
+    W: Floats  # (K, columns, D)
+    Q: Floats  # (K, D, D)
+    R: Floats  # (K, D, D)
+    mean_square: Floats  # (K, D)
+    counters: Floats  # (K, 4)
 
 
 class ForgettingBank:
@@ -231,7 +100,9 @@ class ForgettingBank:
         self._spec = spec
         self.regression = spec.task == "regression"
         self.rates = member_rates(spec)
-        self.members = [Dfop(member) for member in member_specs(spec)]
+        self._take_over([Dfop(member) for member in member_specs(spec)])
+        self._constants = np.array([member.constants for member in self.members])
+        self._refresh_rows = refresh_rows(self._stack.W.shape[2])
         self.mixing = np.full(len(self.rates), 1.0 / len(self.rates))
         self.loss = np.zeros(1)
         self.calibration = fresh_calibration()
@@ -251,40 +122,66 @@ class ForgettingBank:
         """One more class, in every member."""
         for member in self.members:
             member.add_class()
+        self._take_over(self.members)
 
     def predict(self, X: Floats) -> Prediction:
         """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
         scores, std = self.members[0].empty(X.shape[0])
-        for begin in range(0, X.shape[0], _CHUNK_ROWS):
-            part = slice(begin, begin + _CHUNK_ROWS)
-            P, S = self._member_predictions(X[part])
-            for member, p, s in zip(self.members, P, S, strict=True):
-                member.scores(X[part], (p, s))
-            mix_rows(P, S, self.mixing, self.rows, self.span, scores[part], std[part])
+        if X.shape[0] <= _CHUNK_ROWS:
+            self._predict(X, scores, std)
+        else:
+            for begin in range(0, X.shape[0], _CHUNK_ROWS):
+                part = slice(begin, begin + _CHUNK_ROWS)
+                self._predict(X[part], scores[part], std[part])
         if self.regression:
             return Prediction(scores[:, 0], None, std)
         return Prediction(*classify(scores, self.classes, self.calibration))
+
+    def _predict(self, X: Floats, scores: Floats, std: Floats) -> None:
+        """Write the scores (n, m) and deviations (n,), (0,) for classification, of one chunk."""
+        P, S = self._member_predictions(*scores.shape)
+        W, Q, _, _, counters = self._stack
+        predict_members(X, W, Q, counters, self._constants, P, S)
+        mix_rows(P, S, self.mixing, self.rows, self.span, scores, std)
 
     def learn(self, X: Floats, y: NDArray[Any], discounts: Floats | None = None) -> Prediction:
         """Test, then train on X (n, d), y (n,); see ``core.contract.Learner``. Takes no discounts."""
         del discounts
         scores, std = self.members[0].empty(X.shape[0])
         numbers = np.ascontiguousarray(y, dtype=np.float64)
-        begin = 0
-        while begin < X.shape[0]:
-            rows = self.rows
-            end = begin + _CHUNK_ROWS - rows % _CHUNK_ROWS
-            part = slice(begin, end)
-            P, S = self._member_predictions(X[part])
-            for member, p, s in zip(self.members, P, S, strict=True):
-                member.absorb(X[part], numbers[part], None, (p, s))
-            self.loss[0] = mix_and_weigh(
-                P, S, numbers[part], self.mixing, self.loss[0], rows, self.span, scores[part], std[part]
-            )
-            begin = end
+        end = _CHUNK_ROWS - self.rows % _CHUNK_ROWS
+        if X.shape[0] <= end:
+            self._learn(X, numbers, scores, std)
+        else:
+            begin = 0
+            while begin < X.shape[0]:
+                part = slice(begin, end)
+                self._learn(X[part], numbers[part], scores[part], std[part])
+                begin, end = end, end + _CHUNK_ROWS
         if self.regression:
             return Prediction(scores[:, 0], None, std)
         return Prediction(*classify_and_fit(scores, numbers, self.classes, self.calibration))
+
+    def _learn(self, X: Floats, y: Floats, scores: Floats, std: Floats) -> None:
+        """Learn one chunk; its scores (n, m) and deviations (n,), (0,) for classification, are written."""
+        P, S = self._member_predictions(*scores.shape)
+        rows = self.rows
+        if learns_blocks(X.shape[0], self._stack.W.shape[2]):
+            for member, p, s in zip(self.members, P, S, strict=True):
+                member.absorb(X, y, None, (p, s))
+        else:
+            self._learn_rows(X, y, P, S)
+        self.loss[0] = mix_and_weigh(P, S, y, self.mixing, self.loss[0], rows, self.span, scores, std)
+
+    def _learn_rows(self, X: Floats, y: Floats, P: Floats, S: Floats) -> None:
+        """Every member learns the rows one by one; Q is refreshed where that is due."""
+        member, row, reason = 0, 0, REFRESH
+        while reason != DONE:
+            member, row, reason = learn_members(
+                X, y, *self._stack, self._constants, P, S, member, row, reason == SPOILED, self._refresh_rows
+            )
+            if reason != DONE:
+                self.members[member].refresh(leaks=reason == LEAK)
 
     def forget(self) -> None:
         """Every member forgets (learner.py); the weights stay, since all members now adapt equally fast."""
@@ -341,13 +238,21 @@ class ForgettingBank:
             member.load_arrays({name: array[k] for name, array in stacked.items()}, header)
         if len({int(member.counters[ROWS]) for member in members}) > 1:
             raise ValueError("the members have not learned the same rows")
-        self.members = members
+        self._take_over(members)
         vars(self).update(own)
 
-    def _member_predictions(self, X: Floats) -> tuple[Floats, Floats]:
+    def _take_over(self, members: list[Dfop]) -> None:
+        """Stack the members' arrays, of which theirs become views."""
+        self.members = members
+        stacks = {name: np.stack([getattr(member, name) for member in members]) for name in Stack._fields}
+        for k, member in enumerate(members):
+            vars(member).update({name: stack[k] for name, stack in stacks.items()})
+        self._stack = Stack(**stacks)
+
+    def _member_predictions(self, n: int, m: int) -> tuple[Floats, Floats]:
         """Room for the members' scores (K, n, m) and deviations (K, n), (K, 0) for classification."""
-        n, K = X.shape[0], len(self.rates)
-        return np.empty((K, n, self.members[0].columns)), np.empty((K, n if self.regression else 0))
+        K = len(self.rates)
+        return np.empty((K, n, m)), np.empty((K, n if self.regression else 0))
 
 
 def member_rates(spec: Spec) -> tuple[float, ...]:

@@ -108,6 +108,11 @@ class _Rows(NamedTuple):
     std: Floats
 
 
+def learns_blocks(rows: int, columns: int) -> bool:
+    """Whether so many rows with so many columns (D) are learned by matrix products."""
+    return columns >= COLUMNS_MIN and rows >= ROWS_MIN
+
+
 def refresh_rows(columns: int) -> int:
     """Rows between two refreshes of Q where no leak asks for one: 4096, many columns 32 768."""
     return 4096 if columns < COLUMNS_MIN else 32_768
@@ -146,7 +151,7 @@ class Dfop(LinearLearner):
         self.discount = 1.0 if self.rate is None else 1.0 - self.rate
         self._step = 0.0 if self.rate is None else -math.log1p(-self.rate)
         self.variance = max(params["initial_variance"] * (1.0 if self.rate is None else self.rate), VARIANCE_MIN)  # q0
-        self._leak_size, self._fresh = LEAK_SIZE / (self.rate or 1.0), 1.0 / self.variance
+        self.constants = self.discount, self._step, LEAK_SIZE / (self.rate or 1.0), 1.0 / self.variance
         D = self.W.shape[1]
         self._refresh_rows = refresh_rows(D)
         self.Q = diagonal_matrix(np.full(D, self.variance))
@@ -186,26 +191,28 @@ class Dfop(LinearLearner):
         self, X: Floats, y: Floats, discounts: Floats | None = None, into: tuple[Floats, Floats] | None = None
     ) -> tuple[Floats, Floats]:
         """Learn rows with y (n,) numbers, or class indices as floats; the ``scores`` each had before it was learned."""
-        predicted = into or self.empty(X.shape[0])
-        rows = _Rows(X, y, _NO_DISCOUNTS if discounts is None else discounts, *predicted)
-        if self.W.shape[1] >= COLUMNS_MIN and X.shape[0] >= ROWS_MIN:
-            self._learn_blocks(rows)
+        scores, std = predicted = into or self.empty(X.shape[0])
+        if discounts is None:
+            discounts = _NO_DISCOUNTS
+        if learns_blocks(X.shape[0], self.W.shape[1]):
+            self._learn_blocks(_Rows(X, y, discounts, scores, std))
         else:
-            self._learn_rows(rows, 0, X.shape[0])
+            self._learn_rows(X, y, discounts, scores, std, 0, X.shape[0])
         return predicted
 
-    def _learn_rows(self, rows: "_Rows", row: int, stop: int) -> None:
+    def _learn_rows(
+        self, X: Floats, y: Floats, discounts: Floats, scores: Floats, std: Floats, row: int, stop: int
+    ) -> None:
         """Learn rows ``row`` to ``stop`` one by one, refreshing Q where that is due."""
         refreshed = False
         while row < stop:
             row, reason = kernels.learn_rows(
-                rows.X, rows.y, rows.discounts, self.W, self.Q, self.R, self.mean_square, self.counters,
-                rows.scores, rows.std, row, stop, refreshed,
-                self.discount, self._step, self._leak_size, self._fresh, self._refresh_rows,
+                X, y, discounts, self.W, self.Q, self.R, self.mean_square, self.counters, scores, std,
+                row, stop, refreshed, *self.constants, self._refresh_rows,
             )  # fmt: skip
             refreshed = reason == kernels.SPOILED
             if reason != kernels.DONE:
-                self._refresh(leaks=reason == kernels.LEAK)
+                self.refresh(leaks=reason == kernels.LEAK)
 
     def _learn_blocks(self, rows: "_Rows") -> None:
         """Learn all rows in blocks; between them only the upper triangle of Q is kept up."""
@@ -226,7 +233,7 @@ class Dfop(LinearLearner):
         part = slice(start, end)
         if end - start < ROWS_MIN:
             mirror_upper(self.Q)
-            self._learn_rows(rows, start, end)
+            self._learn_rows(*rows, start, end)
         elif learn_block(
             block,
             State(self.W, self.Q, self.R, self.mean_square, self.counters),
@@ -235,7 +242,7 @@ class Dfop(LinearLearner):
             inverse_follows=reason != kernels.DONE,
         ):
             if reason != kernels.DONE:
-                self._refresh(leaks=reason == kernels.LEAK)
+                self.refresh(leaks=reason == kernels.LEAK)
         else:
             half = (end - start) // 2
             self._learn_block(rows, Block(*(array[:half] for array in block)), start, kernels.DONE)
@@ -249,7 +256,7 @@ class Dfop(LinearLearner):
         if discount < 1.0:
             self.R *= discount
             self.counters[kernels.FORGOTTEN] -= math.log(discount)
-            self._refresh(leaks=self.counters[kernels.FORGOTTEN] + self._step > kernels.LEAK_AFTER)
+            self.refresh(leaks=self.counters[kernels.FORGOTTEN] + self._step > kernels.LEAK_AFTER)
 
     def info(self) -> Header:
         """Rows learned, the effective window 1/mu (None: all rows) and, for regression, the noise deviation."""
@@ -270,8 +277,9 @@ class Dfop(LinearLearner):
         """Room for the scores and deviations of n rows."""
         return np.empty((n, self.columns)), np.empty(n if self.regression else 0)
 
-    def _refresh(self, leaks: bool) -> None:
-        """Q <- R^{-1}; before that, where the grid asks for it, the leak into the diagonal of R."""
+    def refresh(self, leaks: bool) -> None:
+        """Q <- R^{-1}, in place; before that, where the grid asks for it, the leak into the diagonal of R."""
         if leaks:
-            kernels.leak(self.R, self.mean_square, self.counters, self._leak_size, self._fresh)
-        self.Q = spd_inverse(self.R)
+            _, _, leak_size, fresh = self.constants
+            kernels.leak(self.R, self.mean_square, self.counters, leak_size, fresh)
+        self.Q[:] = spd_inverse(self.R)

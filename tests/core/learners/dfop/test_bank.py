@@ -1,6 +1,7 @@
 """The bank of forgetting rates against its equations, written out row by row."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from core.contract import Spec
 from core.learners.catalogue import find
-from core.learners.dfop.bank import RATES, ForgettingBank
+from core.learners.dfop.bank import RATES, ForgettingBank, member_specs
+from core.learners.dfop.learner import Dfop
 from core.problems import Invalid
 from tests.core.learners.dfop.test_dfop import exciting, labelled
 
@@ -211,3 +213,48 @@ def test_any_finite_input_leaves_a_finite_bank(table, classes):
     assert np.isfinite(bank.loss)
     assert all(np.isfinite(part).all() for part in bank.weights())
     build("classification" if classes else "regression", d=2).load_arrays(*bank.to_arrays())
+
+
+@pytest.mark.parametrize("columns", [3, 40, 260])
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_members_are_bit_for_bit_the_learners_alone(task, columns):
+    """Through single rows, blocks, leaks, refreshes, wild rows, new classes, forgetting, saving and loading."""
+    rng = np.random.default_rng(columns)
+    bank = build(task, columns)
+    alone = [Dfop(spec) for spec in member_specs(Spec(task, columns, DFOP.complete({})))]
+
+    def learn(rows, X):
+        y = rng.integers(0, bank.classes, rows).astype(float) if bank.classes else X[:, 0] + rng.normal(size=rows)
+        bank.learn(X, y)
+        for learner in alone:
+            learner.absorb(X, y)
+
+    def everywhere(method):
+        for learner in (bank, *alone):
+            getattr(learner, method)()
+
+    for step in range(4):
+        if task == "classification":
+            everywhere("add_class")
+        for _ in range(15):
+            learn(1, rng.normal(size=(1, columns)))
+        learn(40, rng.normal(size=(40, columns)))
+        everywhere("forget")
+        learn(1, 10.0 ** rng.integers(-80, 80, size=(1, columns)))
+        if step % 2:
+            loaded = build(task, columns)
+            loaded.load_arrays(*bank.to_arrays())
+            bank = loaded
+        for expected, member in zip(alone, bank.members, strict=True):
+            for name, array in expected.to_arrays()[0].items():
+                assert array.tobytes() == member.to_arrays()[0][name].tobytes(), (step, name)
+
+
+def test_a_chunk_ends_where_its_rows_do():
+    """Calls cut anywhere around a chunk's end give the bits of one call."""
+    X, y = exciting(2200)
+    whole, cut = build(), build()
+    expected = whole.learn(X, y)
+    told = [cut.learn(X[begin:end], y[begin:end]) for begin, end in pairwise((0, 1023, 1024, 1025, 2049, 2200))]
+    assert_array_equal(expected.value, np.concatenate([one.value for one in told]))
+    assert_array_equal(whole.predict(X).std, np.concatenate([cut.predict(X[:1500]).std, cut.predict(X[1500:]).std]))
