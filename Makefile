@@ -1,9 +1,11 @@
 # Everything happens in .venv, from locked requirements; the stamps in it make a second run immediate.
-# Needs make and Python 3.11 to 3.14 with venv and pip (Debian and Ubuntu: apt install make python3-venv).
+# Needs make and Python 3.11 to 3.14 with venv (Debian and Ubuntu: apt install make python3-venv).
 
 PYTHON ?= python3
 # Processes that run the tests, at most four; 0 is one process without xdist.
 WORKERS ?= auto
+# A uv to install with; empty: the locked one is fetched; "no": pip installs.
+UV ?=
 # More arguments for pytest, e.g. make test PYTEST_ARGS="-k style -x"
 PYTEST_ARGS ?=
 # More arguments for the lock, e.g. make lock LOCK_ARGS=--upgrade
@@ -11,10 +13,9 @@ LOCK_ARGS ?=
 
 BIN := .venv/bin
 PY := $(BIN)/python
-INSTALL := $(PY) -m pip --disable-pip-version-check install --quiet --no-input
 # The lock must not depend on how this machine reaches the registry.
 LOCK := env -u UV_DEFAULT_INDEX -u UV_INDEX -u UV_INDEX_URL -u UV_EXTRA_INDEX_URL -u UV_FIND_LINKS $(BIN)/uv pip compile \
-	pyproject.toml --no-config --quiet --universal --python-version 3.11 --fork-strategy fewest --generate-hashes \
+	--no-config --quiet --universal --python-version 3.11 --fork-strategy fewest --generate-hashes \
 	--no-header --no-annotate $(LOCK_ARGS)
 
 .DEFAULT_GOAL := help
@@ -105,10 +106,11 @@ bench-vigo: test-setup ## VIGO, VIGOd, VIGOw: the paper's tables, and rows per s
 	$(PY) -m tests.benchmarks.vigo
 	$(PY) -m tests.benchmarks.vigo_speed
 
-lock: .venv/stamp-test ## rewrite the lock files from pyproject.toml: tests, this machine, image
-	$(LOCK) --extra replay --group dev --output-file tests/requirements.txt
-	$(LOCK) --extra replay --group build --constraint tests/requirements.txt --output-file service/requirements.txt
-	$(LOCK) --group build --constraint tests/requirements.txt --output-file docker/requirements.txt
+lock: .venv/stamp-test ## rewrite the lock files from pyproject.toml: tests, this machine, image, uv
+	$(LOCK) pyproject.toml --extra replay --group dev --output-file tests/requirements.txt
+	$(LOCK) pyproject.toml --extra replay --group build --constraint tests/requirements.txt --output-file service/requirements.txt
+	$(LOCK) pyproject.toml --group build --constraint tests/requirements.txt --output-file docker/requirements.txt
+	$(LOCK) --group installer --constraint tests/requirements.txt --output-file service/uv-requirements.txt
 
 format: test-setup ## let ruff rewrite what it can
 	$(PY) -m ruff check --fix .
@@ -122,7 +124,7 @@ clean: ## remove .venv and caches (never onepass-data)
 .venv/stamp-venv:
 	@check='import sys, ensurepip, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))'; \
 	version='import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))'; \
-	if $(PY) -c "$$version" 2>/dev/null && $(PY) -m pip --version >/dev/null 2>&1; then touch $@; exit; fi; \
+	if $(PY) -c "$$version" 2>/dev/null; then touch $@; exit; fi; \
 	if ! $(PYTHON) -c "$$version" 2>/dev/null; then \
 		echo "Onepass needs Python 3.11 to 3.14; '$(PYTHON)' is $$($(PYTHON) --version 2>/dev/null || echo missing)." >&2; \
 		echo "Name another one: make PYTHON=python3.12 run" >&2; exit 1; fi; \
@@ -130,21 +132,21 @@ clean: ## remove .venv and caches (never onepass-data)
 		echo "'$(PYTHON)' lacks venv or ensurepip. Debian and Ubuntu: apt install python3-venv" >&2; exit 1; fi; \
 	$(PYTHON) -m service.first_run announce service/requirements.txt && \
 	echo "Making .venv with $$($(PYTHON) --version)" && \
-	$(PYTHON) -m venv --clear .venv && touch $@
+	$(PYTHON) -m venv --clear --without-pip .venv && touch $@
 
 .venv/stamp-run: service/requirements.txt .venv/stamp-venv
 	@echo "Installing $<"
-	@$(PY) -m service.first_run install $<
+	@$(PY) -m service.first_run install --uv "$(UV)" $<
 	@touch $@
 
 .venv/stamp-test: tests/requirements.txt .venv/stamp-run
 	@echo "Installing $<"
-	@$(PY) -m service.first_run install $<
+	@$(PY) -m service.first_run install --uv "$(UV)" $<
 	@touch $@
 
 .venv/stamp-project: pyproject.toml .venv/stamp-run
 	@echo "Installing onepass"
-	@$(INSTALL) --no-deps --no-build-isolation --no-index --editable .
+	@$(PY) -m service.first_run project --uv "$(UV)"
 	@touch $@
 
 # Kernels have explicit signatures: importing their module compiles them into Numba's cache.

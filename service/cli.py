@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import textwrap
 import threading
@@ -31,6 +32,7 @@ _WORKERS = (
 )
 _EXTRA = ("rich", "matplotlib")
 """What ``onepass replay`` needs beyond the service's own packages."""
+_COMPILE = "import sys; sys.path[:] = sys.argv[1:]; from service.first_run import main; sys.exit(main(['compile']))"
 COLUMNS_MAX = 110
 """Width of ``onepass settings``, in a terminal that is wider."""
 
@@ -114,14 +116,21 @@ def _unknown_settings(environment: Iterable[str]) -> list[str]:
     return sorted(name for name in environment if name.startswith("ONEPASS_") and name not in known)
 
 
-def _load_core() -> None:
-    """Import core before anything is started, and say which kernels have to be compiled."""
-    from service import kernels  # noqa: PLC0415  the other commands start without core
+def _compile_kernels() -> bool:
+    """Compile what is missing of core's kernels, in processes of their own, before anything is started."""
+    from service.kernel_cache import KernelCache  # noqa: PLC0415  the other commands start without core
+    from service.kernels import Sources  # noqa: PLC0415  likewise
 
-    def report(number: int, total: int, kernel: kernels.Kernel) -> None:
-        logger.info("compiling kernel %d of %d, once per installation: %s %s", number, total, *kernel)
-
-    kernels.load(report)
+    if KernelCache(Sources()).complete():
+        return True
+    with subprocess.Popen([sys.executable, "-c", _COMPILE, *sys.path], stdout=subprocess.PIPE, text=True) as child:  # noqa: S603  this Python
+        assert child.stdout is not None
+        try:
+            for line in child.stdout:
+                logger.info("once per installation: %s", line.rstrip())
+        finally:
+            child.terminate()
+    return child.returncode == 0
 
 
 class _NoTraceback(logging.Filter):
@@ -147,8 +156,7 @@ def _serve(settings: Settings, options: argparse.Namespace) -> int:
         signal.signal(kind, lambda *_: sys.exit(0))
     if options.until_eof:
         threading.Thread(target=_stop_at_eof, daemon=True).start()
-    _load_core()
-    return _run_server(settings, options)
+    return _run_server(settings, options) if _compile_kernels() else 1
 
 
 def _run_server(settings: Settings, options: argparse.Namespace) -> int:

@@ -19,6 +19,7 @@ COMPOSE = ROOT / "docker/compose.yaml"
 IMAGE = ROOT / "docker/requirements.txt"
 RUN = ROOT / "service/requirements.txt"
 TEST = ROOT / "tests/requirements.txt"
+UV = ROOT / "service/uv-requirements.txt"
 
 
 def _run(*command: object) -> tuple[int, str]:
@@ -107,7 +108,7 @@ def test_the_version_is_the_same_everywhere() -> None:
     assert f"image: onepass:{version}\n" in COMPOSE.read_text()
 
 
-@pytest.mark.parametrize("path", [IMAGE, RUN, TEST], ids=["image", "run", "test"])
+@pytest.mark.parametrize("path", [IMAGE, RUN, TEST, UV], ids=["image", "run", "test", "uv"])
 def test_locks_are_hashed_and_name_no_place(path: Path) -> None:
     """Every locked package has hashes; no address, no path, no option."""
     text = path.read_text()
@@ -120,6 +121,7 @@ def test_locks_are_hashed_and_name_no_place(path: Path) -> None:
 def test_the_locks_agree() -> None:
     """What runs is what was tested: each lock is a part of the next larger one."""
     assert set(_locked(IMAGE).items()) < set(_locked(RUN).items()) < set(_locked(TEST).items())
+    assert {"uv": _locked(TEST)["uv"]} == _locked(UV)
 
 
 def test_the_image_holds_nothing_of_replay() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from service import cli, kernels
+from service import cli, kernel_cache
 from service.replay.options import default_name
 from service.settings import Settings
 
@@ -208,22 +208,35 @@ def test_each_command_imports_only_what_it_needs() -> None:
 def test_a_first_start_says_which_kernel_it_compiles(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Each kernel that is not in the cache is a line in the log, before anything is started."""
-    monkeypatch.setattr(cli, "_run_server", lambda settings, options: 0)
-    monkeypatch.setattr(kernels, "load", lambda report: report(2, 3, kernels.Kernel("core.some", "rows")))
+    """Each line of the process that compiles is one in the log; its failure ends the start."""
+    started = []
+    monkeypatch.setattr(cli, "_run_server", lambda settings, options: started.append(settings) or 0)
+    monkeypatch.setattr(kernel_cache.KernelCache, "complete", lambda self: False)
     caplog.set_level("INFO")
+    for text, status in (("print('kernel 2 of 3')", 0), ("import sys; sys.exit('no kernel')", 1)):
+        monkeypatch.setattr(cli, "_COMPILE", text)
+        assert status == cli.main(["serve"])
+    assert ["once per installation: kernel 2 of 3"] == caplog.messages
+    assert 1 == len(started)
+
+
+def test_a_start_with_all_kernels_compiles_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No process is made for it."""
+    monkeypatch.setattr(cli, "_run_server", lambda settings, options: 0)
+    monkeypatch.setattr(kernel_cache.KernelCache, "complete", lambda self: True)
+    monkeypatch.setattr(cli, "_COMPILE", "import sys; sys.exit('not to be run')")
     assert 0 == cli.main(["serve"])
-    assert ["compiling kernel 2 of 3, once per installation: core.some rows"] == caplog.messages
 
 
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
 def test_a_start_that_compiles_can_be_stopped(tmp_path: Path, kind: signal.Signals) -> None:
     """Status 0 and no traceback, long before the service is up."""
     with serving(tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "cache")) as (child, _):
-        assert b"compiling kernel 1 of" in child.stderr.readline()
+        assert b"once per installation: kernel 1 of" in child.stderr.readline()
         child.send_signal(kind)
         said = child.communicate(timeout=60)[1]
-        assert (0, []) == (child.returncode, [line for line in said.splitlines() if b"compiling kernel" not in line])
+        others = [line for line in said.splitlines() if b"once per installation" not in line]
+        assert (0, []) == (child.returncode, others)
 
 
 @pytest.mark.parametrize(("host", "shown"), [("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("::1", "[::1]")])
