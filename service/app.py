@@ -37,6 +37,7 @@ from service.monitor.telemetry import Telemetry
 from service.runtime.committer import Limits
 from service.runtime.engine import READ_BYTES_MAX, Bounds, Engine
 from service.runtime.loader import Store
+from service.runtime.stream_places import StreamPlaces
 from service.runtime.sweeper import Sweeper
 from service.runtime.threads import SWITCH_INTERVAL_S
 from service.settings import Settings
@@ -82,18 +83,19 @@ def create_app(lifespan: Lifespan | None = None) -> routes.App:
     return app
 
 
-def attach(app: FastAPI, engine: Engine, keys: Keys, monitor: DriftMonitor) -> None:
+def attach(app: FastAPI, engine: Engine, keys: Keys, monitor: DriftMonitor, places: StreamPlaces) -> None:
     """Give the app its collaborators; the engine, not started yet, gets companions."""
     store = engine.store
     engine.companions["sweeper"] = Sweeper(store.catalog, Expiry(store.connection), engine.stats).run
     budget = BodyBudget(engine.bounds.bodies_bytes_max)
-    app.state.context = Context(engine, keys, Telemetry(engine, monitor), monitor.streams, monitor.broadcast, budget)
+    context = Context(engine, keys, Telemetry(engine, monitor), monitor.streams, monitor.broadcast, budget, places)
+    app.state.context = context
 
 
 def end_streams(app: FastAPI) -> None:
-    """End the open streams of events, before the server waits for its last requests."""
+    """End the open streams, before the server waits for its last requests."""
     if hasattr(app.state, "context"):
-        app.state.context.broadcast.stop()
+        app.state.context.places.stop()
 
 
 def refused(app: FastAPI, status: int) -> None:
@@ -162,7 +164,8 @@ def build(settings: Settings, failpoint: Callable[[str], None] | None = None, gr
                 raise
         engine = Engine(store(url, settings.store_timeout_s), bounds(settings), failpoint)
         own = Connection(url, settings.store_timeout_s, connections_max=1)  # for what waits on it for news
-        attach(app, engine, keys, drift_monitor(engine, own, settings, failpoint))
+        places = StreamPlaces(settings.streams_max)
+        attach(app, engine, keys, drift_monitor(engine, own, settings, places, failpoint), places)
         await engine.start()
         gc.collect()
         gc.freeze()  # what is loaded now stays: collections need not walk through it
@@ -191,7 +194,11 @@ def store(url: str, timeout_s: float) -> Store:
 
 
 def drift_monitor(
-    engine: Engine, own: Connection, settings: Settings, failpoint: Callable[[str], None] | None
+    engine: Engine,
+    own: Connection,
+    settings: Settings,
+    places: StreamPlaces,
+    failpoint: Callable[[str], None] | None,
 ) -> DriftMonitor:
     """The drift monitor."""
     streams = DriftStreams(
@@ -204,7 +211,7 @@ def drift_monitor(
     return DriftMonitor(
         engine,
         streams,
-        streams_max=settings.streams_max,
+        places=places,
         urls=hooks.parse(settings.webhooks.get_secret_value()),
         key=hooks.key_of(settings.webhook_secret.get_secret_value()),
         budget_s=settings.webhook_budget_s,

@@ -3,6 +3,7 @@
     request line and headers, or trailers     HEAD_BYTES_MAX, HEAD_LINES_MAX     431, closed
     the same, in time                         HEAD_S                             closed
     a body                                    BODY_PAUSE_S, BODY_S                    408, closed
+    a body that its endpoint times            (row_streams)                      as it likes
     a connection that has sent nothing        HEAD_S                             closed
     between two requests                      KEEP_ALIVE_S (uvicorn's own)       closed
     connections                               ``Gate``                           503 with Retry-After, closed
@@ -18,8 +19,10 @@ from time import monotonic
 from typing import Any, cast
 
 from starlette.responses import Response
+from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from service.api.connection import CONNECTION
 from service.api.problems import problem
 from service.errors import BadHead, ConnectionsFull, HeadTooLarge, OnepassError, TooLate
 from service.one_write import OneWrite
@@ -93,6 +96,24 @@ class _Bounded(HttpToolsProtocol):
         self._in_head = self._extra = self._refused = False
         self._head_bytes = self._stale_bytes = self._body_bytes = 0
         self._body_late: asyncio.TimerHandle | None = None
+        self._untimed: object = None
+
+    # ---------------------------------------------------------------- what an endpoint asks for
+
+    def stop_timing(self, scope: Scope) -> None:
+        """The endpoint bounds the time that the body of its request takes."""
+        self._untimed = scope
+
+    def linger(self, scope: Scope) -> None:
+        """The answer ends before the body does: what still comes is not heeded, and the connection closed behind it."""
+        if self.cycle.scope is scope:
+            self.cycle.keep_alive = False
+            self._refused = True
+            cast("OneWrite", self.transport).linger(LINGER_S)
+
+    def abort(self) -> None:
+        """Hang up at once."""
+        self.transport.abort()
 
     # ---------------------------------------------------------------- the connection
 
@@ -133,6 +154,7 @@ class _Bounded(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self.scope[CONNECTION] = self  # type: ignore[literal-required]  # uvicorn's own keys only
         self._in_head, self._head_bytes, self._stale_bytes = True, 0, 0
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -165,7 +187,7 @@ class _Bounded(HttpToolsProtocol):
 
     @property
     def _awaits_body(self) -> bool:
-        return self._answering and not self._in_head and self.cycle.more_body
+        return self._answering and not self._in_head and self.cycle.more_body and self.cycle.scope is not self._untimed
 
     def _look_after_body(self, cycle: object, since: float, seen: int) -> None:
         """Look again, after the longest pause, at the body of one request of which ``seen`` bytes have come."""

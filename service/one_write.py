@@ -16,10 +16,11 @@ class OneWrite:
         loop: the connection's.
     """
 
-    __slots__ = ("_held", "_loop", "_transport")
+    __slots__ = ("_held", "_linger_s", "_loop", "_transport")
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport, self._loop, self._held = transport, loop, b""
+        self._linger_s = 0.0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
@@ -39,10 +40,22 @@ class OneWrite:
         else:
             self._transport.write(data)
 
+    def linger(self, seconds: float) -> None:
+        """Let ``close`` close for writing only, and for good so much later.
+
+        Closed with bytes unread, a socket would take away from the client what it has not read yet.
+        """
+        self._linger_s = seconds
+
     def close(self) -> None:
         """Close once everything is written."""
         self._flush()
-        self._transport.close()
+        linger_s, self._linger_s = self._linger_s, 0.0
+        if linger_s and self._transport.can_write_eof() and not self._transport.is_closing():
+            self._transport.write_eof()
+            self._loop.call_later(linger_s, self._transport.abort)
+        else:
+            self._transport.close()
 
     def write_eof(self) -> None:
         """Write what is held, and that nothing follows."""

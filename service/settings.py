@@ -72,7 +72,9 @@ class Settings(BaseSettings):
     drift_events_all_max: int = Field(
         10_000, ge=1, le=100_000, description="Drift events kept of all models together, for GET /drift and its stream."
     )
-    streams_max: int = Field(100, ge=0, description="Most open streams of drift events; beyond it 503.")
+    streams_max: int = Field(
+        100, ge=0, description="Most open streams of drift events and of rows together; beyond it 503."
+    )
     webhooks: SecretStr = Field(
         SecretStr(""), description="Comma-separated http(s) URLs that every drift event is posted to."
     )

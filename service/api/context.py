@@ -22,6 +22,7 @@ from service.api.keys import Key, Keys
 from service.runtime.broadcast import Broadcast
 from service.runtime.engine import Engine, Freshness
 from service.runtime.rows.reader_process import ReaderProcess
+from service.runtime.stream_places import StreamPlaces
 from service.store.drift import DriftStreams
 from service.store.events import iso as iso
 
@@ -38,6 +39,9 @@ class Telemetry(Protocol):
     def observe(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count an answered request."""
 
+    def count_rows(self, route: str, status: int, rows: int) -> None:
+        """Count the answered rows of a stream, each by the status that a request would have had."""
+
     def render(self, sees: Callable[[str], bool]) -> tuple[bytes, str]:
         """All metrics and their content type; of single models those only whose names ``sees`` allows."""
 
@@ -52,6 +56,7 @@ class Context:
     drift: DriftStreams
     broadcast: Broadcast
     budget: BodyBudget
+    places: StreamPlaces
     reader: ReaderProcess = field(default_factory=ReaderProcess)
     recovering: asyncio.Lock = field(default_factory=asyncio.Lock)
 

@@ -14,6 +14,8 @@ from fnmatch import fnmatchcase
 
 from service.errors import Forbidden, TooManyRequests, Unauthorized
 
+ROWS_MAX = 2**31
+"""More rows at once than any stream sends."""
 SCOPES = {"read": 0, "learn": 1, "admin": 2}
 
 
@@ -73,6 +75,18 @@ class Keys:
             self._spend(key)
             _require(key, scope, model)
 
+    def burst(self, key: Key | None) -> int:
+        """How many rows of a stream a key may send at once."""
+        return ROWS_MAX if key is None or self._rate_per_s <= 0 else max(1, int(self._rate_per_s))
+
+    def spend_rows(self, key: Key | None, rows: int) -> float:
+        """Count rows of a stream, as so many requests; seconds that they have to wait for."""
+        if key is None or self._rate_per_s <= 0:
+            return 0.0
+        self._refill(key)
+        key.tokens -= rows
+        return max(0.0, -key.tokens / self._rate_per_s)
+
     def caller(self, headers: Mapping[str, str]) -> Key | None:
         """The key of a request, or None where no keys are configured.
 
@@ -99,13 +113,16 @@ class Keys:
     def _spend(self, key: Key) -> None:
         if self._rate_per_s <= 0:
             return
+        self._refill(key)
+        if key.tokens < 1:
+            raise TooManyRequests(f"key {key.name} is over its rate", (1 - key.tokens) / self._rate_per_s)
+        key.tokens -= 1
+
+    def _refill(self, key: Key) -> None:
         now = self._clock()
         burst = max(1.0, self._rate_per_s)
         key.tokens = min(burst, key.tokens + (now - key.refilled_at) * self._rate_per_s)
         key.refilled_at = now
-        if key.tokens < 1:
-            raise TooManyRequests(f"key {key.name} is over its rate", (1 - key.tokens) / self._rate_per_s)
-        key.tokens -= 1
 
 
 def _require(key: Key, scope: str, model: str | None) -> None:

@@ -7,6 +7,7 @@ JSON = "application/json"
 CSV = "text/csv"
 NPY = "application/x-npy"
 SVMLIGHT = "text/x-svmlight"
+NDJSON = "application/x-ndjson"
 DENSE_TABLES, SPARSE_TABLES = (JSON, CSV, NPY), (JSON, SVMLIGHT)
 """What batches of models with features come as, and those of models of named sparse rows."""
 

@@ -152,12 +152,12 @@ async def predicted(ctx: Context, replica: Replica, table: Table, size: int) -> 
     """
     while True:
         space, raw = await read_rows(ctx, replica, size, methodcaller("prediction", table))
-        prediction = await _predict(replica, space, raw)
+        prediction = await predict_in(replica, space, raw)
         if prediction is not None:
             return space, raw, prediction
 
 
-async def _predict(replica: Replica, space: Space, raw: Floats) -> Prediction | None:
+async def predict_in(replica: Replica, space: Space, raw: Floats) -> Prediction | None:
     """Predict from a consistent state; None if the model no longer predicts in this space."""
     flops = replica.machine.flops_to_predict(len(raw))
     if flops <= threads.THREAD_FLOPS and not replica.lock.locked():

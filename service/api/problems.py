@@ -139,6 +139,11 @@ def render(
     return Response(msgspec.json.encode(body), status, headers, MEDIA)
 
 
+def slug_of(error: Exception) -> str:
+    """The last part of the type of an error's problem: ``store-down``."""
+    return "internal-error" if status_of(error) == 500 else _slug(type(error))
+
+
 def _slug(kind: type[Exception]) -> str:
     if issubclass(kind, Conflict):
         return CONFLICT

@@ -24,12 +24,14 @@ from service.api import (
 )
 from service.api.context import NAME, fresh_by_query, known_queries
 from service.api.route import Route, answered
+from service.api.row_streams import routes as row_streams
 
 ROUTERS = (
     models.router,
     model_list.router,
     feedback.router,
     predict.router,
+    row_streams.router,
     pending.router,
     drift.router,
     weights.router,

@@ -7,6 +7,7 @@ from service.monitor.publisher import Publisher
 from service.monitor.webhooks import Webhook, group_of, quiet
 from service.runtime.broadcast import Broadcast
 from service.runtime.engine import Engine
+from service.runtime.stream_places import StreamPlaces
 from service.store.deliveries import Deliveries
 from service.store.drift import DriftStreams
 
@@ -17,7 +18,7 @@ class DriftMonitor:
     Args:
         engine: whose models are watched; not started yet.
         streams: where events are kept.
-        streams_max: most clients that are sent events live.
+        places: of which each client takes one that is sent events live.
         urls: webhooks.
         key: signs what they are sent.
         budget_s: how long one event is posted again.
@@ -29,14 +30,14 @@ class DriftMonitor:
         engine: Engine,
         streams: DriftStreams,
         *,
-        streams_max: int,
+        places: StreamPlaces,
         urls: Sequence[str] = (),
         key: bytes = b"",
         budget_s: float = 3600.0,
         failpoint: Callable[[str], None] | None = None,
     ) -> None:
         self.streams = streams
-        self.broadcast = Broadcast(streams, streams_max)
+        self.broadcast = Broadcast(streams, places)
         self.publisher = Publisher(engine, streams, failpoint)
         consumer = secrets.token_hex(8)
         quiet(urls)

@@ -33,6 +33,9 @@ class Telemetry:
         self._seconds = Histogram(
             "onepass_request_seconds", "Time to answer", ("route", "method"), buckets=BUCKETS, registry=self._registry
         )
+        self._rows = Counter(
+            "onepass_stream_rows", "Rows of streams answered", ("route", "status"), registry=self._registry
+        )
         self._registry.register(_Runtime(engine))
         self._registry.register(_Drift(drift))
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
@@ -50,6 +53,10 @@ class Telemetry:
         if timed is None:
             timed = self._timed[route, method] = self._seconds.labels(route, method)
         timed.observe(seconds)
+
+    def count_rows(self, route: str, status: int, rows: int) -> None:
+        """Count the answered rows of a stream, each by the status that a request would have had."""
+        self._rows.labels(route, str(status)).inc(rows)
 
     def render(self, sees: Callable[[str], bool] = lambda _: True) -> tuple[bytes, str]:
         """All metrics and their content type; of single models those only whose names ``sees`` allows."""

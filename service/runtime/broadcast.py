@@ -10,8 +10,9 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from service.errors import StoreDown, StreamsFull
+from service.errors import StoreDown
 from service.runtime.backoff import Backoff
+from service.runtime.stream_places import StreamPlaces
 from service.store.drift import DriftStreams
 from service.store.events import StoredEvent, StreamPosition
 
@@ -92,18 +93,17 @@ class Broadcast:
 
     Args:
         streams: what is read.
-        listeners_max: how many there may be.
+        places: of which each listener takes one.
 
     Attributes:
         waiters: events that are set whenever something was read; each waiter clears its own.
     """
 
-    def __init__(self, streams: DriftStreams, listeners_max: int) -> None:
-        self._streams, self._listeners_max = streams, listeners_max
+    def __init__(self, streams: DriftStreams, places: StreamPlaces) -> None:
+        self._streams, self._places = streams, places
         self._listeners: set[Listener] = set()
         self._position: StreamPosition | None = None
         self._begun = asyncio.Event()
-        self._stopping = False
         self.waiters: set[asyncio.Event] = set()
 
     @property
@@ -119,11 +119,11 @@ class Broadcast:
             StoreDown: the stream could not be read yet.
         """
         await self._begin()
-        if self._stopping or len(self._listeners) >= self._listeners_max:
-            raise StreamsFull("the service stops" if self._stopping else "as many streams are open as may be")
         if self._position is None:
+            self._places.check()
             raise StoreDown("the store does not answer; there is nothing to stream yet")
         listener = Listener(wanted, self._position)
+        self._places.take(listener, listener.end)
         self._listeners.add(listener)
         return listener
 
@@ -138,13 +138,8 @@ class Broadcast:
     def leave(self, listener: Listener) -> None:
         """Remove a listener whose client is gone."""
         listener.end()
+        self._places.leave(listener)
         self._listeners.discard(listener)
-
-    def stop(self) -> None:
-        """End all streams: a service that stops must not wait for connected clients."""
-        self._stopping = True
-        for listener in self._listeners:
-            listener.end()
 
     async def run(self) -> None:
         """Read for ever; the supervisor restarts it should it die, and it goes on where it was."""

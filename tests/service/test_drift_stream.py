@@ -251,7 +251,7 @@ async def test_a_service_that_stops_ends_its_streams(start):
     """In good order, and takes no new ones."""
     api = await start()
     async with listening(api) as client:
-        api.app.state.context.broadcast.stop()
+        api.app.state.context.places.stop()
         await client.over()
         assert client.ended
     problem(await api.ask("GET", "/drift/stream"), 503)

@@ -51,6 +51,7 @@ GIVEN_TO_THREADS = {
 
 SMALL = {
     ("service/runtime/actor.py", "submit", "codec.encode"),  # behind is_large
+    ("service/api/row_streams/decoding.py", "_one", "json_body.decode"),  # a line of a segment, or behind the helper
     ("service/runtime/jobs.py", "small", "codec.entry"),  # behind a bound on the bytes of the entries
     ("service/runtime/upgrade.py", "upgrade", "codec.encode"),  # names a state by its digest
 }

@@ -26,6 +26,8 @@ STORY = [
     "POST /models/{name}/feedback",
     "POST /models/{name}/predict/batch",
     "POST /models/{name}/feedback/batch",
+    "POST /models/{name}/predict/stream",
+    "POST /models/{name}/feedback/stream",
     "GET /models/{name}/metrics",
     "GET /models/{name}/drift",
     "GET /drift",
@@ -308,6 +310,8 @@ def requests(operation, state, picked):
                     found.append((name, {"content": json.dumps(example["value"]), "headers": headers}))
         elif kind == "text/csv" and not picked:
             found.append(("", {"content": content["example"], "headers": headers, "params": of_csv(operation)}))
+        elif kind == "application/x-ndjson":
+            found.append(("", {"content": content["example"], "headers": headers}))
         elif kind == "text/x-svmlight":
             found.append(("mail", {"content": content["example"], "headers": headers}))
         elif kind in STATE.values():

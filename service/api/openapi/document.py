@@ -27,6 +27,7 @@ Errors are `application/problem+json` and name the field. Feedback with an `id` 
 TAGS = [
     {"name": "one row", "description": "Create a model, then the test-then-train loop."},
     {"name": "batches", "description": "Rows in order, each tested, then trained."},
+    {"name": "streams of rows", "description": "A line in, a line out, for as long as the client sends."},
     {"name": "models", "description": "Models, their metrics and their weights."},
     {"name": "drift", "description": "Changes in the data: events, listed and live."},
     {"name": "features", "description": "A change of features: both sets for a while, then the new one."},

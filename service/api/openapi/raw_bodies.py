@@ -6,7 +6,7 @@ from typing import Any
 from fastapi.openapi.models import Example
 from pydantic import TypeAdapter
 
-from service.api.media import CSV, JSON, NPY, SVMLIGHT
+from service.api.media import CSV, JSON, NDJSON, NPY, SVMLIGHT
 from service.api.openapi import examples
 from service.api.schemas import Body
 
@@ -39,6 +39,31 @@ def raw_body(
         text = f'a file of numpy.save("rows.npy", X), X float64 of shape (rows, columns): {npy}.'
         content[NPY] = {"schema": {"type": "string", "format": "binary", "description": text}}
     return {"requestBody": {"required": True, "content": content}}
+
+
+def lines_body(kind: type[Body], *answers: type[Body], sent: str, told: str) -> dict[str, Any]:
+    """What FastAPI is told of a stream: a body of lines, and an answer of lines.
+
+    Args:
+        kind: what a line is.
+        answers: what a line of the answer may be.
+        sent: an example of the body.
+        told: one of the answer.
+    """
+    _documented.extend((kind, *answers))
+    line = REF.format(model=kind.__name__)
+    schema = {"type": "string", "description": f"Lines of JSON, each as {line}."}
+    names = ", ".join(REF.format(model=answer.__name__) for answer in answers)
+    answer = {"type": "string", "description": f"Lines of JSON, each as one of {names}; blank ones keep it open."}
+    headers = {
+        "Onepass-Durability": {"description": "As in an answer.", "schema": {"type": "string"}},
+        "Onepass-Incarnation": {"description": "As in an answer.", "schema": {"type": "string"}},
+    }
+    return {
+        "response_description": "A line for every line, for as long as the client sends",
+        "responses": {200: {"content": {NDJSON: {"schema": answer, "example": told}}, "headers": headers}},
+        "openapi_extra": {"requestBody": {"required": True, "content": {NDJSON: {"schema": schema, "example": sent}}}},
+    }
 
 
 def documented() -> dict[str, Any]:
