@@ -16,7 +16,7 @@ defines their meaning only.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from numpy.typing import NDArray
 
@@ -143,8 +143,7 @@ class Entry:
     segments: tuple[Segment, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Learned:
+class Learned(NamedTuple):
     """The rows of a segment were tested, then trained.
 
     Attributes:

@@ -8,7 +8,6 @@ there 0 and "0" look alike: two labels that show under one key *clash*, and a la
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -90,14 +89,14 @@ class LabelSet:
         """The index of a label, -1 where it is unknown."""
         return self._indices.get((type(label), label), -1)
 
-    def knows(self, labels: Sequence[Label]) -> bool:
-        """Whether all labels are of the set."""
-        return all(map(self._indices.__contains__, zip(map(type, labels), labels, strict=True)))
+    def find(self, labels: Sequence[Label]) -> list[int]:
+        """The indices of some labels, -1 where one is unknown."""
+        known = self._indices.get
+        return [known((type(label), label), -1) for label in labels]
 
     def indices(self, labels: Sequence[Label]) -> Ints:
         """The indices of n labels, int64 (n,), -1 where one is unknown."""
-        pairs = zip(map(type, labels), labels, strict=True)
-        return np.fromiter(map(self._indices.get, pairs, repeat(-1)), np.int64, len(labels))
+        return np.array(self.find(labels), dtype=np.int64)
 
     def add(self, label: Label) -> int:
         """The index of a label, which joins the set if it is new.

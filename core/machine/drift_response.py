@@ -20,7 +20,6 @@ from core.contract import Alarm, Floats, Ints
 from core.drift.config import OnDrift
 from core.drift.detector import DriftDetector
 from core.features import Space
-from core.metrics.regression import squared_errors
 from core.switching.phases import Phase
 
 
@@ -40,6 +39,8 @@ class DriftResponse:
         schema: the feature space of its rows.
 
     Attributes:
+        regression: whether rows have numbers, not classes.
+        acts: whether an alarm changes the model, at its row.
         detector: the tests that the learner does not make itself.
         alarms: of the rows observed since they were last taken, in the order of their rows.
     """
@@ -47,12 +48,13 @@ class DriftResponse:
     def __init__(self, config: Config, schema: Space) -> None:
         self._of_learner = frozenset(config.algorithm.own_tests(config.params))
         self._tests = {kind: test for kind, test in config.watch.items() if kind not in self._of_learner}
-        self._regression = config.task == "regression"
+        self.regression = config.task == "regression"
         self._kinds = set(config.watch)
         self._action = config.on_drift
+        self.acts = self._action != "report"
         self._row_by_row = bool(self._kinds & self._of_learner)
         self.alarms: list[Seen] = []
-        self.detector = DriftDetector(self._tests, schema.ranges, self._regression)
+        self.detector = DriftDetector(self._tests, schema.ranges, self.regression)
 
     def take_alarms(self) -> list[Seen]:
         """The alarms, which are forgotten here."""
@@ -62,7 +64,7 @@ class DriftResponse:
     def move(self, schema: Space) -> None:
         """Go over to another feature space: windows start empty, so that a switch is not called a drift."""
         classes = self.detector.classes
-        self.detector = DriftDetector(self._tests, schema.ranges, self._regression)
+        self.detector = DriftDetector(self._tests, schema.ranges, self.regression)
         for _ in range(classes - self.detector.classes):
             self.detector.add_class()
 
@@ -72,27 +74,25 @@ class DriftResponse:
 
     def rows_until_next_test(self, classes: Ints) -> int:
         """How many of the next rows, of these classes (n,), may be learned before an alarm must be acted upon."""
-        if self._action == "report" or not len(classes):
+        if not self.acts or not len(classes):
             return len(classes)
         return 1 if self._row_by_row else self.detector.rows_to_test(classes)
 
-    def observe(self, model: Phase, X: Floats, truth: NDArray[Any], predicted: NDArray[Any], row: int) -> None:
+    def observe(self, model: Phase, X: Floats, truth: NDArray[Any], losses: Floats, row: int) -> None:
         """Test rows that were just learned.
 
         Args:
             model: what learned them.
             X: (n, D) encoded rows.
             truth: (n,) class indices, or numbers.
-            predicted: (n,) a-priori predictions.
+            losses: (n,) of the a-priori predictions: 0 or 1, or squared errors.
             row: rows the model had learned before them.
         """
         alarms: list[Seen] = []
         if self._tests:
-            classes = np.zeros(len(truth), dtype=np.int64) if self._regression else truth
-            loss = squared_errors(predicted, truth) if self._regression else (predicted != truth).astype(np.float64)
-            alarms = [
-                Seen(row + alarm.row + 1, alarm, self._action) for alarm in self.detector.absorb(X, classes, loss)
-            ]
+            classes = np.zeros(len(truth), dtype=np.int64) if self.regression else truth
+            found = self.detector.absorb(X, classes, losses)
+            alarms = [Seen(row + alarm.row + 1, alarm, self._action) for alarm in found]
         if self._of_learner and (own := model.take_alarms()):
             # The learner has responded to them itself: it has started the class from nothing.
             reset = [Seen(row + alarm.row + 1, alarm, "reset") for alarm in own if alarm.kind in self._kinds]
@@ -102,10 +102,10 @@ class DriftResponse:
             self._act(model)
 
     def _act(self, model: Phase) -> None:
-        if self._action == "report":
+        if not self.acts:
             return
         if self._action == "reset":
-            model.reset_learner(0 if self._regression else self.detector.classes)
+            model.reset_learner(0 if self.regression else self.detector.classes)
         else:
             model.forget()
         self.detector.restart()

@@ -45,10 +45,9 @@ from core.machine.training import (
     without_predictions,
 )
 from core.metrics import RegressionMetrics
-from core.metrics.regression import squared_errors
 from core.switching.feature_recovery import Kind
 from core.switching.overlap import OverlapPeriod
-from core.switching.phases import Action, RowRoute, Switching, mapping_bytes
+from core.switching.phases import Action, Switching, mapping_bytes
 
 EXPERTS = 3
 """Models that learn side by side after a change of features."""
@@ -91,7 +90,7 @@ class Machine(ModelState):
         schema = self.feedback_schema
         if schema is None or rows.space != schema.id or rows.skip:
             return False
-        return self.regression or self.labels.knows(rows.y)  # type: ignore[arg-type]
+        return self.regression or -1 not in self.labels.find(rows.y)  # type: ignore[arg-type]
 
     def _learn(self, segments: Sequence[Rows]) -> list[Outcome]:
         """Test then train on the rows of one block, and score them."""
@@ -113,15 +112,13 @@ class Machine(ModelState):
         if served is not None:
             scored = scored_as_served(scored, served, None if self.regression else self.labels)
         self.rows += len(raw)
-        losses = self._score(scored)
-        return self._outcomes(segments, scored, losses, served, route)
+        self._score(scored)
+        return self._outcomes(segments, scored, served, route is not None)
 
     def _accept(self, rows: Rows) -> Refused | None:
         """Fix the space if this segment proposes it; refuse what earlier entries have made impossible."""
-        if rows.space in self.switching.routes:
-            known = self.regression or self.labels.knows(rows.y)  # type: ignore[arg-type]
-            return None if known else check_labels(rows, self.labels, self.config)
-        if rows.served is not None and rows.space in self.switching.retired:
+        known = rows.space in self.switching.routes
+        if known or (rows.served is not None and rows.space in self.switching.retired):
             return check_labels(rows, self.labels, self.config)
         space = check_space(rows, self.prediction_schema)
         if isinstance(space, Refused):
@@ -135,40 +132,39 @@ class Machine(ModelState):
     def _only_labels(self, labels: Any) -> Scored:
         """Tracked rows of a space that is gone: the labels, to be scored by the predictions that were served."""
         if self.regression:
-            return without_predictions(np.asarray(labels, dtype=np.float64))
+            return without_predictions(np.asarray(labels, dtype=np.float64), self.regression)
         for label in labels:
             if self.labels.index(label) < 0:
                 self.labels.add(label)
                 if self.pipeline is not None and self.drift_response is not None:
                     self.pipeline.add_class()
                     self.drift_response.add_class()
-        return without_predictions(self.labels.indices(labels))
+        return without_predictions(self.labels.indices(labels), self.regression)
 
-    def _score(self, scored: Scored) -> Floats:
-        """Add rows to the metrics; their losses (n,): 0 or 1, or squared errors."""
+    def _score(self, scored: Scored) -> None:
+        """Add rows to the metrics."""
         if isinstance(self.metrics, RegressionMetrics):
             self.metrics.absorb(scored.predicted, scored.truth)
-            return squared_errors(scored.predicted, scored.truth)
-        self.metrics.absorb(scored.predicted, scored.truth, scored.p_true, len(self.labels.labels))
-        return np.asarray(scored.predicted != scored.truth, dtype=np.float64)
+        else:
+            self.metrics.absorb(scored.predicted, scored.truth, scored.p_true, len(self.labels.labels))
 
     def _outcomes(
         self,
         segments: Sequence[Rows],
         scored: Scored,
-        losses: Floats,
         served: list[ServedPrediction | None] | None,
-        route: RowRoute | None,
+        learned: bool,
     ) -> list[Outcome]:
-        names = self.named(scored.predicted)
+        names, losses, p_true = self.named(scored.predicted), scored.losses, scored.p_true.tolist()
         if served is not None:
             names = [name if answer is None else answer.prediction for name, answer in zip(names, served, strict=True)]
+        if len(segments) == 1:
+            return [Learned(names, losses, self.rows, learned, p_true)]
         outcomes: list[Outcome] = []
         start, rows = 0, self.rows - len(names)
         for segment in segments:
             stop = start + len(segment.X) - len(segment.skip)
-            part, p_true = slice(start, stop), scored.p_true[start:stop].tolist()
-            outcomes.append(Learned(names[part], losses[part], rows + stop, route is not None, p_true))
+            outcomes.append(Learned(names[start:stop], losses[start:stop], rows + stop, learned, p_true[start:stop]))
             start = stop
         return outcomes
 
@@ -262,7 +258,7 @@ class Machine(ModelState):
     def named(self, values: NDArray[Any]) -> list[Any]:
         """Predicted values in the client's terms: labels, None before the first class, or numbers."""
         if self.regression:
-            return list(values.tolist())
+            return values.tolist()  # type: ignore[no-any-return]
         labels = self.labels.labels
         return [labels[index] if index >= 0 else None for index in values.tolist()]
 
@@ -316,25 +312,29 @@ class Machine(ModelState):
     def flops_to_apply(self, segments: Sequence[Segment]) -> float:
         """Floating-point operations of applying some segments."""
         learned = mapped = steps = built = 0
+        now = self.switching.now
         for segment in segments:
             if isinstance(segment, Rows):
                 learned += len(segment.X)
+                if now is not None:  # its space is fixed: it builds nothing
+                    continue
             elif isinstance(segment, Overlap):
                 mapped += len(segment.X)
             elif isinstance(segment, Switch):
                 steps += 1
             built += self._bytes_to_build(segment)
         flops = self.flops_to_predict(learned) + ROW_FLOPS * learned + BUILD_FLOPS * built
-        now = self.switching.now
         if isinstance(now, OverlapPeriod) and (learned or mapped or steps):
             flops += now.flops_to_map(learned + mapped)
         return flops
 
     def _bytes_to_build(self, segment: Segment) -> int:
-        """Bytes of state that applying a segment builds anew, whatever its rows cost: some of the model, or all."""
+        """Bytes of state that applying a segment builds anew, whatever its rows cost: some of the model, or all.
+
+        Rows are asked for only before there is a space.
+        """
         if isinstance(segment, Rows):
-            first = self.switching.now is None and segment.names is not None
-            return self.config.state_bytes(len(segment.names or ())) if first else 0
+            return self.config.state_bytes(len(segment.names)) if segment.names is not None else 0
         if isinstance(segment, Restore):
             return len(segment.state)
         if isinstance(segment, Reset):
@@ -346,8 +346,10 @@ class Machine(ModelState):
 
     def _flops_of_row(self, width: int) -> float:
         classes = max(2, len(self.labels.labels))
-        if self._row_cost[:2] != (width, classes):
-            self._row_cost = width, classes, self.config.algorithm.row_cost(self.config.spec(width), classes)
+        known_width, known_classes, flops = self._row_cost
+        if width == known_width and classes == known_classes:
+            return flops
+        self._row_cost = width, classes, self.config.algorithm.row_cost(self.config.spec(width), classes)
         return self._row_cost[2]
 
     def bytes_to_switch(self, following: Schema, mapping: Kind) -> int:

@@ -30,7 +30,6 @@ from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Range
 
 ERROR_MAX = 1e150
 """Errors beyond count as this much; its square is the largest squared error, 1e300."""
-LOSS_MAX = 1e300
 
 # Columns of the scalars, one array so that a call passes few.
 _ROWS, _MSE, _MAE, _MEAN, _VAR, _B_MSE, _B_MAE, _LAST = 0, 1, 2, 3, 4, 5, 6, 7
@@ -183,15 +182,6 @@ def scores(mse: float, mae: float, var: float) -> dict[str, float | None]:
     """The three scores of one span of rows; NaN means there are none. r2 is None where it has no finite value."""
     ratio = float(mse) / float(var) if var > 0 else math.nan
     return {"mse": number(mse), "mae": number(mae), "r2": number(1.0 - ratio)}
-
-
-def squared_errors(predicted: Floats, truth: Floats) -> Floats:
-    """Squared errors (n,) of n predictions, as answers give them: capped, so that every number is finite."""
-    if len(predicted) == 1:  # the common case: Python's numbers overflow silently, NumPy's have to be told to
-        error = float(predicted[0]) - float(truth[0])
-        return np.array([min(error * error, LOSS_MAX)])
-    with np.errstate(over="ignore"):
-        return np.asarray(np.minimum((predicted - truth) ** 2, LOSS_MAX), dtype=np.float64)
 
 
 def _baseline(mse: float, mae: float) -> Header:
