@@ -22,6 +22,10 @@ LENGTH_MAX = 200
 """Characters in a string label."""
 _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
 _KINDS = "a string, an integer or a boolean"
+_ALIKE: tuple[set[type], ...] = ({str}, {int}, {bool}, {float})
+"""Types whose equal values are one label; across types they need not be: 1 is not True."""
+_FEW = 16
+"""Labels that are looked up faster than counted."""
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
@@ -40,6 +44,23 @@ def canonical(value: object, field: str) -> Label:
     if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
         return _integer(int(value), field)
     raise Invalid.of(field, "is not a label", _KINDS)
+
+
+def canonical_all(values: Sequence[object], place: Callable[[int], str]) -> list[Label]:
+    """The labels that n JSON values stand for; ``place`` names one of them by its number.
+
+    Values of one type are looked at once each, however often they come: there are few classes.
+
+    Raises:
+        Invalid: as ``canonical``, naming the first that is wrong.
+    """
+    try:
+        if {*map(type, values)} in _ALIKE:
+            found = {value: canonical(value, "") for value in {*values}}
+            return [*map(found.__getitem__, values)]
+        return [canonical(value, "") for value in values]
+    except Invalid:  # again, to name it
+        return [canonical(value, place(at)) for at, value in enumerate(values)]
 
 
 def _string(value: str, field: str) -> str:
@@ -93,6 +114,12 @@ class LabelSet:
         """The indices of some labels, -1 where one is unknown."""
         known = self._indices.get
         return [known((type(label), label), -1) for label in labels]
+
+    def knows(self, labels: Sequence[Label]) -> bool:
+        """Whether all labels are of the set."""
+        if len(labels) > _FEW and {*map(type, labels)} in _ALIKE:
+            labels = [*{*labels}]
+        return all(map(self._indices.__contains__, zip(map(type, labels), labels, strict=True)))
 
     def indices(self, labels: Sequence[Label]) -> Ints:
         """The indices of n labels, int64 (n,), -1 where one is unknown."""
@@ -195,18 +222,24 @@ def from_texts(cells: Sequence[str], declared: tuple[Label, ...] | None, place: 
             integers.
     """
     reader = _TextReader(declared)
-    labels: list[Label] = []
+    try:
+        found = {cell: reader.read(cell, "") for cell in {*cells}}
+    except Invalid:
+        raise _misfits(cells, reader, place) from None
+    return [*map(found.__getitem__, cells)]
+
+
+def _misfits(cells: Sequence[str], reader: "_TextReader", place: Callable[[int], str]) -> Invalid:
+    """What is wrong with the first cells that are no labels."""
     problems: list[Problem] = []
     for i, cell in enumerate(cells):
         try:
-            labels.append(reader.read(cell, place(i)))
+            reader.read(cell, place(i))
         except Invalid as refused:
             problems.extend(refused.problems)
             if len(problems) >= PROBLEMS_MAX:
                 break
-    if problems:
-        raise Invalid(*problems)
-    return labels
+    return Invalid(*problems)
 
 
 class _TextReader:

@@ -112,6 +112,22 @@ class Schema:
         _check_rows(data, len(columns), "data")
         return self._read(order, data, missing_allowed, lambda row, column: f"data[{row}][{order[column]}]")
 
+    def numbers(self, columns: Sequence[str], X: Floats, missing_allowed: bool, field: str = "columns") -> Floats:
+        """A table of finite numbers (n, C), NaN for missing, with its C columns named, in any order, as (n, F).
+
+        For a space without categories; X itself where its columns are the schema's, in order.
+
+        Raises:
+            Invalid: columns that are not the schema's (some may be absent where ``missing_allowed``).
+        """
+        order = self._order(columns, missing_allowed, field)
+        if order == list(range(X.shape[1])):
+            return X
+        raw = np.full((len(X), len(self.names)), math.nan)
+        present = [column for column, position in enumerate(order) if position >= 0]
+        raw[:, present] = X[:, [order[column] for column in present]]
+        return raw
+
     def text_cells(self, columns: Sequence[str], rows: Sequence[Sequence[str]], missing_allowed: bool) -> Floats:
         """A CSV table of n rows, as (n, F); an empty cell is a missing value.
 

@@ -4,6 +4,7 @@ A single row is a table of one row. Everything is checked before anything is que
 refused whole. A repeated id gets its first answer before anything is refused (see ``idempotency``).
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -12,6 +13,7 @@ from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from core.contract import Ints
 from core.entry import Rows
 from core.metrics import classification_batch, regression_batch
 from core.problems import Invalid, Problem
@@ -271,11 +273,26 @@ async def _refused(ctx: Context, replica: Replica, found: Refused) -> tuple[Repl
 
 def _metrics(reply: Reply, labels: Labels) -> dict[str, Any]:
     """Metrics of the rows of the batch, by the prediction that each was answered when it was learned."""
-    scored = [row for row, loss in enumerate(reply.answer.losses) if loss is not None]
-    predicted, truth = [reply.answer.predictions[row] for row in scored], [labels[row] for row in scored]
-    if isinstance(labels, np.ndarray):
-        return regression_batch(np.array(predicted, dtype=np.float64), np.array(truth, dtype=np.float64))
-    codes: dict[tuple[type, Any], int] = {(type(None), None): -1}
-    true, said = ([codes.setdefault((type(x), x), len(codes) - 1) for x in labels] for labels in (truth, predicted))
-    p_true = np.array([reply.answer.p_true[row] for row in scored], np.float64)
-    return classification_batch(np.array(said, np.int64), np.array(true, np.int64), p_true)
+    answer = reply.answer
+    truth, predicted, p_true = labels, answer.predictions, answer.p_true
+    if None in answer.losses:  # of rows that were refused when they came first
+        scored = [row for row, loss in enumerate(answer.losses) if loss is not None]
+        truth = labels[scored] if isinstance(labels, np.ndarray) else [labels[row] for row in scored]
+        predicted = [predicted[row] for row in scored]
+        p_true = [p_true[row] for row in scored] if p_true else []
+    if isinstance(truth, np.ndarray):
+        return regression_batch(np.array(predicted, dtype=np.float64), truth)
+    said, true = _codes(predicted, truth)
+    return classification_batch(said, true, np.array(p_true, np.float64))
+
+
+def _codes(predicted: Sequence[Any], truth: Sequence[Any]) -> tuple[Ints, Ints]:
+    """Predictions and labels, n each, as numbers in the order in which they come first; -1 for no prediction."""
+    nothing: Any = None
+    if len({*map(type, truth), *map(type, predicted)} - {type(None)}) > 1:  # several types: 0 is not False
+        predicted, truth = ([*zip(map(type, values), values, strict=True)] for values in (predicted, truth))
+        nothing = type(None), None
+    first = dict.fromkeys([nothing, *truth, *predicted])
+    codes = dict(zip(first, range(-1, len(first)), strict=False))
+    said, true = (np.fromiter(map(codes.__getitem__, values), np.int64, len(values)) for values in (predicted, truth))
+    return said, true

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from core.features.labels import Label
 from core.problems import Invalid, Problem
 from service.api.tables import check_size
 from service.runtime.rows.row_validation import Labels
@@ -15,6 +16,7 @@ NO_IDENTITY = "is not 1 to 200 printable characters"
 ID, PREDICTION, REQUEST, OVERLAP, SWITCH = "i:", "p:", "k:", "o:", "s:"
 """Prefixes that keep apart ids of labelled rows, prediction ids, Idempotency-Keys, ids of overlap rows and of switches:
 a row may teach a mapping before its label comes, under one id."""
+_LENGTHS = frozenset(range(1, 201))
 
 
 class Identity(NamedTuple):
@@ -55,10 +57,10 @@ def identity_of(
     if isinstance(given, str):
         return Identity((prefix + printable(given, field),))
     check_size(len(given), ids_max)
-    odd = [at for at, one in enumerate(given) if not _is_id(one)][:20]
-    if odd:
+    if not "".join(given).isprintable() or not _LENGTHS.issuperset(map(len, given)):
+        odd = [at for at, one in enumerate(given) if not _is_id(one)][:20]
         raise Invalid(*(Problem(f"ids[{at}]", NO_IDENTITY) for at in odd))
-    return Identity(tuple(prefix + one for one in given))
+    return Identity(tuple([prefix + one for one in given]))
 
 
 def printable(given: str, field: str) -> str:
@@ -73,7 +75,7 @@ def printable(given: str, field: str) -> str:
 
 
 def _is_id(given: str) -> bool:
-    return 1 <= len(given) <= 200 and given.isprintable()
+    return len(given) in _LENGTHS and given.isprintable()
 
 
 def digest(*parts: bytes) -> str:
@@ -86,5 +88,12 @@ def digest(*parts: bytes) -> str:
 
 def digests_of(labels: Labels) -> tuple[str, ...]:
     """The digests by which labels are compared, as ``RowValidator.bare_labels`` gives them; False is not 0."""
-    values = labels.tolist() if isinstance(labels, np.ndarray) else labels
-    return tuple([digest(json.dumps(label).encode()) for label in values])
+    if isinstance(labels, np.ndarray):
+        return tuple([_of_label(label) for label in labels.tolist()])
+    keys = [*zip(map(type, labels), labels, strict=True)]
+    digests = {key: _of_label(key[1]) for key in {*keys}}
+    return tuple(map(digests.__getitem__, keys))
+
+
+def _of_label(label: Label | float) -> str:
+    return digest(json.dumps(label).encode())

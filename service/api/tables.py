@@ -149,7 +149,7 @@ def _csv_rows(body: bytes, most: int) -> tuple[list[str], list[list[str]]]:
     """Header and rows, at most one more than ``most``; blank lines are passed over."""
     lines = csv.reader(io.StringIO(_text(body), newline=""), strict=True)
     try:
-        rows = list(islice((line for line in lines if line), most + 2))
+        rows = list(islice(filter(None, lines), most + 2))
     except csv.Error as error:
         raise NotTable(f"the body is not CSV: {error}") from None
     if not rows:
@@ -171,9 +171,9 @@ def _pop_column(header: list[str], rows: list[list[str]], name: str | None, quer
     if header.count(name) != 1:
         raise Invalid.of(query, "does not name exactly one column of the header", header[:100])
     at, width = header.index(name), len(header)
-    for number, row in enumerate(rows):
-        if len(row) != width:
-            raise Invalid.of(f"row {number + 1}", f"has {len(row)} cells", f"{width} cells")
+    if not {width}.issuperset(map(len, rows)):
+        number, row = next((number, row) for number, row in enumerate(rows) if len(row) != width)
+        raise Invalid.of(f"row {number + 1}", f"has {len(row)} cells", f"{width} cells")
     header.pop(at)
     return [row.pop(at) for row in rows]
 

@@ -28,7 +28,7 @@ from service.runtime.jobs import Commit, Job, Reply, Step, Waiting, own_entry, r
 from service.runtime.log_reader import LogReader
 from service.runtime.named_states import in_pieces
 from service.runtime.replica import Replica
-from service.runtime.threads import in_thread_if_large, is_large, is_long
+from service.runtime.threads import in_thread_if_large, is_long
 from service.runtime.upgrade import upgrade
 from service.store import codec
 from service.store.codec import Answer
@@ -39,7 +39,9 @@ from service.store.states import States
 logger = logging.getLogger(__name__)
 
 LITTLE_BYTES = 2**20
-"""Most bytes of requests that are finished in the committer's call: a tick's worth of single rows."""
+"""Most bytes of requests that are encoded where they come, and finished in the committer's call: a millisecond."""
+LITTLE_ROWS = 1024
+"""Most rows that are encoded where they come: with the longest labels and ids they stay below ``NAMED_BYTES``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,7 @@ class Actor:
             return inbox.submit(segment, digests, pending)  # the replica has left memory since its caller got it
         size, rows = size_of(segment)
         self._queue.check_room(size)
-        if is_large(size):
+        if size > LITTLE_BYTES or rows > LITTLE_ROWS:
             return asyncio.ensure_future(self._encode_and_queue(segment, digests, pending, size, rows))
         reply = self._queue.put(segment, sent(segment, codec.encode(segment), digests, rows, pending), size)
         self._go_on()

@@ -13,6 +13,7 @@ front.
 Arrays are little-endian float64 in C order. A record with another version number is refused, never guessed at.
 """
 
+from collections.abc import Iterator
 from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
@@ -252,16 +253,18 @@ def records(segment: Segment, answer: Answer) -> list[tuple[str, bytes]]:
     skipped = {*segment.skip} if isinstance(segment, Rows | Overlap) else ()
     kept = [identity for row, identity in enumerate(ids) if row not in skipped] if skipped else ids
     if isinstance(segment, Rows) and len(ids) > 1 and answer.refusal is None:
-        return [(identity, encode_answer(_of_row(answer, at))) for at, identity in enumerate(kept)]
+        return [*zip(kept, _of_rows(answer), strict=True)]
     whole = encode_answer(answer)
     return [(identity, whole) for identity in kept]
 
 
-def _of_row(answer: Answer, at: int) -> Answer:
-    here = slice(at, at + 1)
-    part = (answer.predictions[here], answer.losses[here], answer.learned, answer.p_true[here])
-    after = len(answer.predictions) - 1 - at if answer.learned else 0  # rows of the segment that were learned later
-    return Answer(FORMAT, answer.version, answer.rows - after, *part)
+def _of_rows(answer: Answer) -> Iterator[bytes]:
+    """The answer to each row by itself, as bytes; it tells the rows after that row."""
+    version, learned, count = answer.version, answer.learned, len(answer.predictions)
+    rows = range(answer.rows - count + 1, answer.rows + 1) if learned else [answer.rows] * count
+    shares = [[share] for share in answer.p_true] if answer.p_true else [[]] * count
+    for predicted, loss, after, share in zip(answer.predictions, answer.losses, rows, shares, strict=True):
+        yield encode_answer(Answer(FORMAT, version, after, [predicted], [loss], learned, share))
 
 
 def encode_answer(answer: Answer) -> bytes:

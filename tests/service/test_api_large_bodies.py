@@ -53,7 +53,7 @@ def threads(monkeypatch):
     noting(json_body, "decode")
     for name in ("feedback", "prediction"):
         noting(RowValidator, name)
-    for name in ("row", "block", "text_cells", "matrix"):
+    for name in ("row", "numbers", "matrix"):
         noting(Schema, name)
     return found
 
@@ -82,7 +82,7 @@ async def test_a_large_row_is_decoded_and_checked_in_a_thread(api, threads):
     one = await api.post(f"{path}/predict", {"features": values})
     many = await api.post(f"{path}/predict/batch", {"columns": names, "data": [[0.5] * 800]})
     assert [one["prediction"]] == many["predictions"]
-    assert {"decode", "feedback", "prediction", "row", "block"} == set(threads)
+    assert {"decode", "feedback", "prediction", "row", "numbers"} == set(threads)
     assert threading.get_ident() not in set().union(*threads.values())
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from core.entry import Mapped, Overlap, Reset, Restore, Switch, Switched
+from core.entry import Learned, Mapped, Overlap, Reset, Restore, Rows, Switch, Switched
 from core.features import parse_features
 from service.store import codec
 
@@ -80,3 +80,16 @@ def test_bytes_that_are_no_segment_are_refused(blob):
     """Truncated, foreign or followed by something."""
     with pytest.raises(ValueError, match="corrupt"):
         codec.decode(blob)
+
+
+@pytest.mark.parametrize("p_true", [(), (0.25, 0.5)])
+def test_every_row_of_a_batch_has_a_record_of_its_own(p_true):
+    """Its prediction, loss and probability, and the rows after it; a row that was skipped has none."""
+    outcome = Learned(["UP", None], np.array([0.0, 1.0]), 12, True, p_true)
+    rows = Rows("space", None, np.zeros((3, 1)), ["UP", "UP", "UP"], ids=("i:a", "i:b", "i:c"), skip=(1,))
+    found = codec.records(rows, codec.outcome_answer(7, outcome))
+    shares = [[share] for share in p_true] or [[], []]
+    assert [
+        ("i:a", codec.Answer(codec.FORMAT, 7, 11, ["UP"], [0.0], True, shares[0])),
+        ("i:c", codec.Answer(codec.FORMAT, 7, 12, [None], [1.0], True, shares[1])),
+    ] == [(identity, codec.decode_answer(blob)) for identity, blob in found]

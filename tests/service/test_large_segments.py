@@ -18,6 +18,7 @@ BYTES = ROWS * 3 * 8
 def small_pieces(monkeypatch):
     """What is large, and the pieces: a hundredth of what they are."""
     monkeypatch.setattr(named_states, "NAMED_BYTES", 20_000)
+    monkeypatch.setattr("service.runtime.actor.LITTLE_BYTES", 10_000)
     monkeypatch.setattr("service.store.pieces.PIECE_BYTES", 10_000)
 
 

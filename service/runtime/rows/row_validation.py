@@ -15,9 +15,10 @@ import numpy as np
 from core.contract import Floats
 from core.entry import Overlap, Rows
 from core.features import Schema, Space, SparseSchema, parse_features
-from core.features.labels import Label, LabelSet, canonical, from_texts
+from core.features.labels import Label, LabelSet, canonical_all, from_texts
 from core.problems import PROBLEMS_MAX, Invalid, Problem, lacking
 from service.errors import RequestConflict
+from service.runtime.rows import number_tables
 from service.runtime.rows.config_rules import ConfigRules
 
 DISCOUNT_MIN = 1e-3
@@ -194,8 +195,20 @@ class RowValidator:
             return space.lists([row.names for row in data], [row.values for row in data])
         if table.columns is None:
             return space.matrix(self._columns(space, table), self.missing_allowed, "body")
-        read = space.text_cells if table.texts else space.block
-        return read(table.columns, data, self.missing_allowed)
+        return self._named(space, table, table.columns)
+
+    def _named(self, space: Schema, table: Table, columns: Sequence[str]) -> Floats:
+        """Rows whose columns are named: as one array where they are plain numbers, else cell by cell."""
+        data, missing, width = table.data, self.missing_allowed, len(columns)
+        if not space.plain:
+            numbers = None
+        elif table.texts:
+            numbers = number_tables.from_texts(data, width, missing)
+        else:
+            numbers = number_tables.from_values(data, width)
+        if numbers is not None:
+            return space.numbers(columns, numbers, missing, _names_field(table))
+        return (space.text_cells if table.texts else space.block)(columns, data, missing)
 
     def _row(self, space: Space, values: Mapping[str, Any]) -> Floats:
         try:
@@ -230,7 +243,7 @@ class RowValidator:
             RequestConflict: more classes than the algorithm learns.
         """
         found = self.bare_labels(table)
-        if isinstance(found, list) and -1 in map(self.known.index, found):
+        if isinstance(found, list) and not self.known.knows(found):
             self._check_classes(found, table.label_path, self.space or proposed)
         return found
 
@@ -245,10 +258,7 @@ class RowValidator:
             return _numbers(values, path, table.texts)
         if table.texts:
             return from_texts(values, self.config.labels, path)
-        try:
-            return [canonical(value, "") for value in values]
-        except Invalid:  # again, to name the one that is wrong
-            return [canonical(value, path(at)) for at, value in enumerate(values)]
+        return canonical_all(values, path)
 
     def _check_classes(self, found: list[Label], path: FieldPath, space: Space | None) -> None:
         """Refuse labels that are not declared, or could not all be classes of one model."""
@@ -257,9 +267,10 @@ class RowValidator:
             self._check_new_classes(found, path, space)
             return
         known = LabelSet(declared)
+        if known.knows(found):
+            return
         strange = [at for at, label in enumerate(found) if known.index(label) < 0][:PROBLEMS_MAX]
-        if strange:
-            raise Invalid(*(Problem(path(at), "is not one of the declared labels", list(declared)) for at in strange))
+        raise Invalid(*(Problem(path(at), "is not one of the declared labels", list(declared)) for at in strange))
 
     def _check_new_classes(self, found: list[Label], path: FieldPath, space: Space | None) -> None:
         trial = LabelSet(self.known.labels)  # a copy: the model may move on meanwhile

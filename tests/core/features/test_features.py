@@ -195,6 +195,20 @@ def test_a_long_table_is_its_parts():
         assert [place] == fields(refused)
 
 
+@settings(max_examples=60)
+@given(st.permutations(["a", "b", "c"]), st.integers(0, 3), st.integers(0, 4))
+def test_numbers_are_a_block(order, width, count):
+    """An array with its columns in any order, some absent, is read like the table of its values."""
+    columns, X = order[:width], np.arange(1.0, 1 + count * width).reshape(count, width)
+    found = schema().numbers(columns, X, True)
+    assert np.array_equal(schema().block(columns, X.tolist(), True), found, equal_nan=True)
+    assert found.flags.c_contiguous
+    if width < 3:
+        with pytest.raises(Invalid) as refused:
+            schema().numbers(columns, X, False, "header")
+        assert ["header"] == fields(refused)
+
+
 @pytest.mark.parametrize(
     ("named", "columns", "table"),
     [

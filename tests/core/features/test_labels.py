@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.features.labels import LabelSet, canonical, distinct, from_texts, key, parse_declared, same
+from core.features.labels import LabelSet, canonical, canonical_all, distinct, from_texts, key, parse_declared, same
 from core.problems import Invalid
 
 LABELS = st.one_of(st.text(st.characters(exclude_categories=["Cs"]), max_size=5), st.integers(-3, 3), st.booleans())
@@ -43,6 +43,27 @@ def fields(refused):
 def test_a_value_becomes_its_label(label, value):
     """0, False and "" are ordinary labels; a float with an integer value is that integer."""
     assert typed([label]) == typed([canonical(value, "label")])
+
+
+@given(st.lists(LABELS | st.sampled_from([1.0, 2.0, -0.0]), max_size=40))
+def test_a_list_of_values_becomes_their_labels(values):
+    """Many at once are each by itself, of one type or of several."""
+    expected = [canonical(value, "label") for value in values]
+    assert typed(expected) == typed(canonical_all(values, str))
+    known = LabelSet()
+    for at in range(0, len(expected), 2):
+        if known.clash(expected[at]) is None:
+            known.add(expected[at])
+    assert all(known.index(label) >= 0 for label in expected) == known.knows(expected)
+
+
+@pytest.mark.parametrize("wrong", [None, 1.5, float("nan"), [], {}, "a" * 201, 2**63])
+def test_the_first_value_that_is_no_label_is_named(wrong):
+    """Whatever stands beside it."""
+    for values in ([wrong, wrong], [1, 2, wrong], ["a", "b", wrong, wrong], [True, 1, wrong]):
+        with pytest.raises(Invalid) as refused:
+            canonical_all(values, "labels[{}]".format)
+        assert [f"labels[{values.index(wrong)}]"] == fields(refused)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,113 @@
+"""Tables of plain numbers are packed into arrays; what that gives is what reading cell by cell gives."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from core.features import Schema, parse_features
+from core.problems import Invalid
+from service.runtime.rows import number_tables
+
+NAMES = ("a", "b")
+SPACE = Schema(parse_features(list(NAMES)))
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**70), 2**70)
+VALUES = NUMBERS | st.sampled_from([None, True, "1", 10**400, [1], [[1.0]], "\ud800", math.inf])
+CELLS = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.sampled_from(
+        ["", "-0", "-0.0", "-0e1", "0", "1.", ".5", "+1", "01", " 1", "1 ", "1\n", "null", " null", "1e999"]
+    ),
+    st.text('0123456789+-.eE,[]{}" \t\nnul', max_size=6),
+)
+
+
+def table(cells):
+    """Some rows of cells, now and then one too short or too long."""
+    right, any_length = st.lists(cells, min_size=2, max_size=2), st.lists(cells, max_size=3)
+    return st.lists(right | right | any_length, min_size=1, max_size=4)
+
+
+def read(reader, *args):
+    """The bytes of what a reader of cells gives; None where it refuses."""
+    try:
+        return reader(NAMES, *args).tobytes()
+    except Invalid:
+        return None
+
+
+@given(table(VALUES))
+@example([[1.0, -(2**63) - 1]])
+def test_packed_values_are_those_of_the_schema(rows):
+    """Wherever an array is given it is bit for bit what the cells give; floats and integers always give one."""
+    found = number_tables.from_values(rows, 2)
+    if found is not None and np.isfinite(found).all():
+        assert read(SPACE.block, rows, False) == found.tobytes()
+    plain = all(len(row) == 2 and {int, float}.issuperset(map(type, row)) for row in rows)
+    if plain and 10**400 not in [value for row in rows for value in row]:
+        assert found is not None
+
+
+@given(table(CELLS), st.booleans())
+def test_packed_texts_are_those_of_the_schema(rows, missing_allowed):
+    """Wherever an array is given it is bit for bit what the cells give, of missing ones too."""
+    found = number_tables.from_texts(rows, 2, missing_allowed)
+    if found is not None:
+        assert read(SPACE.text_cells, rows, missing_allowed) == found.tobytes()
+
+
+@given(st.lists(st.tuples(*[st.floats(allow_nan=False, allow_infinity=False)] * 2), min_size=1))
+def test_numbers_as_json_writes_them_are_packed(rows):
+    """No table of ordinary numbers is left to the slow reading."""
+    texts = [[json.dumps(value) for value in row] for row in rows]
+    found = number_tables.from_texts(texts, 2, False)
+    assert found is not None
+    assert np.array(rows).tobytes() == found.tobytes()
+
+
+@pytest.mark.parametrize("width", [1, 15, 16, 70_000])
+@pytest.mark.parametrize("count", [1, 15, 16])
+def test_rows_of_every_width_are_packed(width, count):
+    """The header of a row, and of the table, takes one, three or five bytes."""
+    expected = np.arange(count * width, dtype=np.float64).reshape(count, width)
+    found = number_tables.from_values(expected.tolist(), width)
+    assert found is not None
+    assert expected.tobytes() == found.tobytes()
+    assert number_tables.from_values(expected.tolist(), width + 1) is None
+
+
+def test_a_long_table_is_its_parts():
+    """It is read some thousand rows at a time; one odd cell anywhere leaves all of it to the schema."""
+    rows = np.arange(2.0 * 5000).reshape(5000, 2)
+    values, texts = rows.tolist(), [[repr(cell) for cell in row] for row in rows.tolist()]
+    for found in (number_tables.from_values(values, 2), number_tables.from_texts(texts, 2, False)):
+        assert found is not None
+        assert rows.tobytes() == found.tobytes()
+    values[4321][0], texts[4321][0] = None, "x"
+    assert number_tables.from_values(values, 2) is None
+    assert number_tables.from_texts(texts, 2, False) is None
+
+
+@pytest.mark.parametrize(
+    ("cells", "missing_allowed"),
+    [(["null", ""], True), (["null", "1"], False), (["1,2", ""], True), (["1],[2", "3"], False), (["-0", "1"], False)],
+)
+def test_a_text_is_never_taken_for_several_numbers_or_for_none(cells, missing_allowed):
+    """A text "null" is no missing value, "1,2" in quotes no number, and "-0" is not 0: the schema looks at each."""
+    assert number_tables.from_texts([cells], 2, missing_allowed) is None
+
+
+def test_a_missing_text_is_nan():
+    """An empty cell of a model that takes missing values."""
+    assert np.array_equal([[1.5, math.nan]], number_tables.from_texts([["1.5", ""]], 2, True), equal_nan=True)
+    assert number_tables.from_texts([["1.5", ""]], 2, False) is None
+
+
+def test_no_rows_and_no_columns_are_no_table():
+    """The schema says what is wrong with them."""
+    assert number_tables.from_values([], 2) is None
+    assert number_tables.from_values([[]], 0) is None
+    assert number_tables.from_texts([[]], 0, True) is None
