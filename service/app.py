@@ -59,6 +59,9 @@ REDOC_LOGO = b"https://cdn.redoc.ly/redoc/logo-mini.svg"
 SWAGGER = {"tryItOutEnabled": True, "defaultModelsExpandDepth": 0, "displayRequestDuration": True}
 STORE_STOP_S = 2.0
 """What the private store has of the grace period to end in good order; all of it, however short that is."""
+YOUNG_OBJECTS = 10_000
+"""Objects after which Python looks for cycles among the new ones. A request leaves one behind, of a few dozen objects,
+and a hundred requests in between change nothing; the default is to look at about every tenth."""
 WAIT_S = 1.0
 """How long a look for drift events waits for one; another look follows."""
 
@@ -132,7 +135,7 @@ class Grace:
         return self._seconds / 2
 
 
-def build(settings: Settings, failpoint: Callable[[str], None] | None = None, grace: Grace | None = None) -> FastAPI:
+def build(settings: Settings, failpoint: Callable[[str], None] | None = None, grace: Grace | None = None) -> routes.App:
     """The service as the settings describe it.
 
     Args:
@@ -169,6 +172,7 @@ def build(settings: Settings, failpoint: Callable[[str], None] | None = None, gr
         await engine.start()
         gc.collect()
         gc.freeze()  # what is loaded now stays: collections need not walk through it
+        gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])
         keeper = None if private is None else asyncio.create_task(StoreKeeper(private, engine.stats).run())
         where = f"its own store in {settings.data_dir}" if given is None else "the store of ONEPASS_REDIS_URL"
         logger.info("Onepass %s with %s; pages at /docs", app.version, where)

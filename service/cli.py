@@ -193,7 +193,7 @@ def _run_server(settings: Settings, options: argparse.Namespace) -> int:
     server = Server(
         uvicorn.Config(
             app,
-            http=bounded(Gate(most, lambda status: refused(app, status))),
+            http=bounded(Gate(most, lambda status: refused(app, status)), app.short_way),
             ws="none",
             timeout_keep_alive=KEEP_ALIVE_S,
             host=options.host or settings.host,

@@ -20,12 +20,14 @@ from typing import Any, cast
 
 from starlette.responses import Response
 from starlette.types import Scope
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from service.api.connection import CONNECTION
 from service.api.problems import problem
+from service.api.route import Handler
 from service.errors import BadHead, ConnectionsFull, HeadTooLarge, OnepassError, TooLate
 from service.one_write import OneWrite
+from service.short_way import Writer, by_short_way
 
 logger = logging.getLogger(__name__)
 _on_header = HttpToolsProtocol.on_header  # called for every line, and super() costs as much as it does
@@ -76,9 +78,18 @@ class Gate:
         return ConnectionsFull("as many connections are open as may be; nothing was read of this request")
 
 
-def bounded(gate: Gate) -> type[asyncio.Protocol]:
-    """The protocol for uvicorn to make one of for each connection of a server."""
-    return type("BoundedProtocol", (_Bounded,), {"gate": gate})
+def _none(_: Scope) -> None:
+    """No request has a short way."""
+
+
+def bounded(gate: Gate, short_way: Callable[[Scope], Handler | None] = _none) -> type[asyncio.Protocol]:
+    """The protocol for uvicorn to make one of for each connection of a server.
+
+    Args:
+        gate: how many there may be.
+        short_way: what answers a request without messages of ASGI (``service.short_way``), or None.
+    """
+    return type("BoundedProtocol", (_Bounded,), {"gate": gate, "short_way": staticmethod(short_way)})
 
 
 class _Bounded(HttpToolsProtocol):
@@ -88,6 +99,7 @@ class _Bounded(HttpToolsProtocol):
     """
 
     gate: Gate
+    short_way: Callable[[Scope], Handler | None]
 
     def __init__(self, *args: Any, **how: Any) -> None:
         super().__init__(*args, **how)
@@ -177,6 +189,12 @@ class _Bounded(HttpToolsProtocol):
         self._in_time()
         self._in_head, self._stale_bytes, self._body_bytes = False, 0, 0
         super().on_headers_complete()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        scope: Any = cycle.scope
+        handle = self.short_way(scope) if app is self.app else None
+        short: Any = None if handle is None else by_short_way(cycle, handle, app, cast("Writer", self.transport))
+        super()._start_asgi_task(cycle, short or app)
 
     def on_body(self, body: bytes) -> None:
         self._stale_bytes = 0

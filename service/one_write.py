@@ -47,6 +47,11 @@ class OneWrite:
         """
         self._linger_s = seconds
 
+    def write_at_once(self, data: bytes) -> None:
+        """Write a whole answer, head and body."""
+        self._flush()
+        self._transport.write(data)
+
     def close(self) -> None:
         """Close once everything is written."""
         self._flush()

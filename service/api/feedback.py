@@ -26,6 +26,7 @@ from service.api.media import JSON
 from service.api.openapi import examples
 from service.api.openapi.raw_bodies import raw_body
 from service.api.route import LEARN, Route
+from service.api.row_answer import RowAnswer
 from service.api.row_requests import REFUSED, Refused
 from service.api.schemas import FeedbackColumns, FeedbackRow, FeedbackSparse, Learnt, LearntBatch
 from service.errors import ModelDown, NotFound
@@ -82,7 +83,7 @@ async def feedback_row(ctx: Ctx, name: ModelName, request: Request) -> Response:
         ctx.engine.durability,
         replica.incarnation,
     )
-    return Response(_encode(answer), media_type=JSON)
+    return RowAnswer(_encode(answer))
 
 
 def names_in_row(ask: FeedbackRow) -> int:

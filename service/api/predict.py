@@ -25,6 +25,7 @@ from service.api.media import JSON
 from service.api.openapi import examples
 from service.api.openapi.raw_bodies import raw_body
 from service.api.route import READ, Route
+from service.api.row_answer import RowAnswer
 from service.api.row_requests import Refused
 from service.api.schemas import PredictColumns, Predicted, PredictedBatch, PredictRow, PredictSparse
 from service.api.tables import Sent
@@ -77,7 +78,7 @@ async def predict_row(ctx: Ctx, name: ModelName, request: Request, fresh: Fresh)
         ctx.keys.allow(request.headers, "learn", name)
     replica = await engine.replica(name, fresh)
     answer = await predict_asked(ctx, replica, ask, size)
-    return Response(_encode(answer), media_type=JSON)
+    return RowAnswer(_encode(answer))
 
 
 def names_in_row(ask: PredictRow) -> int:

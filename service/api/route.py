@@ -31,6 +31,8 @@ logger = logging.getLogger(__name__)
 
 Rights = Literal["public", "read", "learn", "admin"]
 Answer = Callable[[Request], Awaitable[Response]]
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+"""Answers every request, whatever happens."""
 PROBED = ("/healthz", "/readyz", "/metrics")
 """Asked by machines that may add queries of their own."""
 DEFAULT_DESCRIPTION = "Successful Response"
@@ -114,7 +116,7 @@ class Route(APIRoute):
     def _guard(self) -> Needs | None:
         return next((own.dependency for own in self.dependencies if isinstance(own.dependency, Needs)), None)
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    def get_route_handler(self) -> Handler:
         """FastAPI's handler behind the checks."""
         handler = super().get_route_handler()
         queries = tuple(own.alias for own in get_flat_params(self.dependant) if isinstance(own.field_info, Query))
@@ -146,7 +148,7 @@ async def _read_object(request: Request) -> None:
     request._body, request._json = body, parsed  # noqa: SLF001  where Starlette keeps what it has read
 
 
-def answered(path: str, answer: Answer) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+def answered(path: str, answer: Answer) -> Handler:
     """An answer to every request, whatever happens, counted under the route's path."""
 
     async def handle(request: Request) -> Response:

@@ -1,7 +1,6 @@
 """All routes: one router for each group, and the short way that single rows take."""
 
 import re
-from collections.abc import Awaitable, Callable
 
 from fastapi import FastAPI
 from starlette.requests import Request
@@ -23,7 +22,8 @@ from service.api import (
     weights,
 )
 from service.api.context import NAME, fresh_by_query, known_queries
-from service.api.route import Route, answered
+from service.api.route import Handler, Route, answered
+from service.api.row_answer import RowRequest
 from service.api.row_streams import routes as row_streams
 
 ROUTERS = (
@@ -51,21 +51,29 @@ class App(FastAPI):
     """The app, with a short way to the routes that single rows take.
 
     What FastAPI and Starlette do around an endpoint costs about as much as learning a row, and the endpoints of these
-    two need little of it: ``HOT_ROUTES`` does the rest by hand. Everything else takes the long way, and so do these
-    under a root path or another method.
+    two need little of it: ``HOT_ROUTES`` does the rest by hand, for the server as well (``service.short_way``).
+    Everything else takes the long way, and so do these under a root path or another method.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if scope["type"] == "http" and scope["method"] == "POST" and not scope.get("root_path"):
-            found = HOT.fullmatch(scope["path"])
-            if found is not None:
-                scope["app"] = self
-                scope["path_params"] = {"name": found[1]}
-                response = await HOT_ROUTES[found[2]](Request(scope, receive, send))
-                await response(scope, receive, send)
-                return
-        await super().__call__(scope, receive, send)
+        short = self.short_way(scope) if scope["type"] == "http" else None
+        if short is None:
+            await super().__call__(scope, receive, send)
+        else:
+            response = await short(RowRequest(scope, receive))
+            await response(scope, receive, send)
+
+    def short_way(self, scope: Scope) -> Handler | None:
+        """What answers a request for a single row, which is told its model and app; None of any other request."""
+        if scope["method"] != "POST" or scope.get("root_path"):
+            return None
+        found = HOT.fullmatch(scope["path"])
+        if found is None:
+            return None
+        scope["app"] = self
+        scope["path_params"] = {"name": found[1]}
+        return HOT_ROUTES[found[2]]
 
 
 async def _predict(request: Request) -> Response:
@@ -83,7 +91,7 @@ async def _feedback(request: Request) -> Response:
     return await feedback.feedback_row(context, name, request)
 
 
-HOT_ROUTES: dict[str, Callable[[Request], Awaitable[Response]]] = {
+HOT_ROUTES: dict[str, Handler] = {
     "predict": answered("/models/{name}/predict", _predict),
     "feedback": answered("/models/{name}/feedback", _feedback),
 }

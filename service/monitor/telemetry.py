@@ -1,12 +1,16 @@
 """Prometheus metrics: requests as they are answered, and the runtime's counters when they are asked for."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
+from itertools import accumulate
+from math import inf
 
-from prometheus_client import CollectorRegistry, Counter, GCCollector, Histogram, PlatformCollector, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client import CollectorRegistry, Counter, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 
 from service.monitor.drift_monitor import DriftMonitor
 from service.runtime.engine import Engine
@@ -26,13 +30,8 @@ class Telemetry:
     """
 
     def __init__(self, engine: Engine, drift: DriftMonitor) -> None:
-        self._engine, self._registry = engine, CollectorRegistry()
-        self._requests = Counter(
-            "onepass_requests", "Requests answered", ("route", "method", "status"), registry=self._registry
-        )
-        self._seconds = Histogram(
-            "onepass_request_seconds", "Time to answer", ("route", "method"), buckets=BUCKETS, registry=self._registry
-        )
+        self._engine, self._registry, self._requests = engine, CollectorRegistry(), _Requests()
+        self._registry.register(self._requests)
         self._rows = Counter(
             "onepass_stream_rows", "Rows of streams answered", ("route", "status"), registry=self._registry
         )
@@ -40,19 +39,7 @@ class Telemetry:
         self._registry.register(_Drift(drift))
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._registry)
-        self._counted: dict[tuple[str, str, int], Counter] = {}
-        self._timed: dict[tuple[str, str], Histogram] = {}
-
-    def observe(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Count an answered request; children are looked up once, since labels() is slow."""
-        counted = self._counted.get((route, method, status))
-        if counted is None:
-            counted = self._counted[route, method, status] = self._requests.labels(route, method, str(status))
-        counted.inc()
-        timed = self._timed.get((route, method))
-        if timed is None:
-            timed = self._timed[route, method] = self._seconds.labels(route, method)
-        timed.observe(seconds)
+        self.observe = self._requests.observe
 
     def count_rows(self, route: str, status: int, rows: int) -> None:
         """Count the answered rows of a stream, each by the status that a request would have had."""
@@ -65,6 +52,45 @@ class Telemetry:
         return generate_latest(self._registry) + generate_latest(of_models), CONTENT_TYPE_LATEST
 
 
+@dataclass(slots=True)
+class _Times:
+    """How long the requests of one route took: how many of them by bucket, the last one without end; and their sum."""
+
+    counts: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS) + 1))
+    seconds: float = 0.0
+
+
+class _Requests(Collector):
+    """Requests as they are answered, on the event loop alone: plain numbers, since the library's take locks."""
+
+    def __init__(self) -> None:
+        self._answered: dict[tuple[str, str, int], int] = {}
+        self._times: dict[tuple[str, str], _Times] = {}
+
+    def observe(self, route: str, method: str, status: int, seconds: float) -> None:
+        """Count an answered request."""
+        answered = (route, method, status)
+        self._answered[answered] = self._answered.get(answered, 0) + 1
+        times = self._times.get((route, method))
+        if times is None:
+            times = self._times[route, method] = _Times()
+        times.counts[bisect_left(BUCKETS, seconds)] += 1
+        times.seconds += seconds
+
+    def collect(self) -> Iterator[Metric]:
+        """The number of answers, and the times they took."""
+        answered = CounterMetricFamily("onepass_requests", "Requests answered", labels=("route", "method", "status"))
+        for (route, method, status), count in self._answered.items():
+            answered.add_metric((route, method, str(status)), count)
+        yield answered
+        taken = HistogramMetricFamily("onepass_request_seconds", "Time to answer", labels=("route", "method"))
+        bounds = [*map(floatToGoString, (*BUCKETS, inf))]
+        for labels, times in self._times.items():
+            buckets = [*zip(bounds, accumulate(times.counts), strict=True)]
+            taken.add_metric(labels, buckets, times.seconds)
+        yield taken
+
+
 class _Runtime(Collector):
     """Collects the runtime's plain counters on request."""
 
@@ -74,9 +100,10 @@ class _Runtime(Collector):
     def collect(self) -> Iterator[Metric]:
         """One family per counter, and the present gauges."""
         engine = self._engine
-        for field in fields(engine.stats):
-            name, text, value = f"onepass_{field.name}", field.metadata["help"], getattr(engine.stats, field.name)
-            if field.name == "switches":
+        for counter in fields(engine.stats):
+            name, text = f"onepass_{counter.name}", counter.metadata["help"]
+            value = getattr(engine.stats, counter.name)
+            if counter.name == "switches":
                 yield _labelled(CounterMetricFamily, name, text, "action", {key: value[key] for key in ACTIONS})
             else:
                 yield CounterMetricFamily(name, text, value)

@@ -42,7 +42,8 @@ async def echo(scope, receive, send) -> None:
 class Served:
     """A server on a free port of this machine, in the test's own loop."""
 
-    def __init__(self, connections_max: int) -> None:
+    def __init__(self, connections_max: int, short_way) -> None:
+        self.short_way = short_way
         self.refused: list[int] = []
         self.gate = Gate(connections_max, self.refused.append)
         self.config, self.state = uvicorn.Config(echo, log_config=None, access_log=False), ServerState()
@@ -50,7 +51,7 @@ class Served:
         self._writers: list[asyncio.StreamWriter] = []
 
     def protocol(self) -> asyncio.Protocol:
-        return bounded(self.gate)(config=self.config, server_state=self.state, app_state={})
+        return bounded(self.gate, self.short_way)(config=self.config, server_state=self.state, app_state={})
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A connection, closed with the server."""
@@ -76,8 +77,8 @@ class Served:
 
 
 @contextlib.asynccontextmanager
-async def served(connections_max: int = 100) -> AsyncIterator[Served]:
-    made = Served(connections_max)
+async def served(connections_max: int = 100, short_way=lambda _: None) -> AsyncIterator[Served]:
+    made = Served(connections_max, short_way)
     server = await asyncio.get_running_loop().create_server(made.protocol, "127.0.0.1", 0)
     made.port = server.sockets[0].getsockname()[1]
     try:

@@ -50,6 +50,14 @@ async def test_head_and_body_are_one_write(connection):
     assert [HEAD + b"ok"] * 2 == recorder.told
 
 
+async def test_a_whole_answer_is_one_write_behind_what_is_held(connection):
+    """Nothing overtakes."""
+    transport, recorder = connection
+    transport.write(HEAD)
+    transport.write_at_once(HEAD + b"ok")
+    assert [HEAD, HEAD + b"ok"] == recorder.told
+
+
 async def test_a_body_that_comes_later_does_not_keep_the_head_waiting(connection):
     """A stream's head is written in the next turn of the loop, and its events as they come."""
     transport, recorder = connection

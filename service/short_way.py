@@ -1,0 +1,63 @@
+"""The short way of a single row through the server: from the whole body to one write, without messages of ASGI.
+
+Its endpoints are the app's own; what is left out is what the server does to carry an answer as messages. Where the body
+has not all come when its head has, and for every answer but 200, the messages are sent as usual.
+"""
+
+from typing import Protocol
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
+from service.api.route import Handler
+from service.api.row_answer import RowAnswer, RowRequest
+
+OK = b"HTTP/1.1 200 OK\r\n"
+CLOSE = b"connection: close\r\n"
+
+
+class Writer(Protocol):
+    """Writes answers."""
+
+    def write_at_once(self, data: bytes) -> None:
+        """Write a whole answer."""
+
+    def close(self) -> None:
+        """Close once everything is written."""
+
+
+def by_short_way(cycle: RequestResponseCycle, handle: Handler, app: ASGIApp, writer: Writer) -> ASGIApp:
+    """An app that answers one request with ``handle``.
+
+    Args:
+        cycle: the server's, of the request.
+        handle: gives the response.
+        app: answers where the body has not come.
+        writer: the connection.
+    """
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        if cycle.more_body:
+            await app(scope, receive, send)
+            return
+        response = await handle(RowRequest(scope, body=bytes(cycle.body)))
+        if type(response) is not RowAnswer:
+            await response(scope, receive, send)
+            return
+        if cycle.flow.write_paused and not cycle.disconnected:
+            await cycle.flow.drain()
+        if not cycle.disconnected:
+            _write(cycle, response, writer)
+
+    return answer
+
+
+def _write(cycle: RequestResponseCycle, answer: RowAnswer, writer: Writer) -> None:
+    """Head and body at once, and what the server does behind an answer."""
+    lines = [b"%b: %b\r\n" % header for header in (*cycle.default_headers, *answer.raw_headers)]
+    writer.write_at_once(b"".join((OK, *lines, b"" if cycle.keep_alive else CLOSE, b"\r\n", answer.body)))
+    cycle.response_started = cycle.response_complete = True
+    cycle.message_event.set()
+    if not cycle.keep_alive:
+        writer.close()
+    cycle.on_response()
