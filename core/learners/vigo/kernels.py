@@ -3,7 +3,7 @@ learner.py).
 
 All compiled code is in this one file, because Numba's cache watches only the file of the function it compiled. Sums
 are taken in one fixed order, without fast-math, and the GIL is released. What happens on every row takes its arrays one
-by one: a tuple of them costs a reference count each per call.
+by one: a tuple of them costs a reference count each per call, and more where Python calls.
 
     A, L, S   upper triangles; row j of L is column j of the Cholesky factor, its diagonal holds 1 / L_jj
     means     m and xbar of every class
@@ -317,43 +317,43 @@ def _complete(s: State, k: int, building: bool, d: Floats, report: Floats) -> in
 
 _CUBE, _TABLE, _VECTOR = float64[:, :, ::1], float64[:, ::1], float64[::1]
 _ROWS_IN, _LABELS = types.Array(float64, 2, "C", readonly=True), types.Array(int64, 1, "C", readonly=True)
-_STATE = types.NamedTuple(  # type: ignore[no-untyped-call]
-    (_CUBE, _CUBE, _CUBE, _CUBE, _TABLE, _TABLE, _VECTOR, _VECTOR), State
-)
+_PARTS = (_CUBE, _CUBE, _CUBE, _CUBE, _TABLE, _TABLE, _VECTOR, _VECTOR)
+_STATE = types.NamedTuple(_PARTS, State)  # type: ignore[no-untyped-call]
+_FOUND = types.UniTuple(int64, 2)  # type: ignore[no-untyped-call]
 
 
-@njit(types.void(_ROWS_IN, _STATE, int64[::1], _TABLE), cache=True, nogil=True)
-def predict_rows(X: Floats, s: State, value: Ints, p: Floats) -> None:
+@njit(types.void(_ROWS_IN, _CUBE, _CUBE, _TABLE, int64[::1], _TABLE), cache=True, nogil=True)
+def predict_rows(X: Floats, L: Floats, means: Floats, stats: Floats, value: Ints, p: Floats) -> None:
     """Classes (n,) and probabilities (n, K) of rows X (n, D) under the state as it is."""
     x, z = np.empty(X.shape[1]), np.empty(X.shape[1])
     for i in range(X.shape[0]):
         _load(X, i, x)
-        value[i] = _classify(s.L, s.means, s.stats, x, z, p, i)
+        value[i] = _classify(L, means, stats, x, z, p, i)
 
 
-_FOUND = types.UniTuple(int64, 2)  # type: ignore[no-untyped-call]
-
-
-@njit(_FOUND(_ROWS_IN, _LABELS, _STATE, int64[::1], _TABLE, _TABLE, int64), cache=True, nogil=True)
-def learn_rows(X: Floats, y: Ints, s: State, value: Ints, p: Floats, report: Floats, start: int) -> tuple[int, int]:
+@njit(_FOUND(_ROWS_IN, _LABELS, *_PARTS, int64[::1], _TABLE, _TABLE, int64), cache=True, nogil=True)
+def learn_rows(
+    X: Floats, y: Ints, A: Floats, L: Floats, S: Floats, means: Floats, stats: Floats, features: Floats,
+    counters: Floats, constants: Floats, value: Ints, p: Floats, report: Floats, start: int
+) -> tuple[int, int]:  # fmt: skip
     """Test, then train on rows start, start + 1, ... until one fires an alarm.
 
-    X (n, D) and y (n,) are the rows and their classes; value (n,) and p (n, K), the a-priori classes and probabilities,
-    are written, report (4, max(D, 6)) by every test. Returns the next row, and what fired at the one before it:
-    MEAN_ALARM, ERROR_ALARM, their sum, or 0 at the end.
+    X (n, D) and y (n,) are the rows and their classes; then come the parts of a ``State``. Value (n,) and p (n, K), the
+    a-priori classes and probabilities, are written, report (4, max(D, 6)) by every test. Returns the next row, and what
+    fired at the one before it: MEAN_ALARM, ERROR_ALARM, their sum, or 0 at the end.
     """
-    stats, counters, kind, batch = s.stats, s.counters, s.constants[KIND], s.constants[BATCH]
-    paper = s.constants[PAPER] == 1.0
+    s = State(A, L, S, means, stats, features, counters, constants)
+    kind, batch, paper = constants[KIND], constants[BATCH], constants[PAPER] == 1.0
     x, z = np.empty(X.shape[1]), np.empty(X.shape[1])
     for i in range(start, X.shape[0]):
         k = y[i]
         _load(X, i, x)
-        value[i] = _classify(s.L, s.means, stats, x, z, p, i)
+        value[i] = _classify(L, means, stats, x, z, p, i)
         building = stats[k, ROWS] < batch
         if paper:
             building = counters[STAGE] == 0.0 and _leave_building(s)
-        grown = _absorb(s.features, counters, x)
-        _wait(s.S, s.means, stats, k, x, z)
+        grown = _absorb(features, counters, x)
+        _wait(S, means, stats, k, x, z)
         stats[k, ROWS] += 1.0
         stats[k, COUNT] += 1.0
         counters[WINDOW] += 1.0
@@ -370,8 +370,8 @@ def learn_rows(X: Floats, y: Ints, s: State, value: Ints, p: Floats, report: Flo
             fired = _complete(s, k, building, z, report)
         elif due and (building or kind == VIGO):
             _update(s, k, z)
-        if grown and s.constants[PRIOR_SIZE] > 0.0:
-            s.features[KNOWN] = s.features[HIGH] - s.features[LOW]
+        if grown and constants[PRIOR_SIZE] > 0.0:
+            features[KNOWN] = features[HIGH] - features[LOW]
             for other in range(stats.shape[0]):
                 _factor(s, other)
         if fired:

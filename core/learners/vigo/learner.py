@@ -125,7 +125,7 @@ class Vigo:
     def predict(self, X: Floats) -> Prediction:
         """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
         value, p = self._room(X.shape[0])
-        kernels.predict_rows(X, self.state, value, p)
+        kernels.predict_rows(X, self.state.L, self.state.means, self.state.stats, value, p)
         return Prediction(value, p)
 
     def learn(self, X: Floats, y: NDArray[Any], discounts: Floats | None = None) -> Prediction:
@@ -137,14 +137,13 @@ class Vigo:
         self._alarms = []
         row = 0
         while row < n:
-            row, fired = kernels.learn_rows(X, labels, self.state, value, p, self._report, row)
+            row, fired = kernels.learn_rows(X, labels, *self.state, value, p, self._report, row)
             if fired:
                 self._add_alarms(fired, row - 1, int(labels[row - 1]))
         return Prediction(value, p)
 
     def _room(self, n: int) -> tuple[Ints, Floats]:
-        K = self.state.stats.shape[0]
-        return np.full(n, -1, dtype=np.int64), np.empty((n, K))
+        return np.empty(n, dtype=np.int64), np.empty((n, self.state.stats.shape[0]))
 
     def _add_alarms(self, fired: int, row: int, k: int) -> None:
         """The alarms that the last test reported."""
