@@ -1,6 +1,7 @@
-"""All routes: one router for each group, and the short way that single rows take."""
+"""All routes: one router for each group, and the short way that rows take, one by one and in batches."""
 
 import re
+from collections.abc import Awaitable, Callable
 
 from fastapi import FastAPI
 from starlette.requests import Request
@@ -21,10 +22,12 @@ from service.api import (
     state,
     weights,
 )
-from service.api.context import NAME, fresh_by_query, known_queries
+from service.api.context import NAME, Context, fresh_by_query, known_queries
 from service.api.route import Handler, Route, answered
 from service.api.row_answer import RowRequest
 from service.api.row_streams import routes as row_streams
+from service.api.tables import COLUMN_QUERIES
+from service.runtime.engine import Freshness
 
 ROUTERS = (
     models.router,
@@ -44,15 +47,16 @@ ROUTERS = (
 """In the order of /docs."""
 ROUTES = tuple(route for router in ROUTERS for route in router.routes if isinstance(route, Route))
 
-HOT = re.compile(rf"/models/({NAME.pattern})/(predict|feedback)")
+HOT = re.compile(rf"/models/({NAME.pattern})/((?:predict|feedback)(?:/batch)?)")
 
 
 class App(FastAPI):
-    """The app, with a short way to the routes that single rows take.
+    """The app, with a short way to the routes that rows take.
 
-    What FastAPI and Starlette do around an endpoint costs about as much as learning a row, and the endpoints of these
-    two need little of it: ``HOT_ROUTES`` does the rest by hand, for the server as well (``service.short_way``).
-    Everything else takes the long way, and so do these under a root path or another method.
+    What FastAPI and Starlette do around an endpoint costs more than learning a row, or as much as predicting a thousand
+    of an array, and the endpoints of these four need little of it: ``HOT_ROUTES`` does the rest by hand, for the server
+    as well (``service.short_way``). Everything else takes the long way, and so do these under a root path or another
+    method.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -65,7 +69,7 @@ class App(FastAPI):
             await response(scope, receive, send)
 
     def short_way(self, scope: Scope) -> Handler | None:
-        """What answers a request for a single row, which is told its model and app; None of any other request."""
+        """What answers a request for rows, which is told its model and app; None of any other request."""
         if scope["method"] != "POST" or scope.get("root_path"):
             return None
         found = HOT.fullmatch(scope["path"])
@@ -76,24 +80,32 @@ class App(FastAPI):
         return HOT_ROUTES[found[2]]
 
 
-async def _predict(request: Request) -> Response:
-    context, name = request.app.state.context, request.path_params["name"]
-    context.keys.check(request.headers, "read", name)
-    fresh = await fresh_by_query(request) if request.scope["query_string"] else None
-    return await predict.predict_row(context, name, request, fresh)
+def _reading(last: str, endpoint: Callable[[Context, str, Request, Freshness | None], Awaitable[Response]]) -> Handler:
+    async def answer(request: Request) -> Response:
+        context, name = request.app.state.context, request.path_params["name"]
+        context.keys.check(request.headers, "read", name)
+        fresh = await fresh_by_query(request) if request.scope["query_string"] else None
+        return await endpoint(context, name, request, fresh)
+
+    return answered(f"/models/{{name}}/{last}", answer)
 
 
-async def _feedback(request: Request) -> Response:
-    context, name = request.app.state.context, request.path_params["name"]
-    context.keys.check(request.headers, "learn", name)
-    if request.scope["query_string"]:
-        known_queries(request)
-    return await feedback.feedback_row(context, name, request)
+def _learning(last: str, endpoint: Callable[[Context, str, Request], Awaitable[Response]], *queries: str) -> Handler:
+    async def answer(request: Request) -> Response:
+        context, name = request.app.state.context, request.path_params["name"]
+        context.keys.check(request.headers, "learn", name)
+        if request.scope["query_string"]:
+            known_queries(request, *queries)
+        return await endpoint(context, name, request)
+
+    return answered(f"/models/{{name}}/{last}", answer)
 
 
 HOT_ROUTES: dict[str, Handler] = {
-    "predict": answered("/models/{name}/predict", _predict),
-    "feedback": answered("/models/{name}/feedback", _feedback),
+    "predict": _reading("predict", predict.predict_row),
+    "predict/batch": _reading("predict/batch", predict.predict_batch),
+    "feedback": _learning("feedback", feedback.feedback_row),
+    "feedback/batch": _learning("feedback/batch", feedback.feedback_batch, *COLUMN_QUERIES),
 }
 
 

@@ -1,4 +1,4 @@
-"""Single rows bypass FastAPI: the short way does by hand what their endpoints depend on."""
+"""Rows bypass FastAPI, one by one and in batches: the short way does by hand what their endpoints depend on."""
 
 import httpx
 import pytest
@@ -9,9 +9,11 @@ from service.api.routes import HOT, HOT_ROUTES, ROUTES
 in_the_loop_of_the_service = pytest.mark.asyncio(loop_scope="module")
 DONE_BY_HAND = {
     "feedback": ["_context", "idempotency_key", "learn"],
+    "feedback/batch": ["_context", "_csv_columns", "idempotency_key", "learn"],
     "predict": ["_context", "fresh_enough", "read"],
+    "predict/batch": ["_context", "fresh_enough", "read"],
 }
-"""What ``routes._feedback`` and ``routes._predict`` do, or their endpoints themselves, in the words of FastAPI."""
+"""What ``routes._learning`` and ``routes._reading`` do, or their endpoints themselves, in the words of FastAPI."""
 
 
 def _name(call):
@@ -19,8 +21,12 @@ def _name(call):
 
 
 def test_the_short_way_does_what_fastapi_would():
-    """A dependency that is added to one of the two endpoints must be added to the short way, too."""
-    routes = {route.path.rpartition("/")[2]: route for route in ROUTES if HOT.fullmatch(route.path.format(name="m"))}
+    """A dependency that is added to one of these endpoints must be added to the short way, too."""
+    routes = {
+        route.path.removeprefix("/models/{name}/"): route
+        for route in ROUTES
+        if HOT.fullmatch(route.path.format(name="m"))
+    }
     asked = {name: sorted(_name(own.call) for own in route.dependant.dependencies) for name, route in routes.items()}
     assert DONE_BY_HAND == asked
     assert set(DONE_BY_HAND) == set(HOT_ROUTES)
@@ -33,16 +39,22 @@ async def test_both_ways_let_in_and_refuse_alike(start):
     admin = {"x-api-key": "secret-ad"}
     body = {"algorithm": "rls", "task": "regression", "features": ["a"]}
     assert 201 == (await api.ask("PUT", "/models/m", json=body, headers=admin)).status_code
-    row, found = {"features": {"a": 1.0}}, {}
+    row, rows, found = {"features": {"a": 1.0}}, {"columns": ["a"], "data": [[1.0]]}, {}
+    bodies = {
+        "predict": row,
+        "feedback": {**row, "label": 2.0},
+        "predict/batch": rows,
+        "feedback/batch": {**rows, "labels": [2.0]},
+    }
     for root_path in ("", "/root"):
         transport = httpx.ASGITransport(api.app, root_path=root_path)
         async with httpx.AsyncClient(transport=transport, base_url="http://onepass") as client:
             found[root_path] = [
-                (await client.post(f"/models/m/{last}{query}", json=row | more, headers=headers)).status_code
-                for last, more in (("predict", {}), ("feedback", {"label": 2.0}))
-                for query in ("", "?odd=1", "?consistency=strong")
+                (await client.post(f"/models/m/{last}{query}", json=body, headers=headers)).status_code
+                for last, body in bodies.items()
+                for query in ("", "?odd=1", "?consistency=strong", "?label=a")
                 for headers in ({}, {"x-api-key": "secret-ro"}, admin)
             ]
     assert found[""] == found["/root"]
     assert [401, 200, 200] == found[""][:3]
-    assert [401, 403, 200] == found[""][9:12]
+    assert [401, 403, 200] == found[""][12:15]
