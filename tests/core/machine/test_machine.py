@@ -90,19 +90,6 @@ def test_how_a_stream_is_cut_does_not_matter(kind, cuts, together):
 
 
 @every_kind
-def test_outcomes_are_not_changed_by_later_rows(kind):
-    """What was answered for a row is still the same when the stream is over: no array of it is used again."""
-    X, y = stream(kind)
-    model = machine(kind)
-    then, later = [], []
-    for entry in entries(model.prediction_schema, X, y, range(ROWS), 1):
-        (outcome,) = model.apply(entry)
-        later.append(outcome)
-        then.append(repr(outcome))
-    assert then == [repr(outcome) for outcome in later]
-
-
-@every_kind
 def test_a_saved_machine_goes_on_as_if_never_saved(kind):
     """At every stage the bytes are read back into the same bytes, and the rest of the stream gives the same."""
     X, y = stream(kind)
