@@ -119,7 +119,7 @@ class LabelSet:
         """Whether all labels are of the set."""
         if len(labels) > _FEW and {*map(type, labels)} in _ALIKE:
             labels = [*{*labels}]
-        return all(map(self._indices.__contains__, zip(map(type, labels), labels, strict=True)))
+        return -1 not in self.find(labels)
 
     def indices(self, labels: Sequence[Label]) -> Ints:
         """The indices of n labels, int64 (n,), -1 where one is unknown."""

@@ -23,7 +23,7 @@ def check_space(rows: Rows, schema: Space | None) -> Space | Refused:
 
 def check_labels(rows: Rows, seen: LabelSet, config: Config) -> Refused | None:
     """Why the labels of rows can no longer join the classes seen, or None."""
-    if config.task == "regression" or -1 not in seen.find(rows.y):  # type: ignore[arg-type]
+    if config.task == "regression" or seen.knows(rows.y):  # type: ignore[arg-type]
         return None
     skip = set(rows.skip)
     joined = LabelSet.from_header(seen.to_header())

@@ -90,7 +90,7 @@ class Machine(ModelState):
         schema = self.feedback_schema
         if schema is None or rows.space != schema.id or rows.skip:
             return False
-        return self.regression or -1 not in self.labels.find(rows.y)  # type: ignore[arg-type]
+        return self.regression or self.labels.knows(rows.y)  # type: ignore[arg-type]
 
     def _learn(self, segments: Sequence[Rows]) -> list[Outcome]:
         """Test then train on the rows of one block, and score them."""
