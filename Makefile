@@ -51,6 +51,9 @@ test-faults: test-setup ## the storm of kills and failovers, two minutes each ti
 bench-replicas: test-setup ## recovery over log length, how far followers lag
 	$(PY) -m tests.benchmarks.replicas
 
+bench-recovery: test-setup ## from a log of single rows to a model: BEFORE=another checkout compares
+	$(PY) -m tests.benchmarks.recovery $(if $(BEFORE),--before $(BEFORE))
+
 test-life: test-setup ## models that live through random sequences of everything: LIFE_EXAMPLES lives each, new ones each time
 	LIFE_EXAMPLES=$${LIFE_EXAMPLES:-200} $(PY) -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile tests/core/life $(PYTEST_ARGS)
 

@@ -121,6 +121,10 @@ class Declared(Protocol):
         """The sizes of the layout."""
 
 
+def _always(_spec: Spec) -> bool:
+    return True
+
+
 @dataclass(frozen=True)
 class Algorithm:
     """One algorithm of the catalogue.
@@ -136,6 +140,7 @@ class Algorithm:
         build: makes an empty learner from a spec.
         size: bytes of memory a state takes, from a spec and the number of classes; None: as ``build`` declares.
         cost: floating-point operations of learning one row (coarse); None: some for every number of the state.
+        row_exact: whether with a spec a block is its rows bit for bit, however it is cut; else to round-off only.
         row_discounts: whether a feedback row may carry its own ``discount``.
         class_bound: the largest number of classes it learns.
         selects: whether after a switch one expert's prediction is drawn for each row instead of a mixture of all.
@@ -150,6 +155,7 @@ class Algorithm:
     build: Callable[[Spec], Learner]
     size: Callable[[Spec, int], int] | None = None
     cost: Callable[[Spec, int], float] | None = None
+    row_exact: Callable[[Spec], bool] = _always
     row_discounts: bool = False
     class_bound: int = CLASS_BOUND
     selects: bool = False

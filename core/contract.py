@@ -7,8 +7,8 @@ below is a rule that the conformance suite (tests/core/learners/test_conformance
 - ``predict`` changes nothing.
 - ``learn`` returns for every row the prediction made with the state *before* that row (a-priori), then learns it.
 - Learning a block gives the predictions and the state of learning its rows one at a time: bit for bit, or to round-off
-  where a learner's docstring says from which number of columns on it learns blocks by matrix products. The same
-  calls give the same bits in any case; what a learner cuts by itself depends on absolute row numbers only.
+  where its algorithm says so (``Algorithm.row_exact``), as those do that learn many columns by matrix products. The
+  same calls give the same bits in any case; what a learner cuts by itself depends on absolute row numbers only.
 - ``to_arrays`` followed by ``load_arrays`` on a fresh learner of the same spec restores the state bit for bit.
 - The same rows in the same order give the same bits.
 - No finite input makes a state non-finite; inputs are never mutated.

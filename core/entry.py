@@ -14,6 +14,7 @@ defines their meaning only.
     outcome = Learned | Refused | Replaced | Switched | Mapped     one per segment, in the same order
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -141,6 +142,38 @@ class Entry:
     version: int
     time_ms: int
     segments: tuple[Segment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MergedRows:
+    """The rows of neighbouring entries of plain rows, joined, for ``Machine.apply_merged``.
+
+    Attributes:
+        rows: all of them, of one space; no proposed names, nothing served, nothing to skip; without their ids.
+        version: the version that the first entry makes; each of the others makes the next one.
+        times_ms: of each entry.
+        stops: for each entry the number of rows up to its end.
+    """
+
+    rows: Rows
+    version: int
+    times_ms: Sequence[int]
+    stops: Sequence[int]
+
+    def start(self, entry: int) -> int:
+        """The number of rows before an entry, which is counted from 0."""
+        return self.stops[entry - 1] if entry else 0
+
+    def entry_of(self, row: int) -> int:
+        """The entry, counted from 0, that a row is in."""
+        return bisect_right(self.stops, row)
+
+    def part(self, first: int, stop: int) -> Rows:
+        """The rows of the entries from ``first`` to before ``stop``, as one segment."""
+        rows = self.rows
+        part = slice(self.start(first), self.start(stop))
+        discounts = None if rows.discounts is None else rows.discounts[part]
+        return Rows(rows.space, None, rows.X[part], rows.y[part], discounts)
 
 
 class Learned(NamedTuple):

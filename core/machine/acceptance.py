@@ -7,7 +7,7 @@ is refused here, deterministically, segment by segment.
 from collections.abc import Callable, Iterator, Sequence
 
 from core.config import Config
-from core.entry import Refused, Rows, Segment
+from core.entry import MergedRows, Refused, Rows, Segment
 from core.features import Feature, Schema, Space
 from core.features.labels import LabelSet
 
@@ -60,6 +60,28 @@ def group_into_blocks(segments: Sequence[Segment], plain: Callable[[Rows], bool]
             block = []
     if block:
         yield block
+
+
+def plain_until(merged: MergedRows, first: int, schema: Space | None, seen: LabelSet | None) -> int:
+    """Up to which entry, from the ``first`` on, merged rows need no special care as the model stands now.
+
+    Args:
+        merged: the rows.
+        first: the entry that is next.
+        schema: the space of feedback.
+        seen: the classes seen; None for regression.
+
+    Returns:
+        The first entry with a label that has not been seen; the number of entries where there is none; ``first`` where
+        the rows are of another space.
+    """
+    if schema is None or merged.rows.space != schema.id:
+        return first
+    start = merged.start(first)
+    labels = merged.rows.y[start:]
+    if seen is None or seen.knows(labels):  # type: ignore[arg-type]
+        return len(merged.stops)
+    return merged.entry_of(start + seen.find(labels).index(-1))  # type: ignore[arg-type]
 
 
 def _alike(first: Segment, other: Segment) -> bool:

@@ -5,9 +5,11 @@
 ``apply`` sees no clock, no ambient randomness and no I/O. Segments of an entry are applied in order. Neighbouring
 row segments that need no special care are learned as one block. That depends on the entry and the state only, so
 every replica does the same; and a block is its rows, bit for bit for most learners, to round-off for the wide ones.
+Where it is bit for bit, neighbouring entries may be learned as one block as well (``apply_merged``): each replica may
+merge what it happens to read together, and still has the state of one entry after the other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -20,6 +22,7 @@ from core.entry import (
     Entry,
     Learned,
     Mapped,
+    MergedRows,
     Outcome,
     Overlap,
     Refused,
@@ -27,14 +30,12 @@ from core.entry import (
     Reset,
     Restore,
     Rows,
-    Segment,
     ServedPrediction,
     Switch,
     Switched,
 )
-from core.features import Schema
-from core.machine.acceptance import check_labels, check_space, group_into_blocks
-from core.machine.state import ModelState
+from core.machine.acceptance import check_labels, check_space, group_into_blocks, plain_until
+from core.machine.estimates import Estimates
 from core.machine.summary import Summary
 from core.machine.training import (
     Scored,
@@ -47,21 +48,11 @@ from core.machine.training import (
 from core.metrics import RegressionMetrics
 from core.switching.feature_recovery import Kind
 from core.switching.overlap import OverlapPeriod
-from core.switching.phases import Action, Switching, mapping_bytes
-
-EXPERTS = 3
-"""Models that learn side by side after a change of features."""
-ROW_FLOPS = 400.0
-"""What learning, scoring and answering a row costs beside its learner, in floating-point operations."""
-BUILD_FLOPS = 20.0
-"""What building, or taking over, one byte of a state costs, in floating-point operations."""
+from core.switching.phases import Action, Switching
 
 
-class Machine(ModelState):
+class Machine(Estimates):
     """The state of one model, and what log entries and readers do with it."""
-
-    _row_cost = (0, 0, 0.0)
-    """Columns, classes, and what learning a row with so many costs: every tick asks for it."""
 
     # ---------------------------------------------------------------- apply
 
@@ -74,7 +65,7 @@ class Machine(ModelState):
             if isinstance(first, Rows):
                 outcomes += self._learn(cast("Sequence[Rows]", block))
                 if self.drift_response is not None and self.drift_response.alarms:
-                    self._report_alarms(entry)
+                    self._report_alarms(lambda _row: (entry.version, entry.time_ms))
             elif isinstance(first, Reset):
                 outcomes.append(self._reset())
             elif isinstance(first, Restore):
@@ -84,6 +75,34 @@ class Machine(ModelState):
             else:
                 outcomes.append(self._map(first))
         return outcomes
+
+    def apply_merged(self, merged: MergedRows, first: int) -> tuple[int, Learned | None]:
+        """Apply neighbouring entries as one block, as far as that gives the bits of applying them one by one.
+
+        Args:
+            merged: their rows.
+            first: the entry that is next, from 0.
+
+        Returns:
+            The entry that is next now, and what became of the rows before it. It is ``first``, and nothing has changed,
+            where that entry has to be applied by itself.
+        """
+        stop, now = first, self.switching.now
+        if now is not None and now.row_exact:
+            stop = plain_until(merged, first, self.feedback_schema, None if self.regression else self.labels)
+        if stop == first:
+            return first, None
+        before = self.rows - merged.start(first)
+        (learned,) = self._learn([merged.part(first, stop)])
+        assert isinstance(learned, Learned)
+        if self.drift_response is not None and self.drift_response.alarms:
+
+            def entry_of(row: int) -> tuple[int, int]:
+                at = merged.entry_of(row - before - 1)
+                return merged.version + at, merged.times_ms[at]
+
+            self._report_alarms(entry_of)
+        return stop, learned
 
     def _is_plain(self, rows: Rows) -> bool:
         """Whether the rows are of the space of feedback, with known labels only, none of them to be skipped."""
@@ -168,16 +187,17 @@ class Machine(ModelState):
             start = stop
         return outcomes
 
-    def _report_alarms(self, entry: Entry) -> None:
-        """Put the alarms into the outbox, and mark them in the metrics."""
+    def _report_alarms(self, entry_of: Callable[[int], tuple[int, int]]) -> None:
+        """Put the alarms into the outbox, and mark them in the metrics; version and time of the entry of each row."""
         assert self.drift_response is not None
         columns = () if self.prediction_schema is None else self.prediction_schema.columns
         for row, alarm, action in self.drift_response.take_alarms():
             label = None if self.regression else self.labels.labels[alarm.cls]
             last = self.outbox.last
-            place = entry.version, last[1] + 1 if last[0] == entry.version else 0
+            version, time_ms = entry_of(row)
+            place = version, last[1] + 1 if last[0] == version else 0
             named = [columns[at] for at in alarm.columns]
-            self.outbox.put(of_alarm(alarm, place, row, entry.time_ms, label, named, action))
+            self.outbox.put(of_alarm(alarm, place, row, time_ms, label, named, action))
             self.metrics.mark(row, "drift", test=alarm.kind, label=label, action=action)
 
     # ---------------------------------------------------------------- change of features, reset, restore
@@ -298,63 +318,6 @@ class Machine(ModelState):
         features = [] if schema is None else [feature.to_json() for feature in schema.features]
         labels = list(self.labels.labels)
         return {"features": features, "labels": labels, "state_bytes": self.nbytes, **self.learner_info()}
-
-    # ---------------------------------------------------------------- estimates
-
-    def flops_to_predict(self, rows: int) -> float:
-        """Floating-point operations of predicting, or of learning, some rows: the catalogue's estimate, coarse."""
-        now, routes = self.switching.now, self.switching.routes
-        if now is None or now.phase == "steady":
-            return rows * self._flops_of_row(1 if now is None else now.schema.width)
-        row = self._flops_of_row(max(route.schema.width for route in routes.values()))
-        return rows * (EXPERTS * row + self.switching.flops_to_recover)
-
-    def flops_to_apply(self, segments: Sequence[Segment]) -> float:
-        """Floating-point operations of applying some segments."""
-        learned = mapped = steps = built = 0
-        now = self.switching.now
-        for segment in segments:
-            if isinstance(segment, Rows):
-                learned += len(segment.X)
-                if now is not None:  # its space is fixed: it builds nothing
-                    continue
-            elif isinstance(segment, Overlap):
-                mapped += len(segment.X)
-            elif isinstance(segment, Switch):
-                steps += 1
-            built += self._bytes_to_build(segment)
-        flops = self.flops_to_predict(learned) + ROW_FLOPS * learned + BUILD_FLOPS * built
-        if isinstance(now, OverlapPeriod) and (learned or mapped or steps):
-            flops += now.flops_to_map(learned + mapped)
-        return flops
-
-    def _bytes_to_build(self, segment: Segment) -> int:
-        """Bytes of state that applying a segment builds anew, whatever its rows cost: some of the model, or all.
-
-        Rows are asked for only before there is a space.
-        """
-        if isinstance(segment, Rows):
-            return self.config.state_bytes(len(segment.names)) if segment.names is not None else 0
-        if isinstance(segment, Restore):
-            return len(segment.state)
-        if isinstance(segment, Reset):
-            return self.nbytes
-        if isinstance(segment, Switch) and segment.features is not None:
-            width = sum(feature.width for feature in segment.features)
-            return self.config.state_bytes(width) + mapping_bytes(width, width, "linear")
-        return 0
-
-    def _flops_of_row(self, width: int) -> float:
-        classes = max(2, len(self.labels.labels))
-        known_width, known_classes, flops = self._row_cost
-        if width == known_width and classes == known_classes:
-            return flops
-        self._row_cost = width, classes, self.config.algorithm.row_cost(self.config.spec(width), classes)
-        return self._row_cost[2]
-
-    def bytes_to_switch(self, following: Schema, mapping: Kind) -> int:
-        """Bytes of memory that the model will hold at most during a change to a feature space."""
-        return self.switching.bytes_to_switch(following, mapping)
 
 
 _Table = tuple[Floats, Any, Floats | None, list[ServedPrediction | None] | None]

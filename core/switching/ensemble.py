@@ -80,6 +80,7 @@ class Ensemble(Nested):
         horizon = config.params.get("horizon") if input_mapping.paper else None
         if weights is None:
             weights = np.full(len(names), 1.0 / len(names))
+        self._raise_alarms = bool(config.algorithm.own_tests(config.params))
         self.mixture = Mixture(weights, first_row, config.algorithm.selects, horizon, config.seed)
 
     def begin(self, classes: int) -> None:
@@ -98,6 +99,16 @@ class Ensemble(Nested):
             expert.scaler.load_arrays(*self.new.scaler.to_arrays())
         assert weights is not None
         expert.start_at(weights)
+
+    @property
+    def row_exact(self) -> bool:
+        """Whether a block of rows is learned as its rows are one by one, bit for bit.
+
+        Not where learners raise alarms: a block's are those of the expert with the largest weight after it.
+        """
+        return (
+            not self._raise_alarms and self.old.row_exact and all(expert.row_exact for expert in self.experts.values())
+        )
 
     # ---------------------------------------------------------------- the old side of the next change
 

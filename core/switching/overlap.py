@@ -127,6 +127,11 @@ class OverlapPeriod(Nested):
         if self.new.scaler is not None:
             self.new.scaler.absorb(X2)
 
+    @property
+    def row_exact(self) -> bool:
+        """Whether a block of rows is learned as its rows are one by one, bit for bit."""
+        return self.old.row_exact and self.new.row_exact
+
     def flops_to_map(self, rows: int) -> float:
         """Floating-point operations of learning the mapping from some rows and solving it once."""
         return rows * ROW_FLOPS + self.recovery.mapping.flops_to_learn(rows)

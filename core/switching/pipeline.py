@@ -67,6 +67,11 @@ class Expert(Nested):
         spec = self._config.spec(self.width, self.ranges if self.scaler is None else None)
         return self._config.algorithm.build(spec)
 
+    @property
+    def row_exact(self) -> bool:
+        """Whether a block of rows is learned as its rows are one by one, bit for bit."""
+        return self._config.algorithm.row_exact(self._config.spec(self.width))
+
     def with_input_mapping(self, input_mapping: FeatureRecovery) -> "Expert":
         """An expert that shares scaler and learner and reads rows of another space."""
         other = object.__new__(Expert)

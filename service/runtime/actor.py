@@ -24,10 +24,11 @@ from service.errors import ModelDown, ModelLost, OnepassError, StoreDown
 from service.runtime.answerer import Answerer
 from service.runtime.committer import DOWN, Committer, Limits
 from service.runtime.job_queue import JobQueue
-from service.runtime.jobs import Commit, Job, Reply, Step, Waiting, own_entry, resolve, sent, size_of, small
+from service.runtime.jobs import Commit, Job, Reply, Waiting, own_step, resolve, sent, size_of
 from service.runtime.log_reader import LogReader
 from service.runtime.named_states import in_pieces
 from service.runtime.replica import Replica
+from service.runtime.steps import Step, few
 from service.runtime.threads import in_thread_if_large, is_long
 from service.runtime.upgrade import upgrade
 from service.store import codec
@@ -298,17 +299,14 @@ class Actor:
         if not appended.complete or replica.lock.locked() or commit.size > LITTLE_BYTES:
             return None
         steps: list[Step] = []
-        flops = 0.0
         if appended.entries:
-            steps = small(appended.entries, replica.version)
-            if not steps:
+            others = [raw for raw in appended.entries if raw.version > replica.version]
+            steps = few(others, replica.machine)
+            if others and not steps:
                 return None
-            flops = replica.machine.flops_to_apply([segment for entry, _, _ in steps for segment in entry.segments])
-        entry, size = own_entry(commit, appended, replica.version)
-        if entry is not None:
-            steps.append((entry, commit.append.new_uid, size))
-            flops += replica.machine.flops_to_apply(entry.segments)
-        return None if is_long(flops) else steps
+        if (own := own_step(commit, appended, replica.version)) is not None:
+            steps.append(own)
+        return None if is_long(sum([step.flops(replica.machine) for step in steps])) else steps
 
     def _finish_now(self, commit: Commit, appended: Appended, steps: list[Step]) -> None:
         """``_finish`` for little work."""
@@ -317,11 +315,8 @@ class Actor:
             answers: list[Answer] = []
             if appended.entries:
                 replica.note_writer(appended.entries[-1].state)
-            for entry, uid, size in steps:
-                if entry.version == appended.made:
-                    answers = replica.apply_now(entry, uid, size, own=True)
-                else:
-                    replica.apply_now(entry, uid, size)
+            for step in steps:  # its own is the last one
+                answers = replica.apply_now(step)
             self._answer(commit, appended, answers)
         except OnepassError as error:
             self._end(commit, error)
@@ -368,8 +363,8 @@ class Actor:
         replica, reader = self._replica, self._shared.reader
         await reader.apply(replica, appended.entries)
         await reader.up_to(replica, appended.head if appended.made is None else appended.made - 1)
-        entry, size = own_entry(commit, appended, replica.version)
-        answers = [] if entry is None else await replica.apply(entry, commit.append.new_uid, size, own=True)
+        own = own_step(commit, appended, replica.version)
+        answers = [] if own is None else await replica.apply(own)
         self._answer(commit, appended, answers)
 
     def _put_back(self, commit: Commit, appended: Appended) -> None:

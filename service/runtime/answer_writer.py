@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from service.errors import RequestConflict, StoreFull, Unavailable
 from service.runtime.replica import Replica
-from service.runtime.unstored_answers import Item
+from service.store.codec import Item
 from service.store.log import Answers, Log
 
 RECORD_S = 0.1

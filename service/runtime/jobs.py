@@ -7,16 +7,13 @@ from typing import NamedTuple
 
 from core.entry import Entry, Overlap, Restore, Rows, Segment
 from service.errors import OnepassError
-from service.store import codec
+from service.runtime.steps import One
 from service.store.appends import NamedState
 from service.store.codec import Answer
-from service.store.entries import RawEntry
 from service.store.log import Append, Appended, SegmentIn
 
 OBJECT_BYTES, ROW_BYTES = 1000, 100
 """What a waiting request takes beside its values, and what a row does: a label, perhaps an id."""
-OTHERS_BYTES = 16 * 2**10
-"""Entries of other processes up to this size are applied at once, like our own; some tens of small ones."""
 
 
 class Reply(NamedTuple):
@@ -122,8 +119,8 @@ def sent(segment: Segment, blob: bytes, digests: Sequence[str], rows: int, pendi
     return SegmentIn(blob, segment.ids, tuple(digests), rows, pending, state)
 
 
-def own_entry(commit: Commit, appended: Appended, version: int) -> tuple[Entry | None, int]:
-    """The entry that an append has made, from the requests as they were sent, and its bytes.
+def own_step(commit: Commit, appended: Appended, version: int) -> One | None:
+    """The entry that an append has made, from the requests as they were sent.
 
     Args:
         commit: what was sent.
@@ -131,28 +128,15 @@ def own_entry(commit: Commit, appended: Appended, version: int) -> tuple[Entry |
         version: the replica's; None is returned where the entry is applied already, or there is none.
     """
     if appended.made is None or appended.made <= version:
-        return None, 0
+        return None
     segments: list[Segment] = []
     size = 0
     for job, out in zip(commit.jobs, appended.segments, strict=True):
         if out.status == "added":
             segments.append(_skipping(job.segment, out.skip) if out.skip else job.segment)
             size += job.sent.nbytes
-    return Entry(appended.made, appended.time_ms, tuple(segments)), size
+    return One(Entry(appended.made, appended.time_ms, tuple(segments)), commit.append.new_uid, size, own=True)
 
 
 def _skipping(segment: Segment, skip: tuple[int, ...]) -> Segment:
     return replace(segment, skip=skip) if isinstance(segment, Rows | Overlap) else segment
-
-
-Step = tuple[Entry, str, int]
-"""An entry to be applied, its uid, and its bytes on the log."""
-
-
-def small(entries: Sequence[RawEntry], version: int) -> list[Step]:
-    """Entries of others that are few rows; none where they are more, or something else than rows."""
-    if sum([raw.size for raw in entries]) > OTHERS_BYTES:
-        return []
-    steps = [(codec.entry(raw), raw.uid, raw.size) for raw in entries if raw.version > version]
-    rows = all(isinstance(segment, Rows) for entry, _, _ in steps for segment in entry.segments)
-    return steps if rows else []

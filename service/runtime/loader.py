@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.config import Config
-from core.entry import Entry
 from core.machine import STATE_VERSION, Machine
 from service.errors import ModelDown, OnepassError, Recreated, StoreDown, no_model
 from service.runtime.named_states import with_segments, with_states
 from service.runtime.replica import Replica
 from service.runtime.stats import Stats
+from service.runtime.steps import MERGED_FLOPS, Many, One, Step
 from service.runtime.summaries.summary_state import SummaryState
 from service.runtime.threads import in_thread_if_large
 from service.store import codec
@@ -25,6 +25,7 @@ from service.store.log import Log
 from service.store.redis.connection import Connection
 from service.store.snapshots import SnapshotInfo, Snapshots
 from service.store.states import States
+from service.store.stretches import Stretch, stretches
 
 logger = logging.getLogger(__name__)
 
@@ -103,16 +104,40 @@ class Loader:
         async with replica.lock:
             replica.take_over(loaded)
 
-    async def entry(self, replica: Replica, raw: RawEntry) -> Entry:
-        """A log entry of a model, decoded, with the segments and states that it names.
+    async def apply(self, replica: Replica, entries: Sequence[RawEntry]) -> None:
+        """Apply entries of the log that follow a replica's version, neighbouring plain ones merged.
 
         Raises:
-            ValueError: it cannot be decoded, or what it names is not in the store (``StateLost``).
+            ValueError: the next one cannot be decoded, or what it names is not in the store (``StateLost``).
             StoreDown: the store did not answer.
+            ModelDown: apply raised.
         """
-        whole = await with_segments(self._store.states, replica, raw)
-        decoded = await in_thread_if_large(raw.size, codec.entry, whole)
-        return await with_states(self._store.states, replica.name, replica.incarnation, decoded)
+        waited = 0
+        for stretch in stretches(entries, lambda: replica.machine.rows_to_merge(MERGED_FLOPS)):
+            await replica.apply(await self._step(replica, stretch))
+            replica.note_writer(stretch.entries[-1].state)
+            waited += len(stretch.entries)
+            if waited >= TURN_ENTRIES:
+                waited = 0
+                await asyncio.sleep(0)
+
+    async def _step(self, replica: Replica, stretch: Stretch) -> Step:
+        """A stretch to be applied, with the segments and states that it names.
+
+        Raises:
+            ValueError, StoreDown: as for ``apply``.
+        """
+        if stretch.merged is not None:
+            return Many(stretch, stretch.merged)
+        raw = stretch.entries[0]
+        if stretch.decoded:
+            entry = stretch.entry()
+        else:
+            whole = await with_segments(self._store.states, replica, raw)
+            entry = await in_thread_if_large(raw.size, codec.entry, whole)
+        return One(
+            await with_states(self._store.states, replica.name, replica.incarnation, entry), raw.uid, stretch.size
+        )
 
     async def _recovered(self, meta: ModelMeta, from_before: int | None) -> Replica:
         """Snapshot plus log; begun again where another replica has meanwhile replaced the snapshots being read."""
@@ -173,7 +198,7 @@ class Loader:
         return replica
 
     async def _rebuild(self, replica: Replica) -> None:
-        """Apply the tail of the log, entry by entry."""
+        """Apply the tail of the log."""
         while True:
             more = await self._store.log.read_after(
                 replica.name, replica.incarnation, replica.version, replica.uid, self._read_bytes_max, ENTRIES_MAX
@@ -189,15 +214,10 @@ class Loader:
                     f"model {replica.name}: no snapshot is whole and joins the log ({more.code} after version "
                     f"{replica.version}); restore the store from a backup, or delete the model"
                 )
-            for at, raw in enumerate(more.entries, 1):
-                try:
-                    entry = await self.entry(replica, raw)
-                except ValueError as error:
-                    raise ModelDown(f"model {replica.name}: log entry {raw.version}: {error}") from error
-                await replica.apply(entry, raw.uid, raw.size)
-                replica.note_writer(raw.state)
-                if at % TURN_ENTRIES == 0:
-                    await asyncio.sleep(0)
+            try:
+                await self.apply(replica, more.entries)
+            except ValueError as error:
+                raise ModelDown(f"model {replica.name}: log entry {replica.version + 1}: {error}") from error
             if replica.version >= more.head:
                 replica.measure()
                 return

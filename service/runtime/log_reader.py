@@ -1,6 +1,5 @@
 """Reads the logs of loaded models on, and reloads a replica that does not join its log any more."""
 
-import asyncio
 import logging
 import time
 from collections import deque
@@ -23,8 +22,6 @@ SOON_BYTES_MAX = 2**20
 """Most bytes of log that a follower reads in one round trip (one entry at least, however large)."""
 ENTRIES_MAX = 1000
 """Most entries read on in one round trip."""
-TURN_ENTRIES = 16
-"""Small entries that are applied before others have a turn."""
 Vanished = Callable[[Replica, bool], Awaitable[OnepassError]]
 """See ``LostModels.vanished``."""
 
@@ -82,18 +79,11 @@ class LogReader:
 
     async def apply(self, replica: Replica, entries: Sequence[RawEntry], last: int | None = None) -> None:
         """Apply entries as the log has them, up to a version; those applied already are passed over."""
-        for at, raw in enumerate(entries, 1):
-            if raw.version <= replica.version or (last is not None and raw.version > last):
-                continue
-            try:
-                entry = await self._loader.entry(replica, raw)
-            except StateLost as lost:  # with the entry, if it was trimmed meanwhile
-                await self._pass_over(replica, lost)
-                return
-            await replica.apply(entry, raw.uid, raw.size)
-            replica.note_writer(raw.state)
-            if at % TURN_ENTRIES == 0:
-                await asyncio.sleep(0)
+        new = [raw for raw in entries if raw.version > replica.version and (last is None or raw.version <= last)]
+        try:
+            await self._loader.apply(replica, new)
+        except StateLost as lost:  # with the entry, if it was trimmed meanwhile
+            await self._pass_over(replica, lost)
 
     async def _pass_over(self, replica: Replica, lost: StateLost) -> None:
         """Reload a replica from a snapshot that follows an entry whose state is gone.

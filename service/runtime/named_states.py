@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from core.contract import Buffer
 from core.entry import Entry, Restore
 from service.errors import QueueFull
@@ -101,7 +103,7 @@ async def with_segments(states: States, replica: Replica, raw: RawEntry) -> RawE
         named = name_of(blob)
         whole = blob if named is None else await states.read(replica.name, replica.incarnation, *named)
         segments.append((ordinal, whole, skip))
-    return replace(raw, segments=tuple(segments))
+    return structs.replace(raw, segments=tuple(segments))
 
 
 async def with_states(states: States, name: str, incarnation: str, entry: Entry) -> Entry:

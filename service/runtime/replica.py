@@ -13,15 +13,15 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-from core.entry import Entry, Learned, Outcome, Refused, Restore, Segment, Switched
+from core.entry import Segment
 from core.machine import STATE_VERSION, Machine
 from service.errors import ModelDown, ModelLost, OnepassError, no_model
-from service.runtime import feature_switch
 from service.runtime.jobs import Reply
 from service.runtime.progress import Progress
 from service.runtime.stats import Stats
+from service.runtime.steps import Applied, Step
 from service.runtime.summaries.summary_state import SummaryState
 from service.runtime.threads import in_thread_if_long
 from service.runtime.unstored_answers import UnstoredAnswers
@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 
 PATH_MAX = 256
 """Applied entries whose uids are kept; a log that forked further back is detected by its version alone."""
+MEASURED_ENTRIES = 32
+"""How often a model is measured while its entries are rows only."""
 PATH_BYTES = 170
 """What each of them takes."""
 OBJECT_BYTES = 9_500
@@ -93,14 +95,6 @@ class Saved:
     def take_over(self, loaded: "Saved") -> None:
         """Go on with what was loaded."""
         self.log_bytes, self.size, self.version = loaded.log_bytes, loaded.size, loaded.version
-
-
-class Applied(NamedTuple):
-    """What has become of an entry: outcomes, the answers to its segments (where they are wanted), and to its ids."""
-
-    outcomes: Sequence[Outcome]
-    answers: list[Answer]
-    records: list[tuple[str, bytes]]
 
 
 @dataclass(slots=True, eq=False)
@@ -177,76 +171,56 @@ class Replica:
 
     # ---------------------------------------------------------------- entries
 
-    async def apply(self, entry: Entry, uid: str, size: int, *, own: bool = False) -> list[Answer]:
-        """Apply one entry, in a thread where it is much work, and move to its version.
+    async def apply(self, step: Step) -> list[Answer]:
+        """Apply what follows, in a thread where it is much work, and move to its version.
 
         Args:
-            entry: must make ``version + 1``.
-            uid: the entry's uid.
-            size: its bytes on the log.
-            own: whether requests of this process wait for the answers.
+            step: an entry, or several; it must begin with ``version + 1``.
 
         Returns:
-            The answers to its segments where it is ``own``.
+            The answers to its segments where it is this process's own.
 
         Raises:
             ModelDown: apply raised, which is a bug: the model is out of service from now on.
         """
         async with self.lock:
             try:
-                applied = await in_thread_if_long(
-                    self.machine.flops_to_apply(entry.segments), self._applied, entry, own
-                )
+                applied = await in_thread_if_long(step.flops(self.machine), self._applied, step)
             except Exception as error:
-                raise self._failed(entry, error) from error
-            return self._move(entry, uid, size, applied, own)
+                raise self._failed(step, error) from error
+            return self._move(step, applied)
 
-    def apply_now(self, entry: Entry, uid: str, size: int, *, own: bool = False) -> list[Answer]:
+    def apply_now(self, step: Step) -> list[Answer]:
         """``apply`` without a thread, and without waiting: for little work, while nobody holds the machine."""
         try:
-            applied = self._applied(entry, own)
+            applied = self._applied(step)
         except Exception as error:
-            raise self._failed(entry, error) from error
-        return self._move(entry, uid, size, applied, own)
+            raise self._failed(step, error) from error
+        return self._move(step, applied)
 
-    def _applied(self, entry: Entry, own: bool) -> Applied:
-        """Apply an entry and encode its answers; may run in a thread that holds the machine."""
-        if entry.version != self.version + 1:
-            raise RuntimeError(f"entry {entry.version} does not follow version {self.version}")
-        outcomes = self.machine.apply(entry)
-        answers: list[Answer] = []
-        records: list[tuple[str, bytes]] = []
-        for segment, outcome in zip(entry.segments, outcomes, strict=True):
-            if own or segment.ids:
-                feature_state = feature_switch.record(self.machine) if isinstance(outcome, Switched) else b""
-                answer = codec.outcome_answer(entry.version, outcome, feature_state)
-                answers.append(answer)
-                if segment.ids:
-                    records += codec.records(segment, answer)
-        return Applied(outcomes, answers, records)
+    def _applied(self, step: Step) -> Applied:
+        """Apply a step; may run in a thread that holds the machine."""
+        if step.first != self.version + 1:
+            raise RuntimeError(f"it does not follow version {self.version}")
+        return step.apply(self.machine)
 
-    def _failed(self, entry: Entry, error: Exception) -> ModelDown:
-        return self.quarantine(f"applying entry {entry.version} failed: {error!r}")
+    def _failed(self, step: Step, error: Exception) -> ModelDown:
+        return self.quarantine(f"applying {step} failed: {error!r}")
 
-    def _move(self, entry: Entry, uid: str, size: int, applied: Applied, own: bool) -> list[Answer]:
-        """Move to the entry's version; count what was learned, keep the answers to its ids."""
+    def _move(self, step: Step, applied: Applied) -> list[Answer]:
+        """Move to the version of a step; count what was learned, keep the answers to its ids."""
         self.path.append((self.version, self.uid))
-        self.version, self.uid, self.time_ms = entry.version, uid, entry.time_ms
-        self.saved.log_bytes += size
-        if own:
+        self.path.extend(step.inner())
+        self.version, self.uid, self.time_ms = step.version, step.uid, step.time_ms
+        self.saved.log_bytes += step.size + applied.states_bytes
+        if step.own:
             self.outdated = False
-        resized = entry.version & 31 == 1 or self.machine.rows == 0
-        for segment, outcome in zip(entry.segments, applied.outcomes, strict=True):
-            if isinstance(outcome, Learned):
-                self.stats.rows += len(outcome.losses)
-            elif isinstance(outcome, Refused):
-                self.stats.refused += 1
-            else:
-                resized = True
-                self.saved.log_bytes += segment.size if isinstance(segment, Restore) else 0
-        if applied.records:
-            self.answers.put(entry.version, applied.records, own)
-        if resized:
+        self.stats.rows += applied.rows
+        self.stats.refused += applied.refused
+        if applied.items:
+            self.answers.put(applied.items, step.own)
+        often = (step.first - 2) // MEASURED_ENTRIES != (step.version - 1) // MEASURED_ENTRIES
+        if often or applied.rebuilt or self.machine.rows == 0:
             self.measure()
         if self.unpublished:
             self.notify()

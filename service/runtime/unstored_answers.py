@@ -6,11 +6,10 @@ A snapshot is published only after the answers up to its version are stored, so 
 
 from collections.abc import Iterable, Sequence
 
+from service.store.codec import Item
+
 ANSWER_BYTES = 250
 """What an answer takes beside its own bytes: its place in the dict, its tuple and the text of its id."""
-
-Item = tuple[str, int, bytes]
-"""Id, the version that learned it, and the answer as it is stored."""
 
 
 class UnstoredAnswers:
@@ -31,9 +30,9 @@ class UnstoredAnswers:
     def __len__(self) -> int:
         return len(self._held)
 
-    def put(self, version: int, records: Iterable[tuple[str, bytes]], own: bool) -> None:
-        """Keep the answers of one entry; those of an entry of this process are to be stored soon."""
-        for identity, record in records:
+    def put(self, items: Iterable[Item], own: bool) -> None:
+        """Keep answers; those to requests of this process are to be stored soon."""
+        for identity, version, record in items:
             before = self._held.get(identity)
             self.nbytes += len(record) + ANSWER_BYTES if before is None else len(record) - len(before[1])
             self._held[identity] = version, record

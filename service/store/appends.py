@@ -284,7 +284,7 @@ def appended_or_unavailable(request: Append, result: Any) -> Appended | Unavaila
         )
     try:
         return _appended(request, result)
-    except (KeyError, ValueError):  # it takes its own model down, not the pipeline
+    except (IndexError, ValueError):  # it takes its own model down, not the pipeline
         return Appended("foreign", result[1], result[2].decode())
 
 

@@ -13,7 +13,7 @@ front.
 Arrays are little-endian float64 in C order. A record with another version number is refused, never guessed at.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
@@ -42,7 +42,9 @@ FORMAT = 1
 """Version of the records."""
 
 
-class _Rows(msgspec.Struct, array_like=True, tag="rows", frozen=True):
+class RowsRecord(msgspec.Struct, array_like=True, tag="rows", frozen=True, gc=False):
+    """Rows as bytes; see the layout above."""
+
     format: int
     space: str
     names: tuple[str, ...] | None
@@ -90,7 +92,7 @@ class _Overlap(msgspec.Struct, array_like=True, tag="overlap", frozen=True):
     ids: tuple[str, ...] = ()
 
 
-class Answer(msgspec.Struct, array_like=True, frozen=True):
+class Answer(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """The answer to a request, as it is sent to the client and, where the request has an id, stored.
 
     Attributes:
@@ -129,17 +131,18 @@ class Answer(msgspec.Struct, array_like=True, frozen=True):
         return None if self.switch is None else self.switch[2]
 
 
+Record = RowsRecord | _Reset | _Restore | _State | _Switch | _Overlap
 _encoder = msgspec.msgpack.Encoder()
-_segments = msgspec.msgpack.Decoder(_Rows | _Reset | _Restore | _State | _Switch | _Overlap)
+_segments = msgspec.msgpack.Decoder(Record)
 _answers = msgspec.msgpack.Decoder(Answer)
 
 
-class _Record(Protocol):
+class _Versioned(Protocol):
     @property
     def format(self) -> int: ...
 
 
-R = TypeVar("R", bound=_Record)
+R = TypeVar("R", bound=_Versioned)
 
 
 def _decoded(decoder: "msgspec.msgpack.Decoder[R]", blob: Buffer, what: str) -> R:
@@ -187,8 +190,21 @@ def decode(blob: Buffer, skip: tuple[int, ...] = ()) -> Segment:
     Raises:
         ValueError: corrupt, or of another format version.
     """
-    record = _decoded(_segments, blob, "log segment")
-    if isinstance(record, _Rows):
+    return _segment(record_of(blob), skip)
+
+
+def record_of(blob: Buffer) -> Record:
+    """The record of a segment.
+
+    Raises:
+        ValueError: corrupt, or of another format version.
+    """
+    record: Record = _decoded(_segments, blob, "log segment")
+    return record
+
+
+def _segment(record: Record, skip: tuple[int, ...]) -> Segment:
+    if isinstance(record, RowsRecord):
         return _rows(record, skip)
     if isinstance(record, _Reset):
         return Reset(record.ids)
@@ -206,11 +222,11 @@ def _bytes(values: Floats) -> bytes:
     return np.ascontiguousarray(values, dtype="<f8").tobytes()
 
 
-def _matrix(record: _Rows | _Overlap) -> Floats:
+def _matrix(record: RowsRecord | _Overlap) -> Floats:
     return np.frombuffer(record.x, dtype="<f8").reshape(record.count, -1)
 
 
-def _rows(record: _Rows, skip: tuple[int, ...]) -> Rows:
+def _rows(record: RowsRecord, skip: tuple[int, ...]) -> Rows:
     served = record.served
     return Rows(
         space=record.space,
@@ -226,7 +242,13 @@ def _rows(record: _Rows, skip: tuple[int, ...]) -> Rows:
 
 def entry(raw: RawEntry) -> Entry:
     """A log entry with its segments decoded, in the order of their ordinals."""
-    return Entry(raw.version, raw.time_ms, tuple(decode(blob, skip) for _, blob, skip in raw.segments))
+    return of_records(raw, [record_of(blob) for _, blob, _ in raw.segments])
+
+
+def of_records(raw: RawEntry, records: Sequence[Record]) -> Entry:
+    """An entry whose segments have these records."""
+    skips = [skip for _, _, skip in raw.segments]
+    return Entry(raw.version, raw.time_ms, tuple(map(_segment, records, skips)))
 
 
 # ---------------------------------------------------------------- answers
@@ -247,15 +269,24 @@ def outcome_answer(version: int, outcome: Outcome, feature_state: bytes = b"") -
     return Answer(FORMAT, version, outcome.rows, outcome.predictions, losses, outcome.learned, list(outcome.p_true))
 
 
+Item = tuple[str, int, bytes]
+"""Id, the version that learned it, and the answer as it is stored."""
+
+
 def records(segment: Segment, answer: Answer) -> list[tuple[str, bytes]]:
     """What to store with each id of a segment: one record per row, or one for the whole request."""
     ids = segment.ids
     skipped = {*segment.skip} if isinstance(segment, Rows | Overlap) else ()
     kept = [identity for row, identity in enumerate(ids) if row not in skipped] if skipped else ids
     if isinstance(segment, Rows) and len(ids) > 1 and answer.refusal is None:
-        return [*zip(kept, _of_rows(answer), strict=True)]
+        return row_records(kept, answer)
     whole = encode_answer(answer)
     return [(identity, whole) for identity in kept]
+
+
+def row_records(ids: Sequence[str], answer: Answer) -> list[tuple[str, bytes]]:
+    """What to store with each of the ids of some rows, of which ``answer`` is the answer to all."""
+    return [*zip(ids, _of_rows(answer), strict=True)]
 
 
 def _of_rows(answer: Answer) -> Iterator[bytes]:

@@ -7,6 +7,7 @@ A large segment is not part of its entry. It is written in pieces before (states
 so that no command of the store is large or slow.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -26,6 +27,9 @@ _encoder = msgspec.msgpack.Encoder()
 _names = msgspec.msgpack.Decoder(tuple[Literal["named"], Literal[1], str, int])
 _NAMED = _encoder.encode(("named", 1, "", 0))[:8]
 """What every name begins with: array, text, the record's version."""
+_HEAD = [b"u", b"p", b"t", b"n"]
+_FIELDS = 10
+"""Fields and values before those of the segments; two fewer in entries without a state version."""
 
 
 def name(digest: str, size: int) -> bytes:
@@ -47,8 +51,7 @@ def name_of(blob: Buffer) -> tuple[str, int] | None:
         raise ValueError(f"the name of a segment is corrupt: {error}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class RawEntry:
+class RawEntry(msgspec.Struct, frozen=True, gc=False):
     """An undecoded log entry; ``segments`` are (ordinal, blob, rows to skip), by ordinal.
 
     ``state`` is the state version of the code that wrote it; older code does not apply it.
@@ -97,7 +100,7 @@ def read_on(answer: list[Any], version: int) -> ReadOn:
         return ReadOn("newer", head, head_uid)
     try:
         found = entries(items, version)
-    except (KeyError, ValueError):
+    except (IndexError, ValueError):
         return ReadOn("foreign", head, head_uid)
     return ReadOn("ok", head, head_uid, found, bool(complete) and len(found) == len(items), left)
 
@@ -105,33 +108,56 @@ def read_on(answer: list[Any], version: int) -> ReadOn:
 def entries(found: list[Any], after: int) -> tuple[RawEntry, ...]:
     """The entries up to the first gap or newer state version; reading on from there reports which of the two it is."""
     read: list[RawEntry] = []
-    for item in found:
-        if _state(item) > STATE_VERSION:
+    for version, item in enumerate(found, after + 1):
+        state = _state(item)
+        if state > STATE_VERSION:
             break
-        each = raw_entry(item)
-        if each.version != after + 1 + len(read):
+        each = _entry(item, state)
+        if each.version != version:
             break
         read.append(each)
     return tuple(read)
 
 
 def raw_entry(item: list[Any]) -> RawEntry:
-    """One entry of a stream's reply."""
-    entry_id, flat = item
-    fields = dict(zip(flat[::2], flat[1::2], strict=True))
-    version = int(entry_id.partition(b"-")[0])
-    uid, previous = fields[b"u"].decode(), fields[b"p"].decode()
-    ordinals = sorted(int(field) for field in fields if field.isdigit())
-    segments = tuple((k, fields[b"%d" % k], _skipped(fields.get(b"%ds" % k, b""))) for k in ordinals)
-    return RawEntry(version, uid, previous, int(fields[b"t"]), int(fields[b"n"]), segments, _state(item))
+    """One entry of a stream's reply.
+
+    Raises:
+        ValueError: it is not ours.
+    """
+    return _entry(item, _state(item))
 
 
 def _state(item: list[Any]) -> int:
     """The state version of an entry, which is known before anything else of it can be read; 0: it is not ours."""
     fields = item[1]
-    if fields[8:9] != [b"s"]:
+    if len(fields) < _FIELDS or fields[8] != b"s":
         return FIRST_STATE_VERSION
     return int(fields[9]) if fields[9].isdigit() else 0
+
+
+def _entry(item: list[Any], state: int) -> RawEntry:
+    """An entry whose fields are in the order in which they are written (log.py)."""
+    entry_id, fields = item
+    if fields[:8:2] != _HEAD:
+        raise ValueError("an entry has other fields than ours")
+    at = 10 if fields[8] == b"s" else 8
+    if len(fields) == at + 2 and fields[at] == b"0":  # most entries: one segment, nothing to skip
+        segments: tuple[tuple[int, Buffer, tuple[int, ...]], ...] = ((0, fields[at + 1], ()),)
+    else:
+        segments = tuple(_segments(fields[at:]))
+    uid, previous = fields[1].decode(), fields[3].decode()
+    return RawEntry(int(entry_id[:-2]), uid, previous, int(fields[5]), int(fields[7]), segments, state)
+
+
+def _segments(fields: list[bytes]) -> Iterator[tuple[int, Buffer, tuple[int, ...]]]:
+    """The segments of an entry; behind each may stand which of its rows are to be skipped."""
+    at = 0
+    while at < len(fields):
+        ordinal = int(fields[at])
+        skips = fields[at + 2 : at + 3] == [b"%ds" % ordinal]
+        yield ordinal, fields[at + 1], _skipped(fields[at + 3]) if skips else ()
+        at += 4 if skips else 2
 
 
 def _skipped(skip: bytes) -> tuple[int, ...]:

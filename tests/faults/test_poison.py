@@ -12,6 +12,7 @@ from core.machine import Machine
 from service.errors import ModelDown
 from service.runtime.replica import Replica
 from service.runtime.stats import Stats
+from service.runtime.steps import One
 from service.store import codec
 from service.store.keys import ModelKeys
 from service.store.log import Append, Appended, Log, SegmentIn
@@ -139,7 +140,7 @@ async def test_what_a_failed_apply_has_left_is_never_read():
             return replica.machine.to_bytes()
 
     async with replica.lock:
-        waiting = [asyncio.create_task(replica.apply(poison, "uid", 1)), asyncio.create_task(read())]
+        waiting = [asyncio.create_task(replica.apply(One(poison, "uid", 1))), asyncio.create_task(read())]
         await asyncio.sleep(0)
     assert [ModelDown, ModelDown] == [type(found) for found in await asyncio.gather(*waiting, return_exceptions=True)]
     assert 0 == replica.version

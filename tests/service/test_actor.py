@@ -120,7 +120,7 @@ async def test_answers_that_a_snapshot_covers_are_dropped(api):
     _, replica = await _model(api, "answers")
     held = replica.answers
     for number in range(5):
-        held.put(replica.version, [(f"i:{number}", b"answer")], own=False)
+        held.put([(f"i:{number}", replica.version, b"answer")], own=False)
     assert (5, True) == (len(held), held.nbytes > 0)
     held.covered(replica.version - 1)
     assert 5 == len(held)

@@ -30,7 +30,7 @@ async def test_the_answer_of_a_namesake_is_not_given():
     """The model is deleted and created again while the answer is looked for; the new one knows the id as well."""
     namesake = _replica("new")
     answer = codec.encode_answer(Answer(codec.FORMAT, 1, 1, [0.5], [0.25]))
-    namesake.answers.put(1, [("i:a", answer)], own=False)
+    namesake.answers.put([("i:a", 1, answer)], own=False)
 
     async def load(name, before):
         return namesake

@@ -52,7 +52,6 @@ GIVEN_TO_THREADS = {
 SMALL = {
     ("service/runtime/actor.py", "submit", "codec.encode"),  # behind LITTLE_BYTES
     ("service/api/row_streams/decoding.py", "_one", "json_body.decode"),  # a line of a segment, or behind the helper
-    ("service/runtime/jobs.py", "small", "codec.entry"),  # behind a bound on the bytes of the entries
     ("service/runtime/upgrade.py", "upgrade", "codec.encode"),  # names a state by its digest
 }
 """Calls of what has been found to be small."""

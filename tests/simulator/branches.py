@@ -22,7 +22,7 @@ from tests.simulator.network import World
 from tests.simulator.script_parts import Args
 from tests.simulator.simulation import FIRST, Simulation
 
-LARGE_WORK = ("apply", "to_bytes")
+LARGE_WORK = ("apply", "apply_merged", "to_bytes")
 """Methods of Machine that take long for a large model."""
 
 
@@ -114,7 +114,10 @@ class Branches:
                 and not (name == "apply" and _is_little(machine, *args))
             ):
                 self._simulation.on_loop.append(name)
-            return inner(machine, *args)
+            done = inner(machine, *args)
+            if name == "apply_merged":
+                self._counts["entries merged"] += done[0] - args[1] > 1
+            return done
 
         return watched
 

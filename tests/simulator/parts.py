@@ -24,6 +24,7 @@ REACHED = (
     "complete",
     "crash",
     "cut",
+    "entries merged",
     "eviction race",
     "evictions",
     "fenced by the store",

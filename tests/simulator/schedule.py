@@ -35,9 +35,11 @@ CALM_S = 5.0
 snapshot covers, for summaries, which a replica that only follows writes once it has seen nobody else do so."""
 THRESHOLDS = {
     "threads": {"THREAD_FLOPS": 0, "THREAD_BYTES": 0},
+    "merged": {"MERGED_ENTRIES_MAX": 3, "MERGED_BYTES_MAX": 400},
     "states": {"PIECE_BYTES": 2000, "APART_BYTES": 300, "NAMED_BYTES": 200},
 }
-"""Constants of the service for two themes: where work leaves the event loop, where values and appends are large."""
+"""Constants of the service for three themes: where work leaves the event loop, how many entries are applied as one
+block, where values and appends are large."""
 
 Event = Callable[[], Awaitable[None]]
 

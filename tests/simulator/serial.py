@@ -4,6 +4,8 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
+
 from core.config import Config
 from core.entry import Entry, Learned, Refused, Restore, Rows, Segment, Switch, Switched
 from core.machine import Machine
@@ -78,7 +80,8 @@ class Serial:
                 self.learned.update(keys)
             if not segment.ids:
                 refused = answer.refusal is not None
-                self.answers |= {key: answer if refused else codec._of_row(answer, at) for at, key in enumerate(keys)}
+                told = [] if refused else codec.row_records(keys, answer)
+                self.answers |= dict.fromkeys(keys, answer) | {key: codec.decode_answer(blob) for key, blob in told}
         elif not segment.ids:
             self.others.setdefault(answer.version, []).append(answer)
         self.answers |= {key: codec.decode_answer(blob) for key, blob in codec.records(segment, answer)}
@@ -88,7 +91,7 @@ def whole_entry(raw: RawEntry, written: dict[str, bytes]) -> Entry:
     """An entry with everything that it names."""
     named = [(ordinal, name_of(blob), blob, skip) for ordinal, blob, skip in raw.segments]
     blobs = [(ordinal, blob if name is None else written[name[0]], skip) for ordinal, name, blob, skip in named]
-    entry = codec.entry(replace(raw, segments=tuple(blobs)))
+    entry = codec.entry(structs.replace(raw, segments=tuple(blobs)))
     segments = [
         replace(segment, state=written[segment.digest]) if isinstance(segment, Restore) else segment
         for segment in entry.segments

@@ -74,9 +74,10 @@ class Setting:
     @classmethod
     def drawn(cls, draw: random.Random) -> "Setting":
         """A third of the seeds each: alarms, changes of features, states that are moved, threads for everything, little
-        memory.
+        memory, blocks of few entries.
         """
-        third = {theme: draw.random() < 1 / 3 for theme in ("alarms", "features", "states", "threads", "memory")}
+        themes = ("alarms", "features", "states", "threads", "memory", "merged")
+        third = {theme: draw.random() < 1 / 3 for theme in themes}
         return cls(
             on_drift=draw.choice(("report", "reset")) if third["alarms"] else None,
             themes=frozenset(theme for theme, drawn in third.items() if drawn),

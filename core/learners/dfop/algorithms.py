@@ -7,6 +7,7 @@ from functools import partial
 from core.algorithm import Algorithm, Param, declared_bytes
 from core.contract import Learner, Spec
 from core.learners.dfop.bank import RATES, ForgettingBank, member_specs
+from core.learners.dfop.blocks import COLUMNS_MIN
 from core.learners.dfop.kernels import LEAK_AFTER
 from core.learners.dfop.learner import Dfop, refresh_rows
 from core.learners.parameters import BIAS, UNSCALED
@@ -43,6 +44,11 @@ def _member_cost(spec: Spec, classes: int) -> float:
     columns, D = Dfop.sizes(spec, classes).values()
     forgets = -math.log1p(-spec.params["forgetting_rate"]) if "forgetting_rate" in spec.params else 0.0
     return 8.0 * D * D + 5.0 * D * columns + float(D) ** 3 * max(forgets / LEAK_AFTER, 1 / refresh_rows(D))
+
+
+def row_exact(spec: Spec) -> bool:
+    """Whether rows are learned one by one: many columns are learned in blocks, by matrix products."""
+    return Dfop.sizes(spec, 0)["D"] < COLUMNS_MIN
 
 
 _PAPER = "Zhao, Wang, Xie, Guo, Zhou: Distribution-Free One-Pass Learning, IEEE TKDE 33(3), 2021"
@@ -100,7 +106,9 @@ _SPARSITY = Param(
     maximum=10_000,
 )
 
-_family = partial(Algorithm, tasks=("classification", "regression"), paper=_PAPER, size=size, cost=cost)
+_family = partial(
+    Algorithm, tasks=("classification", "regression"), paper=_PAPER, size=size, cost=cost, row_exact=row_exact
+)
 
 ALGORITHMS = (
     _family(

@@ -14,10 +14,11 @@ class Life:
         body: its configuration.
         stormy: whether rows may be wild; the watch of means is blunt for good then.
         counts: what has happened in all lives; added to.
+        observed: makes the model.
     """
 
-    def __init__(self, body, stormy, counts):
-        self.model = Observed(body, counts)
+    def __init__(self, body, stormy, counts, observed=Observed):
+        self.model = observed(body, counts)
         self.requests, self.stormy = Requests(self.model), stormy
 
     # ---------------------------------------------------------------- steps

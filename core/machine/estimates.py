@@ -1,0 +1,90 @@
+"""What work on a model takes, before it is done: floating-point operations, memory, and how it may be cut."""
+
+from collections.abc import Sequence
+
+from core.entry import Overlap, Reset, Restore, Rows, Segment, Switch
+from core.features import Schema
+from core.machine.state import ModelState
+from core.switching.feature_recovery import Kind
+from core.switching.overlap import OverlapPeriod
+from core.switching.phases import mapping_bytes
+
+EXPERTS = 3
+"""Models that learn side by side after a change of features."""
+ROW_FLOPS = 400.0
+"""What learning, scoring and answering a row costs beside its learner, in floating-point operations."""
+BUILD_FLOPS = 20.0
+"""What building, or taking over, one byte of a state costs, in floating-point operations."""
+
+
+class Estimates(ModelState):
+    """The state of one model with what learning, predicting and switching takes: the catalogue's estimates, coarse."""
+
+    _row_cost = (0, 0, 0.0)
+    """Columns, classes, and what learning a row with so many costs: every tick asks for it."""
+
+    def flops_to_predict(self, rows: int) -> float:
+        """Floating-point operations of predicting, or of learning, some rows: the catalogue's estimate, coarse."""
+        now, routes = self.switching.now, self.switching.routes
+        if now is None or now.phase == "steady":
+            return rows * self._flops_of_row(1 if now is None else now.schema.width)
+        row = self._flops_of_row(max(route.schema.width for route in routes.values()))
+        return rows * (EXPERTS * row + self.switching.flops_to_recover)
+
+    def rows_to_merge(self, flops: float) -> int:
+        """How many rows of neighbouring entries may be learned as one block of so many operations; 0: none may."""
+        now = self.switching.now
+        return int(flops / self.flops_to_learn(1)) if now is not None and now.row_exact else 0
+
+    def flops_to_learn(self, rows: int) -> float:
+        """Floating-point operations of applying some rows."""
+        flops = self.flops_to_predict(rows) + ROW_FLOPS * rows
+        now = self.switching.now
+        return flops + now.flops_to_map(rows) if isinstance(now, OverlapPeriod) else flops
+
+    def flops_to_apply(self, segments: Sequence[Segment]) -> float:
+        """Floating-point operations of applying some segments."""
+        learned = mapped = steps = built = 0
+        now = self.switching.now
+        for segment in segments:
+            if isinstance(segment, Rows):
+                learned += len(segment.X)
+                if now is not None:  # its space is fixed: it builds nothing
+                    continue
+            elif isinstance(segment, Overlap):
+                mapped += len(segment.X)
+            elif isinstance(segment, Switch):
+                steps += 1
+            built += self._bytes_to_build(segment)
+        flops = self.flops_to_predict(learned) + ROW_FLOPS * learned + BUILD_FLOPS * built
+        if isinstance(now, OverlapPeriod) and (learned or mapped or steps):
+            flops += now.flops_to_map(learned + mapped)
+        return flops
+
+    def _bytes_to_build(self, segment: Segment) -> int:
+        """Bytes of state that applying a segment builds anew, whatever its rows cost: some of the model, or all.
+
+        Rows are asked for only before there is a space.
+        """
+        if isinstance(segment, Rows):
+            return self.config.state_bytes(len(segment.names)) if segment.names is not None else 0
+        if isinstance(segment, Restore):
+            return len(segment.state)
+        if isinstance(segment, Reset):
+            return self.nbytes
+        if isinstance(segment, Switch) and segment.features is not None:
+            width = sum(feature.width for feature in segment.features)
+            return self.config.state_bytes(width) + mapping_bytes(width, width, "linear")
+        return 0
+
+    def _flops_of_row(self, width: int) -> float:
+        classes = max(2, len(self.labels.labels))
+        known_width, known_classes, flops = self._row_cost
+        if width == known_width and classes == known_classes:
+            return flops
+        self._row_cost = width, classes, self.config.algorithm.row_cost(self.config.spec(width), classes)
+        return self._row_cost[2]
+
+    def bytes_to_switch(self, following: Schema, mapping: Kind) -> int:
+        """Bytes of memory that the model will hold at most during a change to a feature space."""
+        return self.switching.bytes_to_switch(following, mapping)

@@ -1,0 +1,181 @@
+"""What a replica applies in one go: one entry, or neighbouring entries of plain rows, merged.
+
+A step may run in a thread that holds the machine. It counts what came of it, and makes the answers that are to be kept.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from core.entry import Entry, Learned, MergedRows, Refused, Restore, Rows, Switched
+from core.machine import Machine
+from service.runtime import feature_switch
+from service.runtime.threads import THREAD_FLOPS
+from service.store import codec
+from service.store.codec import Answer, Item
+from service.store.entries import RawEntry
+from service.store.stretches import Stretch, stretches
+
+FEW_BYTES = 16 * 2**10
+"""Entries of other processes up to this size are applied at once, like our own; some tens of small ones."""
+MERGED_FLOPS = THREAD_FLOPS
+"""Most floating-point operations of entries that are merged: what is done where it stands, without a thread."""
+
+
+@dataclass(slots=True)
+class Applied:
+    """What has become of a step.
+
+    Attributes:
+        rows: how many were learned.
+        refused: segments that were refused.
+        states_bytes: of states that were taken over.
+        rebuilt: whether something else than rows was applied: the model may have another size.
+        answers: to the segments of an entry of this process, in order.
+        items: the answers to ids, to be kept.
+    """
+
+    rows: int = 0
+    refused: int = 0
+    states_bytes: int = 0
+    rebuilt: bool = False
+    answers: list[Answer] = field(default_factory=list)
+    items: list[Item] = field(default_factory=list)
+
+    def entry(self, entry: Entry, machine: Machine, own: bool = False) -> None:
+        """Apply an entry, and count and answer what has become of it."""
+        for segment, outcome in zip(entry.segments, machine.apply(entry), strict=True):
+            if isinstance(outcome, Learned):
+                self.rows += len(outcome.losses)
+            elif isinstance(outcome, Refused):
+                self.refused += 1
+            else:
+                self.rebuilt = True
+                self.states_bytes += segment.size if isinstance(segment, Restore) else 0
+            if own or segment.ids:
+                feature_state = feature_switch.record(machine) if isinstance(outcome, Switched) else b""
+                answer = codec.outcome_answer(entry.version, outcome, feature_state)
+                if own:
+                    self.answers.append(answer)
+                self.items += [(one, entry.version, blob) for one, blob in codec.records(segment, answer)]
+
+
+class Step(ABC):
+    """What a replica applies in one go.
+
+    Attributes:
+        first: the version of its first entry.
+        version, uid, time_ms: of its last entry.
+        size: its bytes on the log.
+        own: whether requests of this process wait for the answers.
+    """
+
+    __slots__ = ("first", "own", "size", "time_ms", "uid", "version")
+
+    first: int
+    version: int
+    uid: str
+    time_ms: int
+    size: int
+    own: bool
+
+    def inner(self) -> Iterable[tuple[int, str]]:
+        """Version and uid of every entry but the last."""
+        return ()
+
+    @abstractmethod
+    def flops(self, machine: Machine) -> float:
+        """Floating-point operations that applying it takes."""
+
+    @abstractmethod
+    def apply(self, machine: Machine) -> Applied:
+        """Apply it. Where that raises, the step as text says which entry, or entries, it was at."""
+
+
+class One(Step):
+    """One entry.
+
+    Args:
+        entry: what it says.
+        uid: its uid.
+        size: its bytes on the log.
+        own: whether requests of this process wait for the answers to its segments.
+    """
+
+    __slots__ = ("entry",)
+
+    def __init__(self, entry: Entry, uid: str, size: int, *, own: bool = False) -> None:
+        self.entry, self.uid, self.size, self.own = entry, uid, size, own
+        self.first = self.version = entry.version
+        self.time_ms = entry.time_ms
+
+    def flops(self, machine: Machine) -> float:
+        """See ``Machine.flops_to_apply``."""
+        return machine.flops_to_apply(self.entry.segments)
+
+    def apply(self, machine: Machine) -> Applied:
+        """Apply it."""
+        applied = Applied()
+        applied.entry(self.entry, machine, self.own)
+        return applied
+
+    def __str__(self) -> str:
+        return f"entry {self.version}"
+
+
+class Many(Step):
+    """Neighbouring entries of plain rows, applied as one block as far as that gives the bits of one by one.
+
+    Args:
+        stretch: the entries.
+        merged: their rows.
+    """
+
+    __slots__ = ("_at", "_merged", "_stretch")
+
+    def __init__(self, stretch: Stretch, merged: MergedRows) -> None:
+        self._stretch, self._merged, self._at = stretch, merged, 0
+        last = stretch.entries[-1]
+        self.first, self.version, self.uid, self.time_ms = merged.version, last.version, last.uid, last.time_ms
+        self.size, self.own = stretch.size, False
+
+    def inner(self) -> Iterable[tuple[int, str]]:
+        """Version and uid of every entry but the last."""
+        return [(raw.version, raw.uid) for raw in self._stretch.entries[:-1]]
+
+    def flops(self, machine: Machine) -> float:
+        """See ``Machine.flops_to_learn``."""
+        return machine.flops_to_learn(self._merged.stops[-1])
+
+    def apply(self, machine: Machine) -> Applied:
+        """Apply the entries, by itself each that needs special care as the model stands then."""
+        applied = Applied()
+        while self._at < len(self._merged.stops):
+            stop, learned = machine.apply_merged(self._merged, self._at)
+            if learned is None:
+                stop += 1
+                applied.entry(self._stretch.entry(self._at), machine)
+            else:
+                applied.rows += len(learned.losses)
+                applied.items += self._stretch.answers(self._at, stop, learned)
+            self._at = stop
+        return applied
+
+    def __str__(self) -> str:
+        return f"one of the entries {self.first + self._at} to {self.version}"
+
+
+def few(entries: Sequence[RawEntry], machine: Machine) -> list[Step]:
+    """Entries of other processes that are few rows; none where they are more, or something else than rows."""
+    if sum([raw.size for raw in entries]) > FEW_BYTES:
+        return []
+    steps: list[Step] = []
+    for stretch in stretches(entries, lambda: machine.rows_to_merge(MERGED_FLOPS)):
+        if stretch.merged is not None:
+            steps.append(Many(stretch, stretch.merged))
+            continue
+        entry = stretch.entry() if stretch.decoded else None
+        if entry is None or not all(isinstance(segment, Rows) for segment in entry.segments):
+            return []
+        steps.append(One(entry, stretch.entries[0].uid, stretch.size))
+    return steps

@@ -1,0 +1,74 @@
+"""The logs of lives, for tests of whoever reads logs: entries of every kind, in any order."""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+
+from core.entry import Entry, Rows
+from tests.core.life.life import Life
+from tests.core.life.observed import Observed
+
+
+class Written(Observed):
+    """A model whose entries are written down, and not examined."""
+
+    def commit(self, *segments):
+        """Apply an entry; its outcomes."""
+        entry = Entry(len(self.log) + 1, 1_000 * len(self.log), segments)
+        self.log.append(entry)
+        outcomes = self.machine.apply(entry)
+        self.bytes = self.machine.to_bytes()
+        return outcomes
+
+
+def written(body, steps):
+    """The segments that a life of such steps has written, entry by entry."""
+    life = Life(body, False, Counter(), Written)
+    for step in steps:
+        life.take(step)
+    return [entry.segments for entry in life.model.log]
+
+
+def single_rows(entries, seed):
+    """Entries as many clients write them: most rows by themselves, some together, many of them with ids."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for asked in entries:
+        segments = tuple(one for one in asked if not isinstance(one, Rows) or len(one.X))  # no client sends no rows
+        if not segments:
+            continue
+        if len(segments) == 1 and _is_batch(segments[0]) and rng.random() < 0.8:
+            found += _split(segments[0], rng, len(found))
+        else:
+            found.append(tuple(_with_ids(one, rng, f"{len(found)}.{at}") for at, one in enumerate(segments)))
+    return [Entry(at + 1, 1_000 * at, segments) for at, segments in enumerate(found)]
+
+
+def _is_batch(segment):
+    return isinstance(segment, Rows) and len(segment.X) > 1 and segment.names is None and not segment.skip
+
+
+def _split(rows, rng, first):
+    """Entries of one segment or a few, each of one row or a few."""
+    ends = np.cumsum(rng.choice([1, 1, 1, 1, 2, 3], len(rows.X)))
+    ends = [int(end) for end in ends if end < len(rows.X)] + [len(rows.X)]
+    segments = []
+    for at, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
+        discounts = None if rows.discounts is None else rows.discounts[start:end]
+        part = replace(rows, X=rows.X[start:end], y=rows.y[start:end], discounts=discounts)
+        segments.append(_with_ids(part, rng, f"{first}.{at}"))
+    entries = []
+    while segments:
+        count = int(rng.choice([1, 1, 1, 2, 4]))
+        entries.append(tuple(segments[:count]))
+        segments = segments[count:]
+    return entries
+
+
+def _with_ids(segment, rng, name):
+    """No id, one for all rows, or one per row."""
+    if not isinstance(segment, Rows) or segment.ids:
+        return segment
+    ids = [(), (f"i:{name}",), tuple(f"i:{name}.{row}" for row in range(len(segment.X)))][rng.integers(3)]
+    return segment if segment.skip and len(ids) < len(segment.X) else replace(segment, ids=ids)

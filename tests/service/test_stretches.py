@@ -1,0 +1,192 @@
+"""Entries that are merged give the state, alarms, answers and path of the same entries one by one."""
+
+import asyncio
+from collections import Counter
+from types import SimpleNamespace
+from unittest import mock
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from core.config import Config
+from core.entry import Entry, Overlap, Restore, Rows, Switch
+from core.features import parse_features
+from core.learners.catalogue import ALGORITHMS
+from core.machine import STATE_VERSION, Machine
+from core.switching.pipeline import Pipeline
+from service.runtime import loader
+from service.runtime.loader import Loader
+from service.runtime.replica import Replica
+from service.runtime.stats import Stats
+from service.runtime.steps import One
+from service.store import codec, stretches
+from service.store.entries import RawEntry
+from tests.core.life.logs import single_rows, written
+from tests.core.life.steps import STORY, WHOLE_LIFE
+from tests.core.life.streams import bodies, plain_body
+
+CASES = [(algorithm, task) for algorithm, entry in ALGORITHMS.items() for task in entry.tasks]
+READ = (1, 2, 3, 10, 40, 100)
+"""Entries in one reading."""
+
+
+def replica(config):
+    """A replica that has applied nothing."""
+    return Replica("m", "inc", 0, Machine(config), 0, "uid 0", 0, Stats())
+
+
+def raw(entry):
+    """An entry as it is read from the log; states stand in it, as earlier versions have written them."""
+    segments = []
+    for at, segment in enumerate(entry.segments):
+        if isinstance(segment, Restore):
+            record = ("restore", codec.FORMAT, bytes(segment.state), segment.source, segment.ids)
+            segments.append((at, msgspec.msgpack.encode(record), ()))
+        else:
+            skip = segment.skip if isinstance(segment, Rows | Overlap) else ()
+            segments.append((at, codec.encode(segment), skip))
+    version = entry.version
+    uids = f"uid {version}", f"uid {version - 1}"
+    return RawEntry(version, *uids, entry.time_ms, len(segments), tuple(segments), STATE_VERSION)
+
+
+def one_by_one(config, raws, wanted):
+    """Every entry by itself; what is visible at the versions that are wanted."""
+    found, seen = replica(config), {}
+    for each in raws:
+        found.apply_now(One(codec.entry(each), each.uid, each.size))
+        if each.version in wanted:
+            seen[each.version] = visible(found)
+    return seen
+
+
+def visible(model):
+    """State, alarms among it; answers; path; what is counted."""
+    held = (model.version, model.uid, model.time_ms, [*model.path], model.saved.log_bytes, model.stats)
+    return model.machine.to_bytes(), dict(model.answers._held), model.answers.nbytes, repr(held)
+
+
+def merged(config, raws, seed):
+    """The same in several readings, merged as they come, between small bounds; how many entries were merged.
+
+    Without a seed everything is one reading, and the bounds are as they are.
+    """
+    rng = np.random.default_rng(seed)
+    model, seen, counts = replica(config), {}, Counter()
+    apply_merged = Machine.apply_merged
+
+    def counted(machine, rows, first):
+        stop, learned = apply_merged(machine, rows, first)
+        counts["entries"] += stop - first
+        return stop, learned
+
+    reader = Loader(SimpleNamespace(states=None), Stats(), 1)
+    while model.version < len(raws):
+        count, bounds = len(raws), {"MERGED_ENTRIES_MAX": stretches.MERGED_ENTRIES_MAX}
+        if seed is not None:
+            count = int(rng.choice(READ))
+            bounds = {
+                "MERGED_ENTRIES_MAX": int(rng.choice([2, 5, 1000])),
+                "MERGED_BYTES_MAX": int(rng.choice([400, 2000, 10**6])),
+            }
+        with mock.patch.multiple(stretches, **bounds), mock.patch.object(Machine, "apply_merged", counted):
+            asyncio.run(reader.apply(model, raws[model.version : model.version + count]))
+        seen[model.version] = visible(model)
+    return seen, counts["entries"]
+
+
+def agree(config, entries, seed):
+    """Compare after every reading; how many entries were merged."""
+    raws = [raw(entry) for entry in entries]
+    seen, count = merged(config, raws, seed)
+    expected = one_by_one(config, raws, seen)
+    for version, found in seen.items():
+        assert expected[version] == found, f"they differ between the reading before and version {version}"
+    return count
+
+
+@pytest.mark.parametrize(("algorithm", "task"), CASES)
+def test_a_life_that_meets_everything_is_the_same(algorithm, task):
+    """Late labels, new classes, switches, resets, restores and drifts between rows; for everything an alarm can do."""
+    entry = ALGORITHMS[algorithm]
+    for seed, action in enumerate(("report", "reset", "forget") if entry.forgets else ("report", "reset")):
+        body = plain_body(entry, task, action)
+        log = single_rows(written(body, WHOLE_LIFE), seed)
+        assert agree(Config.parse(body), log, seed) > len(log) / 5
+
+
+@pytest.mark.parametrize(("algorithm", "task"), CASES)
+@settings(max_examples=3, deadline=None, derandomize=True, suppress_health_check=[*HealthCheck])
+@given(data=st.data(), seed=st.integers(0, 2**32 - 1))
+def test_any_life_is_the_same(algorithm, task, data, seed):
+    """Whatever is written, with any configuration."""
+    body = data.draw(bodies(ALGORITHMS[algorithm], task))
+    steps = data.draw(st.lists(STORY, min_size=10, max_size=25))
+    agree(Config.parse(body), single_rows(written(body, steps), seed), seed)
+
+
+WIDE = 300
+
+
+def wide(algorithm, columns=WIDE):
+    """The configuration of a model of many columns, and three entries of enough rows for a block."""
+    names = [f"x{column}" for column in range(columns)]
+    config = Config.parse({"algorithm": algorithm, "task": "regression", "features": names, "watch": None})
+    Z = np.random.default_rng(3).normal(size=(3, 20, 2))
+    return config, [Entry(at + 1, 0, (_rows(config.space, Z[at]),)) for at in range(3)]
+
+
+def _rows(space, Z):
+    """Rows whose columns, and labels, are mixtures of two hidden ones (n, 2)."""
+    mix = np.random.default_rng(space.width).normal(size=(2, space.width))
+    return Rows(space.id, None, Z @ mix, Z[:, 0] - Z[:, 1])
+
+
+def together(config, log):
+    """Compare one reading, merged between bounds so large that only the model limits it; how many were merged."""
+    with mock.patch.object(loader, "MERGED_FLOPS", 1e12), mock.patch.object(stretches, "MERGED_BYTES_MAX", 10**9):
+        return agree(config, log, None)
+
+
+@pytest.mark.parametrize("algorithm", ["dfop", "gdfop", "rls"])
+def test_wide_models_of_least_squares_are_never_merged(algorithm):
+    """Where a block is its rows to round-off only, entries stay blocks of their own; merging would show in the bits."""
+    config, log = wide(algorithm)
+    assert 0 == together(config, log)
+    with mock.patch.object(Pipeline, "row_exact", True), pytest.raises(AssertionError, match="differ"):
+        together(config, log)
+
+
+@pytest.mark.parametrize(("columns", "expected"), [(254, 3), (255, 0)])
+def test_the_bias_is_a_column(columns, expected):
+    """Blocks begin at 256 columns with it."""
+    assert expected == together(*wide("rls", columns))
+
+
+def test_other_wide_models_are_merged():
+    """Their rows are learned one by one, however many columns there are."""
+    assert 3 == together(*wide("fesl_s"))
+
+
+def test_a_wide_model_that_a_change_of_features_has_kept_is_not_merged():
+    """The old model goes on learning the columns that it was built for, behind two narrow spaces."""
+    config, log = wide("rls")
+    machine, rng = Machine(config), np.random.default_rng(4)
+    for entry in log:
+        machine.apply(entry)
+
+    def apply(*segments):
+        log.append(Entry(len(log) + 1, 0, segments))
+        machine.apply(log[-1])
+
+    for names in (["a", "b"], ["c", "d"]):
+        apply(Switch("begin", parse_features(names)))
+        apply(Overlap(machine.feedback_schema.id, _rows(machine.feedback_schema, rng.normal(size=(30, 2))).X))
+        apply(Switch("complete"))
+    for _ in range(3):
+        apply(_rows(machine.feedback_schema, rng.normal(size=(20, 2))))
+    assert {WIDE, 2} == {expert.width for expert in machine.pipeline.experts.values()}
+    assert 0 == together(config, log)
