@@ -39,11 +39,15 @@ class Telemetry:
         self._registry.register(_Drift(drift))
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._registry)
+        self._streamed: dict[tuple[str, int], Counter] = {}
         self.observe = self._requests.observe
 
     def count_rows(self, route: str, status: int, rows: int) -> None:
         """Count the answered rows of a stream, each by the status that a request would have had."""
-        self._rows.labels(route, str(status)).inc(rows)
+        counted = self._streamed.get((route, status))
+        if counted is None:
+            counted = self._streamed[route, status] = self._rows.labels(route, str(status))
+        counted.inc(rows)
 
     def render(self, sees: Callable[[str], bool] = lambda _: True) -> tuple[bytes, str]:
         """All metrics and their content type; of single models those only whose names ``sees`` allows."""

@@ -11,6 +11,7 @@
     client --> intake --> decoded --> learned or predicted --> written --> client
                           one segment ahead     one segment, then the next
 
-A segment is what has arrived, up to ``SEGMENT_ROWS`` lines. While one is committed the next is decoded, and nothing is
-received beyond: what a stream holds is bounded, and TCP holds back the client.
+A segment is what has arrived, up to ``SEGMENT_ROWS`` lines. While one is committed the next is decoded, if it is here,
+and nothing is received: what a stream holds is bounded, and TCP holds back the client. One is committed after the
+other, so rows learn in the order of the stream, also where some of them have to be sent again.
 """

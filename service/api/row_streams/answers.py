@@ -24,9 +24,9 @@ def refused(line: int, error: Exception) -> LineRefused:
     return LineRefused(line, msgspec.Raw(problem(error).body))
 
 
-def status(line: Answer) -> int:
-    """What the status of a request would have been that is answered so."""
-    return _refusal.decode(line.error).status if isinstance(line, LineRefused) else 200
+def status(line: LineRefused) -> int:
+    """The status that a request would have had which is refused so."""
+    return _refusal.decode(line.error).status
 
 
 class _Problem(msgspec.Struct):

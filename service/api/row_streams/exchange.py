@@ -1,8 +1,8 @@
 """One stream of rows: what has arrived is answered, then what has arrived meanwhile, until somebody ends it.
 
-While a segment is settled the next one is received and decoded, and no more than that. The stream ends when the body
-does; when its client leaves or does not read; with a last line that says why when no line comes for long, the store or
-the model is away, or the service stops: what is being committed then is still answered.
+While a segment is settled the next one is decoded where its lines are here already; nothing is received meanwhile. The
+stream ends when the body does; when its client leaves or does not read; with a last line that says why when no line
+comes for long, the store or the model is away, or the service stops: what is being committed then is still answered.
 """
 
 import asyncio
@@ -24,6 +24,7 @@ from service.api.problems import status_of
 from service.api.row_streams import answers
 from service.api.row_streams.decoding import Form, Segment, decoded
 from service.api.row_streams.intake import SEGMENT_ROWS, Intake
+from service.api.schemas import LineRefused
 from service.errors import Unavailable
 from service.runtime.threads import is_large
 
@@ -146,8 +147,9 @@ class RowStream(Response):
 
     # ---------------------------------------------------------------- in
 
-    def _take_next(self) -> None:
+    def _take_next(self) -> "asyncio.Task[Segment[Any] | None]":
         self._coming = asyncio.create_task(self._received())
+        return self._coming
 
     async def _received(self) -> Segment[Any] | None:
         """The next lines, as rows; None at the end of the body."""
@@ -164,13 +166,13 @@ class RowStream(Response):
         Raises:
             _Over: none comes in time, or the service stops.
         """
-        assert self._coming is not None
+        coming = self._coming or self._take_next()
         try:
-            segment = await self._coming
+            segment = await coming
         except TimeoutError:
             raise _Over("idle") from None
         except asyncio.CancelledError:
-            if self._over.is_set() and self._coming.cancelled():
+            if self._over.is_set() and coming.cancelled():
                 raise _Over("stop") from None
             raise
         except Unavailable as error:  # a long line found no room, or nobody to read it
@@ -178,7 +180,8 @@ class RowStream(Response):
             raise _Over(answers.reason_of(error)) from None
         if self._over.is_set():
             raise _Over("stop")
-        if segment is not None:
+        self._coming = None
+        if self._intake.more:  # else what arrives while this segment is settled becomes one segment, too
             self._take_next()
         return segment
 
@@ -214,8 +217,10 @@ class RowStream(Response):
             raise over
 
     def _count(self, out: Sequence[answers.Answer]) -> None:
-        statuses = Counter([answers.status(line) for line in out])
-        for status, count in statuses.items():
+        refusals = [answers.status(line) for line in out if isinstance(line, LineRefused)]
+        counts = Counter(refusals)
+        counts[200] = len(out) - len(refusals)
+        for status, count in counts.items():
             self._ctx.telemetry.count_rows(self._route, status, count)
 
     async def _within_rate(self, rows: int) -> None:

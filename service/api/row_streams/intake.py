@@ -43,6 +43,11 @@ class Intake:
         self._long: list[Line] = []
         self._skipping = self.ended = False
 
+    @property
+    def more(self) -> bool:
+        """Whether further lines are here."""
+        return self._at < len(self._data)
+
     async def take(self) -> list[Line]:
         """The next lines, at least one, blank ones left out; none where the body has ended.
 
