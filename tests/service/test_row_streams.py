@@ -4,10 +4,14 @@ import asyncio
 import json
 import random
 
+import numpy as np
 import pytest
 import pytest_asyncio
 
+from core.entry import Rows
+from core.features import Schema, parse_features
 from core.state.nesting import flatten
+from service.runtime.actor import Actor
 from tests.service.api_fixtures import DFOP, JSON, RLS, features
 from tests.service.stream_client import lines_of, serving
 
@@ -183,3 +187,50 @@ def state_of(api, path):
     machine = api.app.state.context.engine.models.peek(path.rpartition("/")[2]).machine
     arrays, header = flatten({name: part for name, part in machine.parts().items() if name != "outbox"})
     return {name: array.tobytes() for name, array in arrays.items()}, json.dumps(header), machine.rows
+
+
+async def test_a_change_of_features_in_mid_stream(api, server):
+    """Before, during and after it each row is answered as a single one would be, and the state is the same."""
+    alone, path = [await api.new({**RLS, "features": ["a"]}) for _ in range(2)]
+    client = await server.stream(f"{path}/feedback/stream")
+
+    def wide(row):
+        return {"a": features(row)["a"], "c": 2 * features(row)["a"] + 1}
+
+    old = [{"features": {"a": features(row)["a"]}, "label": row / 5} for row in range(12)]
+    both = [{"features": wide(row), "label": row / 7} for row in range(12)]
+    new = [{"features": {"c": wide(row)["c"]}, "label": row / 3} for row in range(12)]
+    steps = [
+        (None, [*old, both[0]]),
+        ({"action": "begin", "features": ["c"]}, [*both, old[0], *both]),
+        ({"action": "complete"}, [*new, old[0], both[0], *new]),
+    ]
+    for step, rows in steps:
+        for name in (alone, path):
+            if step is not None:
+                await api.post(f"{name}/features/switch", step)
+        expected = [await api.client.post(f"{alone}/feedback", json=row) for row in rows]
+        found = await client.ask(rows)
+        assert [answer.status_code for answer in expected] == [(refusal(line) or (0, 200))[1] for line in found]
+        for answer, line in zip(expected, found, strict=True):
+            assert same(answer.json()) == same(line.get("error", line))
+        assert {200, 422} == {answer.status_code for answer in expected}
+        assert state_of(api, alone) == state_of(api, path)
+
+
+async def test_rows_that_the_log_refuses_are_validated_once_more(api, server, monkeypatch):
+    """Another first row is committed before the segment that would have fixed the features: by those it is refused."""
+    path = await api.new({"algorithm": "rls", "task": "regression"})
+    client, submit = await server.stream(f"{path}/feedback/stream"), Actor.submit
+    first = Rows(Schema(parse_features(["x"])).id, ("x",), np.ones((1, 1)), np.ones(1))
+
+    def overtaken(actor, *how):
+        monkeypatch.undo()
+        submit(actor, first)
+        return submit(actor, *how)
+
+    monkeypatch.setattr(Actor, "submit", overtaken)
+    rows = [{"features": {"a": float(row)}, "label": row} for row in range(6)]
+    assert [(line, 422) for line in range(1, 7)] == [refusal(line) for line in await client.ask(rows)]
+    assert ["x"] == (await api.get(f"{path}/features"))["current"]
+    assert [2] == [line["rows"] for line in await client.ask([{"features": {"x": 1.0}, "label": 1.0}])]

@@ -26,7 +26,6 @@ from service.api.row_streams.decoding import Form, Segment, decoded
 from service.api.row_streams.intake import SEGMENT_ROWS, Intake
 from service.api.schemas import LineRefused
 from service.errors import Unavailable
-from service.runtime.threads import is_large
 
 logger = logging.getLogger(__name__)
 
@@ -166,6 +165,8 @@ class RowStream(Response):
         Raises:
             _Over: none comes in time, or the service stops.
         """
+        if self._over.is_set():
+            raise _Over("stop")
         coming = self._coming or self._take_next()
         try:
             segment = await coming
@@ -210,8 +211,8 @@ class RowStream(Response):
             left = range(segment.first + len(out), segment.first + len(segment.asks))
             out += [answers.refused(line, error) for line in left]
         self._count(out)
-        if is_large(segment.size):
-            self._ctx.budget.release(self._scope)
+        if self._coming is None and not self._intake.more:
+            self._ctx.budget.release(self._scope)  # the long line, if it was one
         await self._lines(out)
         if over is not None:
             raise over

@@ -46,7 +46,7 @@ class Intake:
     @property
     def more(self) -> bool:
         """Whether further lines are here."""
-        return self._at < len(self._data)
+        return self._at < len(self._data) or bool(self._long)
 
     async def take(self) -> list[Line]:
         """The next lines, at least one, blank ones left out; none where the body has ended.
