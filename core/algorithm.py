@@ -197,6 +197,15 @@ class Algorithm:
         """Whether its rows are named and sparse: no features, but ``compressed_dim`` columns of a projection."""
         return self._has("compressed_dim")
 
+    def load(self) -> None:
+        """Import its learner, and with it its compiled kernels; that may take a tenth of a second, and 10 MB."""
+        assert self._example is not None
+
+    @property
+    def loaded(self) -> bool:
+        """Whether ``load`` has nothing left to do."""
+        return "_example" in vars(self)
+
     @cached_property
     def _example(self) -> Learner:
         return self._smallest(self.complete({}))

@@ -255,11 +255,11 @@ def bounds(settings: Settings) -> Bounds:
 def _pages(app: FastAPI) -> None:
     """Swagger UI and ReDoc from the static files of a package: no CDN."""
     static = Path(fastapi_offline.__file__).parent / "static"
-    redoc_js = (static / "redoc.standalone.js").read_bytes().replace(REDOC_LOGO, b"static/favicon.png")
 
     @app.get(f"{STATIC}/redoc.standalone.js", include_in_schema=False)
-    async def redoc_script() -> Response:
-        return Response(redoc_js, media_type="text/javascript")
+    def redoc_script() -> Response:
+        script = (static / "redoc.standalone.js").read_bytes().replace(REDOC_LOGO, b"static/favicon.png")
+        return Response(script, media_type="text/javascript")
 
     app.mount(STATIC, StaticFiles(directory=static), name="static")
     icon = f"{STATIC.lstrip('/')}/favicon.png"

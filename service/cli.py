@@ -15,13 +15,13 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from types import FrameType
-from typing import Any
-
-from pydantic import SecretStr, ValidationError
+from typing import TYPE_CHECKING, Any
 
 from service.replay import Failed, Interrupted
 from service.replay import options as replay_options
-from service.settings import Settings
+
+if TYPE_CHECKING:
+    from service.settings import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +62,10 @@ def _command(arguments: Sequence[str] | None) -> int:
     if "ONEPASS_WORKERS" in os.environ:  # no longer a setting, but setting it means expecting more than one process
         print(_WORKERS, file=sys.stderr)
         return 2
+    from pydantic import ValidationError  # noqa: PLC0415  help and replay start without pydantic
+
+    from service.settings import Settings  # noqa: PLC0415  likewise
+
     try:
         settings = Settings()
     except ValidationError as error:
@@ -75,10 +79,10 @@ def _command(arguments: Sequence[str] | None) -> int:
 # ------------------------------------------------------------------------------------------------ settings
 
 
-def _print_settings(settings: Settings) -> int:
+def _print_settings(settings: "Settings") -> int:
     rows = [
         (f"ONEPASS_{name.upper()}", _shown(getattr(settings, name)), _shown(field.default), field.description or "")
-        for name, field in Settings.model_fields.items()
+        for name, field in type(settings).model_fields.items()
     ]
     names, values = (max(len(row[at]) for row in rows) for at in (0, 1))
     width = min(shutil.get_terminal_size((COLUMNS_MAX, 24)).columns, COLUMNS_MAX)
@@ -92,6 +96,8 @@ def _print_settings(settings: Settings) -> int:
 
 def _shown(value: object) -> str:
     """A value as it stands in the environment; a secret is only said to be there."""
+    from pydantic import SecretStr  # noqa: PLC0415  help and replay start without pydantic
+
     if isinstance(value, SecretStr):
         return "********" if value.get_secret_value() else "-"
     return "-" if value is None or value == "" else str(value)
@@ -110,17 +116,18 @@ def _serve_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _unknown_settings(environment: Iterable[str]) -> list[str]:
+def _unknown_settings(settings: "Settings", environment: Iterable[str]) -> list[str]:
     """Variables that look like settings and are none: a misspelt one must not be ignored in silence."""
-    known = {f"ONEPASS_{name.upper()}" for name in Settings.model_fields} | {"ONEPASS_FAILPOINT", "ONEPASS_KEY"}
+    known = {f"ONEPASS_{name.upper()}" for name in type(settings).model_fields} | {"ONEPASS_FAILPOINT", "ONEPASS_KEY"}
     return sorted(name for name in environment if name.startswith("ONEPASS_") and name not in known)
 
 
 def _compile_kernels() -> bool:
     """Compile what is missing of core's kernels, in processes of their own, before anything is started."""
-    from service.kernel_cache import KernelCache  # noqa: PLC0415  the other commands start without core
+    from service.kernel_cache import KernelCache, report_compilations  # noqa: PLC0415  the others start without core
     from service.kernels import Sources  # noqa: PLC0415  likewise
 
+    report_compilations(lambda *kernel: logger.warning("compiling while serving, which takes seconds: %s %s", *kernel))
     if KernelCache(Sources()).complete():
         return True
     with subprocess.Popen([sys.executable, "-c", _COMPILE, *sys.path], stdout=subprocess.PIPE, text=True) as child:  # noqa: S603  this Python
@@ -145,12 +152,12 @@ class _NoTraceback(logging.Filter):
         return not (text.startswith("Traceback") and "CannotStart" in text) and not text.startswith(_SAID_BEFORE)
 
 
-def _serve(settings: Settings, options: argparse.Namespace) -> int:
+def _serve(settings: "Settings", options: argparse.Namespace) -> int:
     logging.basicConfig(
         level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
     )
     logging.getLogger("uvicorn.error").addFilter(_NoTraceback())
-    for name in _unknown_settings(os.environ):
+    for name in _unknown_settings(settings, os.environ):
         logger.warning("%s is not a setting; see onepass settings", name)
     for kind in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again after it has stopped in good order
         signal.signal(kind, lambda *_: sys.exit(0))
@@ -159,7 +166,7 @@ def _serve(settings: Settings, options: argparse.Namespace) -> int:
     return _run_server(settings, options) if _compile_kernels() else 1
 
 
-def _run_server(settings: Settings, options: argparse.Namespace) -> int:
+def _run_server(settings: "Settings", options: argparse.Namespace) -> int:
     import uvicorn  # noqa: PLC0415  the other commands start without it
 
     from service import descriptors  # noqa: PLC0415  likewise

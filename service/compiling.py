@@ -19,10 +19,9 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
 from typing import Any, Literal, NamedTuple, Self
 
-from numba.core import event
 from numba.core.registry import cpu_target
 
-from service.kernel_cache import files_of
+from service.kernel_cache import files_of, report_compilations
 from service.kernels import Job, Kernel, Sources, chains
 
 FIRST = ("core.machine", "core.learners.dfop.bank")
@@ -220,7 +219,7 @@ def _work(pipe: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to everybody; who made this process ends it
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     sys.dont_write_bytecode = False
-    event.register("numba:compile", _Listener(pipe))  # type: ignore[no-untyped-call]
+    report_compilations(lambda module, name: pipe.send(_Said("begins", Kernel(module, name))))
     with suppress(EOFError, OSError):
         while True:
             pipe.send(_imports(pipe.recv()))
@@ -234,17 +233,3 @@ def _imports(modules: tuple[str, ...]) -> _Said:
         except Exception:  # noqa: BLE001  whatever a module may raise
             return _Said("failed", f"{name}: {traceback.format_exc()}")
     return _Said("done", files)
-
-
-class _Listener(event.Listener):
-    """Tells of each function that Numba begins to compile."""
-
-    def __init__(self, pipe: Connection) -> None:
-        self._pipe = pipe
-
-    def on_start(self, event: event.Event) -> None:
-        function = event.data["dispatcher"].py_func
-        self._pipe.send(_Said("begins", Kernel(function.__module__, function.__name__)))
-
-    def on_end(self, event: event.Event) -> None:
-        """The next kernel is told of when it begins."""

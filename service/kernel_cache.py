@@ -14,7 +14,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import TypedDict
 
 import numba
+from numba.core import event
 from numba.core.dispatcher import Dispatcher
 from numba.core.registry import cpu_target
 from numba.misc.appdirs import AppDirs
@@ -119,6 +120,23 @@ class KernelCache:
 
     def _absolute(self, file: str) -> Path:
         return (self._folder or Path(os.devnull)) / file
+
+
+def report_compilations(report: Callable[[str, str], None]) -> None:
+    """Have each function reported that this process compiles from now on, by its module and name, as it begins.
+
+    A process that has found the cache complete compiles nothing, unless the cache vanishes beneath it.
+    """
+
+    class Listener(event.Listener):
+        def on_start(self, event: event.Event) -> None:
+            function = event.data["dispatcher"].py_func
+            report(function.__module__, function.__name__)
+
+        def on_end(self, event: event.Event) -> None:
+            """The next one is reported when it begins."""
+
+    event.register("numba:compile", Listener())  # type: ignore[no-untyped-call]
 
 
 def files_of(module: ModuleType) -> list[str]:

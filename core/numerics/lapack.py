@@ -7,18 +7,31 @@ compiled code; ctypes releases the interpreter. The results have the same bits.
 All matrices are float64 in Fortran order; those that are written are changed in place.
 """
 
+import sys
 from ctypes import CFUNCTYPE, byref, c_double, c_int, c_void_p
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy
 from numba.extending import get_cython_function_address
 
 from core.contract import Floats
 
 
 def _routine(module: str, name: str, arguments: int) -> Any:
+    _load(f"scipy.linalg.{module}")
     address = get_cython_function_address(f"scipy.linalg.{module}", name)
     return CFUNCTYPE(None, *[c_void_p] * arguments)(address)
+
+
+def _load(name: str) -> None:
+    """Import an extension module of ``scipy.linalg`` without that package, which is large and not used otherwise."""
+    found = None if name in sys.modules else PathFinder.find_spec(name, [str(Path(scipy.__file__).parent / "linalg")])
+    if found is not None and found.loader is not None:
+        found.loader.exec_module(sys.modules.setdefault(name, module_from_spec(found)))
 
 
 _dsymm = _routine("cython_blas", "dsymm", 12)

@@ -11,7 +11,7 @@ from service.api.model_schemas import Model, ModelBody, ModelMetrics
 from service.api.openapi.examples import MODELS
 from service.api.route import ADMIN, READ, Route
 from service.runtime.replica import Replica
-from service.runtime.threads import in_thread_if_large
+from service.runtime.threads import in_thread_if_large, load_algorithm
 
 router = APIRouter(route_class=Route)
 
@@ -49,6 +49,7 @@ async def create_model(
     feedback row; labels left out appear as they come. The same body again is 200, another one 409.
     """
     sent = cast("Mapping[str, Any]", body)
+    await load_algorithm(sent)
     config = await in_thread_if_large(FEATURE_BYTES * _features(sent), Config.parse, sent)
     replica, new = await ctx.engine.models.create(name, config)
     response.status_code = 201 if new else 200

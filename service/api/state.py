@@ -1,5 +1,6 @@
 """The state of a model: snapshots, restore, reset, export and import."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -174,7 +175,8 @@ async def import_state(ctx: Ctx, name: ModelName, request: Request, response: Re
     body = await bodies.read_body(request, bounds.model_bytes_max + bounds.body_bytes_max)  # its arrays, and the rest
     with ctx.engine.state_budget.held(len(body)):
         try:
-            config = await in_thread_if_large(len(body), _config, body, ctx.engine.models.admission())
+            # In a thread whatever its size: the state may be the first of its algorithm, whose kernels are loaded then.
+            config = await asyncio.to_thread(_config, body, ctx.engine.models.admission())
         except Invalid:
             raise
         except ValueError as error:

@@ -18,6 +18,7 @@ from core.drift.outbox import KEPT
 from service.errors import ModelDown, OnepassError, Unavailable
 from service.runtime.backoff import Backoff
 from service.runtime.engine import Engine
+from service.runtime.loader import load_algorithm_of
 from service.runtime.replica import Replica
 from service.store import codec
 from service.store.catalog import ModelMeta
@@ -176,6 +177,7 @@ class Publisher:
         meta = await self._engine.store.catalog.read(name)
         if meta is None or meta.incarnation != incarnation or meta.version == 0:
             return False
+        await load_algorithm_of(meta.config)
         if not _watched(meta):
             return False
         kept = await self._engine.store.snapshots.list(name, incarnation)

@@ -23,15 +23,17 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-
-import httpx
 
 from service.errors import Unavailable
 from service.runtime.backoff import Backoff
 from service.runtime.broadcast import Broadcast
 from service.store.deliveries import IDLE_MS, Deliveries
 from service.store.events import StoredEvent
+
+if TYPE_CHECKING:
+    import httpx
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +66,8 @@ def parse(text: str) -> list[str]:
 
 
 def _is_http(url: str) -> bool:
+    import httpx  # noqa: PLC0415  only where there are webhooks
+
     try:
         httpx.URL(url)
         parts = urlsplit(url)
@@ -122,6 +126,8 @@ class Webhook:
 
     async def run(self) -> None:
         """Deliver for ever; the supervisor restarts it should it die."""
+        import httpx  # noqa: PLC0415  only where there are webhooks
+
         self._broadcast.waiters.add(self._news)
         limits = httpx.Timeout(ATTEMPT_S, connect=CONNECT_S)
         try:
@@ -131,7 +137,7 @@ class Webhook:
         finally:
             self._broadcast.waiters.discard(self._news)
 
-    async def _next(self, client: httpx.AsyncClient) -> None:
+    async def _next(self, client: "httpx.AsyncClient") -> None:
         self._news.clear()
         try:
             claimed = await self._deliveries.claim(1)
@@ -151,7 +157,7 @@ class Webhook:
         except TimeoutError:
             return
 
-    async def _deliver(self, client: httpx.AsyncClient, known: StoredEvent) -> None:
+    async def _deliver(self, client: "httpx.AsyncClient", known: StoredEvent) -> None:
         """Post an event until it is taken or its budget ends."""
         clock = asyncio.get_running_loop().time
         deadline, backoff = clock() + self._budget_s, Backoff(BACKOFF_S, BACKOFF_S_MAX)
@@ -180,8 +186,10 @@ class Webhook:
                 return False
         return True
 
-    async def _post(self, client: httpx.AsyncClient, known: StoredEvent) -> str | None:
+    async def _post(self, client: "httpx.AsyncClient", known: StoredEvent) -> str | None:
         """One attempt; why it failed, or None."""
+        import httpx  # noqa: PLC0415  only where there are webhooks
+
         timestamp = int(time.time())
         headers = {
             "content-type": "application/json",

@@ -7,6 +7,7 @@ is left and the log does not begin at version 1, loading fails: a state is never
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from core.config import Config
@@ -17,7 +18,7 @@ from service.runtime.replica import Replica
 from service.runtime.stats import Stats
 from service.runtime.steps import MERGED_FLOPS, Many, One, Step
 from service.runtime.summaries.summary_state import SummaryState
-from service.runtime.threads import in_thread_if_large
+from service.runtime.threads import in_thread_if_large, load_algorithm
 from service.store import codec
 from service.store.catalog import Catalog, ModelMeta
 from service.store.entries import NEWER, RawEntry
@@ -82,6 +83,7 @@ class Loader:
                 raise no_model(name)
             if meta.state_version > STATE_VERSION:
                 raise ModelDown(f"model {name}: {NEWER}")
+            await load_algorithm_of(meta.config)
             replica = await self._recovered(meta, from_before)
         except OnepassError:
             raise
@@ -223,3 +225,9 @@ class Loader:
                 return
             if not more.entries:
                 raise ModelDown(f"model {replica.name}: its log ends before its head")
+
+
+async def load_algorithm_of(config: bytes) -> None:
+    """Import what a model of a stored configuration needs, in a thread, unless that has been done."""
+    with suppress(ValueError):  # whoever reads the configuration reports it
+        await load_algorithm(codec.config(config))

@@ -12,7 +12,7 @@ from core.machine import Summary, bytes_to_switch
 from core.problems import Invalid
 from service.errors import ModelDown, ModelLost, OnepassError, Recreated, RequestConflict, no_model
 from service.runtime.alarm_notifier import AlarmNotifier
-from service.runtime.loader import Loader, Store
+from service.runtime.loader import Loader, Store, load_algorithm_of
 from service.runtime.replica import Ledger, Replica
 from service.runtime.stats import Stats
 from service.runtime.summaries.summary_writer import SummaryWriter
@@ -202,6 +202,7 @@ class ModelCache:
         text = config.canonical
         first = encode_first(Summary.first(config))
         found = await self._store.catalog.create(name, incarnation, text.encode(), first)
+        await load_algorithm_of(found.config)  # it may be another one than was asked for
         if not found.created and Config.parse(codec.config(found.config)).canonical != text:
             raise RequestConflict(
                 f"model {name} exists with another configuration; DELETE it first or choose another name"

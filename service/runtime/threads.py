@@ -7,9 +7,10 @@ into C that holds the interpreter (decoding JSON or CSV) stops the loop from a t
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from core.learners.catalogue import ALGORITHMS
 from service.runtime.rows.reader_process import ReaderProcess
 
 T = TypeVar("T")
@@ -44,6 +45,17 @@ async def in_thread_if_large(size: int, work: Callable[..., T], *args: object) -
 async def in_thread_if_long(flops: float, work: Callable[..., T], *args: object) -> T:
     """Call ``work(*args)``, in a thread if it takes more floating-point operations than ``THREAD_FLOPS``."""
     return work(*args) if flops <= THREAD_FLOPS else await asyncio.to_thread(work, *args)
+
+
+async def load_algorithm(config: Mapping[str, Any]) -> None:
+    """Import what models with the algorithm of a configuration need, in a thread, unless that has been done.
+
+    Args:
+        config: the configuration as plain values; what is wrong with it is found by who reads it.
+    """
+    algorithm = ALGORITHMS.get(str(config.get("algorithm")))
+    if algorithm is not None and not algorithm.loaded:
+        await asyncio.to_thread(algorithm.load)
 
 
 async def in_process(reader: ReaderProcess, work: Callable[[bytes], T], body: bytes) -> T:

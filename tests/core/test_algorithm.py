@@ -6,6 +6,7 @@ import pytest
 
 from core.contract import Forgetful, Spec
 from core.learners.catalogue import ALGORITHMS, find
+from core.learners.dfop.learner import Dfop
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=lambda algorithm: algorithm.id)
@@ -26,7 +27,7 @@ def test_costs_follow_from_a_declared_state():
     """Without ``size`` and ``cost`` the layout says the bytes, and each of their numbers costs some operations."""
     rls = find("rls")
     spec = Spec("regression", 9, rls.complete({}))
-    derived = replace(rls, size=None, cost=None)
+    derived = replace(rls, size=None, cost=None, build=Dfop)
     assert rls.state_bytes(spec, 0) == derived.state_bytes(spec, 0) == rls.build(spec).nbytes
     assert 0.2 < derived.row_cost(spec, 0) / rls.row_cost(spec, 0) < 5.0
 

@@ -199,7 +199,7 @@ def test_a_reader_that_has_read_enough() -> None:
 
 def test_each_command_imports_only_what_it_needs() -> None:
     """Neither what only replay draws with nor what only serve computes with is loaded before it is asked for."""
-    heavy = ["rich", "matplotlib", "httpx", "numpy", "numba", "fastapi", "uvicorn", "redis"]
+    heavy = ["rich", "matplotlib", "httpx", "numpy", "numba", "fastapi", "uvicorn", "redis", "pydantic"]
     code = f"import sys, service.cli; print([name for name in {heavy} if name in sys.modules])"
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (0, "[]\n") == (finished.returncode, finished.stdout)

@@ -23,6 +23,8 @@ OWN_THREADS = {
         "loop.run_in_executor",
     ),  # the helper's process
     ("service/api/weights.py", "_recovered", "asyncio.to_thread"),  # always long: weights of a sparse model's names
+    ("service/runtime/threads.py", "load_algorithm", "asyncio.to_thread"),  # always long: kernels are loaded
+    ("service/api/state.py", "import_state", "asyncio.to_thread"),  # a state of any size may load them
     ("service/store/snapshots.py", "read", "asyncio.to_thread"),  # the store knows no runtime; always a whole state
     ("service/store/states.py", "read", "asyncio.to_thread"),  # likewise
     ("service/app.py", "lifespan", "asyncio.to_thread"),  # the private store starts and stops

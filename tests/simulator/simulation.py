@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from core.config import Config
+from core.learners.catalogue import find
 from service.errors import OnepassError
 from service.runtime.committer import Limits
 from service.runtime.engine import Bounds
@@ -49,6 +50,7 @@ def _config(on_drift: str | None) -> Config:
     return Config.parse(asked if on_drift is None else asked | {"on_drift": on_drift})
 
 
+find("rls").load()  # no schedule is to depend on whether another one came before
 CONFIGS = {on_drift: _config(on_drift) for on_drift in (None, "report", "reset")}
 SMALL = Config.parse({"algorithm": "rls", "task": "regression", "features": ["a"], "watch": None})
 

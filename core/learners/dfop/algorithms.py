@@ -6,10 +6,7 @@ from functools import partial
 
 from core.algorithm import Algorithm, Param, declared_bytes
 from core.contract import Learner, Spec
-from core.learners.dfop.bank import RATES, ForgettingBank, member_specs
-from core.learners.dfop.blocks import COLUMNS_MIN
-from core.learners.dfop.kernels import LEAK_AFTER
-from core.learners.dfop.learner import Dfop, refresh_rows
+from core.learners.dfop.rates import RATES, member_specs
 from core.learners.parameters import BIAS, UNSCALED
 
 AUTO = "auto"
@@ -17,6 +14,9 @@ AUTO = "auto"
 
 def build(spec: Spec) -> Learner:
     """``dfop``: the bank, or the one DFOP of a rate given as a number."""
+    from core.learners.dfop.bank import ForgettingBank  # noqa: PLC0415  its kernels load with the first model
+    from core.learners.dfop.learner import Dfop  # noqa: PLC0415  likewise
+
     return ForgettingBank(spec) if spec.params.get("forgetting_rate") == AUTO else Dfop(spec)
 
 
@@ -26,6 +26,9 @@ def _members(spec: Spec) -> list[Spec]:
 
 def size(spec: Spec, classes: int) -> int:
     """Bytes of a state and its objects, for the bank of every member, and weights."""
+    from core.learners.dfop.bank import ForgettingBank  # noqa: PLC0415  its kernels load with the first model
+    from core.learners.dfop.learner import Dfop  # noqa: PLC0415  likewise
+
     members = len(_members(spec))
     own = declared_bytes(Dfop, spec, classes)
     bank = ForgettingBank.layout.bytes(K=members) if spec.params.get("forgetting_rate") == AUTO else 0
@@ -41,6 +44,9 @@ def cost(spec: Spec, classes: int) -> float:
 
 def _member_cost(spec: Spec, classes: int) -> float:
     """8 D^2 + 5 D per column, and the row's share of the refreshes (D^3 each)."""
+    from core.learners.dfop.kernels import LEAK_AFTER  # noqa: PLC0415  its kernels load with the first model
+    from core.learners.dfop.learner import Dfop, refresh_rows  # noqa: PLC0415  likewise
+
     columns, D = Dfop.sizes(spec, classes).values()
     forgets = -math.log1p(-spec.params["forgetting_rate"]) if "forgetting_rate" in spec.params else 0.0
     return 8.0 * D * D + 5.0 * D * columns + float(D) ** 3 * max(forgets / LEAK_AFTER, 1 / refresh_rows(D))
@@ -48,6 +54,9 @@ def _member_cost(spec: Spec, classes: int) -> float:
 
 def row_exact(spec: Spec) -> bool:
     """Whether rows are learned one by one: many columns are learned in blocks, by matrix products."""
+    from core.learners.dfop.blocks import COLUMNS_MIN  # noqa: PLC0415  its kernels load with the first model
+    from core.learners.dfop.learner import Dfop  # noqa: PLC0415  likewise
+
     return Dfop.sizes(spec, 0)["D"] < COLUMNS_MIN
 
 
@@ -123,7 +132,7 @@ ALGORITHMS = (
         summary="DFOP with a discount per row: a feedback row can say how much of the past to keep.",
         equation="min_w sum_i (prod_{j > i} lambda_j) (y_i - w'x_i)^2, exactly; lambda_j = 1 - mu where none is given",
         params=(_RATE, _VARIANCE, BIAS, UNSCALED),
-        build=Dfop,
+        build=build,
         row_discounts=True,
     ),
     _family(
@@ -131,7 +140,7 @@ ALGORITHMS = (
         summary="Recursive least squares: all rows count alike; the best one where nothing drifts.",
         equation="min_w sum_i (y_i - w'x_i)^2 + |w|^2 / p0, exactly, row by row",
         params=(_VARIANCE, BIAS, UNSCALED),
-        build=Dfop,
+        build=build,
     ),
     _family(
         id="sparse_dfop",

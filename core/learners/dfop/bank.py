@@ -34,7 +34,6 @@ Deviations from the paper
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -45,12 +44,8 @@ from core.learners.calibration import CALIBRATION, classify, classify_and_fit, f
 from core.learners.dfop.bank_kernels import learn_members, mix_and_weigh, mix_rows, predict_members
 from core.learners.dfop.kernels import DONE, LEAK, NOISE, PREDICTION_MAX, REFRESH, ROWS, SPOILED
 from core.learners.dfop.learner import Dfop, learns_blocks, refresh_rows
+from core.learners.dfop.rates import member_rates, member_specs
 from core.state.layout import Array, Layout, Range, Shares
-
-RATES = (0.0, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 0.5)
-"""Forgetting rates of the members; 0 is RLS."""
-RATE_COLUMNS_MAX = 30.0
-"""Largest rate times columns: beyond it refreshes would cost more than rows, for windows of few rows per column."""
 
 _CHUNK_ROWS = 1024
 """Rows whose member predictions are held at once; chunks end at absolute row numbers, as blocks do."""
@@ -253,16 +248,3 @@ class ForgettingBank:
         """Room for the members' scores (K, n, m) and deviations (K, n), (K, 0) for classification."""
         K = len(self.rates)
         return np.empty((K, n, m)), np.empty((K, n if self.regression else 0))
-
-
-def member_rates(spec: Spec) -> tuple[float, ...]:
-    """The forgetting rates for a number of columns."""
-    columns = spec.dimension + bool(spec.params["bias"])
-    return tuple(rate for rate in RATES if rate * columns <= RATE_COLUMNS_MAX)
-
-
-def member_specs(spec: Spec) -> list[Spec]:
-    """The spec of every member: RLS for the rate 0."""
-    shared = {name: value for name, value in spec.params.items() if name != "forgetting_rate"}
-    given = [{"forgetting_rate": rate} if rate else {} for rate in member_rates(spec)]
-    return [replace(spec, params=shared | own) for own in given]

@@ -25,7 +25,6 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf
 
 from core.contract import Floats
 from core.learners.dfop.kernels import (
@@ -43,7 +42,7 @@ from core.learners.dfop.kernels import (
     SPOILED_FACTOR,
     WINSOR,
 )
-from core.numerics.lapack import add_outer, solve_lower, solve_lower_transposed, symmetric_product
+from core.numerics.lapack import add_outer, cholesky, solve_lower, solve_lower_transposed, symmetric_product
 
 COLUMNS_MIN = 256
 """Columns from which a full block is faster than its rows (tests/benchmarks/speed.py)."""
@@ -162,7 +161,7 @@ def learn_block(rows: Block, state: State, predicted: Predicted, lam0: float, *,
 
 
 def _factor(G: Floats, Xs: Floats, Q: Floats) -> Floats | None:
-    """The Cholesky factor C (m, m) of I + G Xs', or None where it would not have all digits."""
+    """The Cholesky factor C (m, m) of I + G Xs', below the diagonal; None where it would not have all digits."""
     S = G @ Xs.T  # (m, m)
     g = S.diagonal()  # (m,)
     if not (g.min() >= 0.0 and g.max() <= _SPREAD_MAX):
@@ -170,8 +169,8 @@ def _factor(G: Floats, Xs: Floats, Q: Floats) -> Floats | None:
     if _spoiled(G, g, Q.diagonal()):
         return None
     S.ravel()[:: len(S) + 1] += 1.0
-    C, failed = dpotrf(S.T, lower=1, overwrite_a=1)
-    return None if failed else C
+    C = S.T
+    return C if cholesky(C) else None
 
 
 @njit("b1(f8[:,::1], Array(f8, 1, 'A', readonly=True), Array(f8, 1, 'A', readonly=True))", cache=True, nogil=True)

@@ -33,7 +33,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import linprog
 
 from core.contract import Floats
 from core.problems import Invalid
@@ -127,6 +126,8 @@ def recover_all(M: Floats, V: Floats, sparsity: int) -> list[Recovered]:
 
 def _least_sum(M: Floats, v: Floats) -> Floats:
     """The x with the least |x|_1 subject to M x = v."""
+    from scipy.optimize import linprog  # noqa: PLC0415  large, and for RECOVER alone
+
     D = M.shape[1]
     found = linprog(
         np.ones(2 * D),

@@ -6,15 +6,30 @@ leaves behind predicts (core.switching.mixture): combined, or one expert drawn p
 
 from dataclasses import replace
 
-from core.algorithm import Algorithm, Param
-from core.contract import Spec
+from core.algorithm import Algorithm, Param, declared_bytes
+from core.contract import Learner, Spec
 from core.features.scaling import SCALING
-from core.learners.fesl.learner import GradientDescent
 from core.learners.parameters import BIAS
+
+
+def build(spec: Spec) -> Learner:
+    """An empty learner."""
+    from core.learners.fesl.learner import GradientDescent  # noqa: PLC0415  its kernels load with the first model
+
+    return GradientDescent(spec)
+
+
+def size(spec: Spec, classes: int) -> int:
+    """Bytes of a state and its objects."""
+    from core.learners.fesl.learner import GradientDescent  # noqa: PLC0415  its kernels load with the first model
+
+    return declared_bytes(GradientDescent, spec, classes)
 
 
 def cost(spec: Spec, classes: int) -> float:
     """Floating-point operations of a row: 5 D per column and D, and some twenty per class."""
+    from core.learners.fesl.learner import GradientDescent  # noqa: PLC0415  its kernels load with the first model
+
     columns, D = GradientDescent.sizes(spec, classes).values()
     return 5.0 * D * columns + 2.0 * D + 20.0 * max(classes, 1)
 
@@ -63,7 +78,8 @@ _COMBINED = Algorithm(
     paper=_PAPER,
     equation="p = sum_k a_k p_k, a_k ~ exp(-sum_t loss_kt) over the recovered, the new and the carried model",
     params=_PARAMS,
-    build=GradientDescent,
+    build=build,
+    size=size,
     cost=cost,
 )
 _SELECTED = replace(

@@ -4,23 +4,34 @@ import math
 from functools import partial
 
 from core.algorithm import Algorithm, Param, declared_bytes
-from core.contract import Spec
+from core.contract import Learner, Spec
 from core.features.scaling import SCALING
-from core.learners.odm.learner import AUTO, CONSTANTS, COUNT_MAX, DynamicOdm, grows, places
+from core.learners.odm.candidates import AUTO, CONSTANTS, COUNT_MAX, grows, places
 from core.learners.parameters import BIAS
 
 _TYPICAL_ROWS = 1e6
 """Rows for which a growing bank's cost is estimated."""
 
 
+def build(spec: Spec) -> Learner:
+    """An empty learner."""
+    from core.learners.odm.learner import DynamicOdm  # noqa: PLC0415  its kernels load with the first model
+
+    return DynamicOdm(spec)
+
+
 def size(spec: Spec, classes: int) -> int:
     """Bytes of a state with room for K candidates, the constants and epochs, the random features and the objects."""
+    from core.learners.odm.learner import DynamicOdm  # noqa: PLC0415  its kernels load with the first model
+
     features = int(spec.params["random_features"]) * (spec.dimension + 1)
     return declared_bytes(DynamicOdm, spec, classes) + 8 * (places(spec.params) + CONSTANTS + features)
 
 
 def cost(spec: Spec, classes: int) -> float:
     """Floating-point operations of a row: 8 D and some 30 per candidate and column, 2 d + 20 per random feature."""
+    from core.learners.odm.learner import DynamicOdm  # noqa: PLC0415  its kernels load with the first model
+
     sizes = DynamicOdm.sizes(spec, classes)
     K = math.log2(_TYPICAL_ROWS / 8.0) + 2.0 if grows(spec.params) else float(sizes["K"])
     return sizes["columns"] * K * (8.0 * sizes["D"] + 30.0) + float(spec.params["random_features"]) * (
@@ -122,7 +133,7 @@ _CANDIDATE = (_LOSS_WEIGHT, _TRADEOFF, _TOLERANCE)
 _STEPS = (_STEP, _LEARNING_RATE)
 _INPUTS = (_FEATURES, SCALING, BIAS)
 
-_family = partial(Algorithm, tasks=("classification",), paper=_PAPER, build=DynamicOdm, size=size, cost=cost)
+_family = partial(Algorithm, tasks=("classification",), paper=_PAPER, build=build, size=size, cost=cost)
 
 ALGORITHMS = (
     _family(

@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 
 from core.contract import Floats, Ints
+from core.learners.odm.candidates import PLACES_MAX
 
 ROWS, COUNT, SQUARE, MARGIN, MARGIN_VARIANCE, FORGOTTEN = range(6)
 """Places in the counters: rows learned; candidates in use; q, the mean |x|^2; mean and variance of the margin; rows
@@ -25,8 +26,6 @@ STEEPNESS, TRADEOFF, LOW, HIGH, RADIUS, STEP, EXPLICIT, GROWS, MAJORITY, PER_LOS
 eta, or 0; explicit steps; whether the last candidate splits; majority vote; the inverse of what losses are divided by;
 eps of the weights; fixed share, or 0: plain exponential weights."""
 
-PLACES_MAX = 64
-"""Candidates that the work space of a row has places for."""
 _MARGIN, _NORM, _TAU, _DECAY, _PULL, _LATEST = (part * PLACES_MAX for part in range(6))
 """Where in the work space of a row its parts begin, one place per candidate: margins, |w|^2, tau, the step, losses. One
 flat array with fixed places lets LLVM compute several candidates at once."""

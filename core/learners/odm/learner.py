@@ -73,57 +73,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.algorithm import CLASS_BOUND
-from core.contract import Floats, Header, Ints, Prediction, Spec, Weights
+from core.contract import Floats, Header, Prediction, Spec, Weights
 from core.learners.calibration import CALIBRATION, classify, classify_and_fit, fresh_calibration
 from core.learners.classes import column_count, linear_model, with_class
 from core.learners.odm import kernels
+from core.learners.odm.candidates import AUTO, epochs, grows, places
 from core.learners.odm.random_features import RandomFeatures
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout, Range, Shares, counts
 
-FIRST_EPOCH = 8
-COUNT_MAX = 40
-"""Candidates of a growing bank: the last one splits for the last time after 8 2^38 = 2e12 rows."""
-AUTO = "auto"
-CONSTANTS = 12
-
 _SHARE, _SHARE_RATE = 1e-3, 3.0
-_NEVER = 2**62
 _CHUNK_ROWS = 1024
 """Rows whose random features are held at once."""
 _SQUARE_MAX = 1e135
 _WEIGHT_MAX = 1e4
 """More than sqrt(2 lambda), lambda being at most 1e6."""
-
-
-def paper_count(params: Mapping[str, Any]) -> int:
-    """N = ceil(log2(2 C T / V) / 2) + 1, within what is allowed."""
-    ratio = math.log2(2.0 * params["bound"] * params["horizon"] / params["variation"])
-    return min(max(math.ceil(ratio / 2.0) + 1, 1), kernels.PLACES_MAX)
-
-
-def places(params: Mapping[str, Any]) -> int:
-    """Candidates there is room for."""
-    if "candidates" not in params:
-        return 1
-    if params["candidates"] != AUTO:
-        return int(params["candidates"])
-    return paper_count(params) if params["variant"] == "paper" else COUNT_MAX
-
-
-def epochs(params: Mapping[str, Any]) -> Ints:
-    """Rows after which each candidate starts again."""
-    K = places(params)
-    if "candidates" not in params:
-        return np.full(1, _NEVER, dtype=np.int64)
-    if params["variant"] == "paper":
-        first = math.sqrt(1.0 / (2.0 * params["bound"]))
-        return np.array([max(math.ceil(min(first * 2.0**i, _NEVER)), 1) for i in range(K)], dtype=np.int64)
-    return FIRST_EPOCH * 2 ** np.arange(K, dtype=np.int64)
-
-
-def grows(params: Mapping[str, Any]) -> bool:
-    """Whether the last candidate splits: by default, where neither a number nor the paper's variant is asked for."""
-    return params.get("candidates") == AUTO and params["variant"] != "paper"
 
 
 def constants(params: Mapping[str, Any]) -> Floats:

@@ -12,8 +12,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from core.contract import Spec
 from core.learners.catalogue import find
-from core.learners.dfop.bank import RATES, ForgettingBank, member_specs
+from core.learners.dfop.bank import ForgettingBank
 from core.learners.dfop.learner import Dfop
+from core.learners.dfop.rates import RATES, member_specs
 from core.problems import Invalid
 from tests.core.learners.dfop.test_dfop import exciting, labelled
 

@@ -1,0 +1,50 @@
+"""How many candidates dynamic ODM has and when they start again, from its parameters alone."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from core.contract import Ints
+
+FIRST_EPOCH = 8
+COUNT_MAX = 40
+"""Candidates of a growing bank: the last one splits for the last time after 8 2^38 = 2e12 rows."""
+PLACES_MAX = 64
+"""Candidates that the work space of a row has places for."""
+AUTO = "auto"
+CONSTANTS = 12
+"""Numbers that a learner's kernels take beside its state."""
+_NEVER = 2**62
+
+
+def paper_count(params: Mapping[str, Any]) -> int:
+    """N = ceil(log2(2 C T / V) / 2) + 1, within what is allowed."""
+    ratio = math.log2(2.0 * params["bound"] * params["horizon"] / params["variation"])
+    return min(max(math.ceil(ratio / 2.0) + 1, 1), PLACES_MAX)
+
+
+def places(params: Mapping[str, Any]) -> int:
+    """Candidates there is room for."""
+    if "candidates" not in params:
+        return 1
+    if params["candidates"] != AUTO:
+        return int(params["candidates"])
+    return paper_count(params) if params["variant"] == "paper" else COUNT_MAX
+
+
+def epochs(params: Mapping[str, Any]) -> Ints:
+    """Rows after which each candidate starts again."""
+    K = places(params)
+    if "candidates" not in params:
+        return np.full(1, _NEVER, dtype=np.int64)
+    if params["variant"] == "paper":
+        first = math.sqrt(1.0 / (2.0 * params["bound"]))
+        return np.array([max(math.ceil(min(first * 2.0**i, _NEVER)), 1) for i in range(K)], dtype=np.int64)
+    return FIRST_EPOCH * 2 ** np.arange(K, dtype=np.int64)
+
+
+def grows(params: Mapping[str, Any]) -> bool:
+    """Whether the last candidate splits: by default, where neither a number nor the paper's variant is asked for."""
+    return params.get("candidates") == AUTO and params["variant"] != "paper"

@@ -1,0 +1,158 @@
+"""What a service imports when it starts, and what with the first model that needs it."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from core.algorithm import Algorithm
+from core.config import Config
+from core.learners.catalogue import ALGORITHMS, find
+from service.store import codec
+from tests.service.api_fixtures import STATE
+
+VIGO = {"algorithm": "vigo", "task": "classification", "features": ["a", "b"], "labels": ["UP", "DOWN"]}
+LATER = [
+    "core.learners.dfop.kernels",
+    "core.learners.dfop.bank_kernels",
+    "core.learners.fesl.learner",
+    "core.learners.odm.kernels",
+    "core.learners.vigo.kernels",
+    "httpx",
+    "scipy.linalg",
+    "scipy.optimize",
+    "scipy.special",
+]
+
+
+def _imported(code: str) -> list[str]:
+    """Which of the modules that can wait a new process has imported after some code."""
+    code = f"{code}\nimport sys\nprint(*[name for name in {LATER} if name in sys.modules])"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[threading.Thread]]:
+    """No algorithm has been loaded, as in a new process; by which threads each is."""
+    seen: list[threading.Thread] = []
+    load = Algorithm.load
+
+    def watched(self: Algorithm) -> None:
+        seen.append(threading.current_thread())
+        load(self)
+
+    monkeypatch.setattr(Algorithm, "load", watched)
+    forget()
+    return seen
+
+
+def forget() -> None:
+    """Make every algorithm look as in a new process."""
+    for algorithm in ALGORITHMS.values():
+        vars(algorithm).pop("_example", None)
+        vars(algorithm).pop("forgets", None)
+
+
+def test_a_service_starts_without_what_no_model_needs_yet() -> None:
+    """Neither kernels of algorithms nor large libraries for what few ask for."""
+    assert [] == _imported("import service.app, uvicorn")
+
+
+def test_the_catalogue_and_a_model_s_configuration_need_one_family() -> None:
+    """Listing algorithms loads none; a model loads its own."""
+    listed = "import core.numerics.lapack, core.machine\nfrom core.learners.catalogue import ALGORITHMS\n"
+    assert [] == _imported(f"{listed}[algorithm.describe() for algorithm in ALGORITHMS.values()]")
+    assert ["core.learners.fesl.learner"] == _imported(
+        "import core.numerics.lapack\nfrom core.machine import Machine\nfrom core.config import Config\n"
+        "config = Config.parse({'algorithm': 'fesl_c', 'task': 'regression', 'features': ['a']})\n"
+        "Machine(config)\nconfig.state_bytes(1)\nconfig.algorithm.row_cost(config.spec(1), 1)"
+    )
+
+
+def test_linear_algebra_leaves_scipy_s_package_as_it_is() -> None:
+    """The extension modules that are loaded alone are those that the package finds later."""
+    code = (
+        "import core.numerics.lapack, sys; alone = sys.modules['scipy.linalg.cython_blas']\n"
+        "import scipy.linalg, scipy.optimize, scipy.linalg.cython_blas as found\n"
+        "print(found is alone, scipy.linalg.solve([[2.0]], [4.0]))"
+    )
+    assert "True [2.]\n" == subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=list(ALGORITHMS))
+def test_an_algorithm_is_loaded_by_what_uses_it(algorithm: Algorithm, threads: list[threading.Thread]) -> None:
+    """Afterwards nothing is left to load, however it came about."""
+    assert not algorithm.loaded
+    algorithm.load()
+    assert algorithm.loaded
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_kernels_of_a_first_model_are_loaded_in_a_thread(api, start, threads) -> None:
+    """When it is created, read from the store, or imported: nobody else waits meanwhile. Once is enough."""
+    path = await api.new(VIGO)
+    assert [False] == [thread is threading.main_thread() for thread in threads]
+    await api.new(VIGO)
+    assert 1 == len(threads)
+    await api.post(f"{path}/feedback", {"features": {"a": 1.0, "b": 2.0}, "label": "UP"})
+    exported = await api.state(path)
+
+    forget()
+    other = await start()
+    await other.get(f"{path}/metrics", params={"consistency": "strong"})
+    assert [False] * 2 == [thread is threading.main_thread() for thread in threads]
+
+    forget()
+    parsed = []
+    parse = Config.parse
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Config, "parse", lambda raw: parsed.append(threading.current_thread()) or parse(raw))
+        answer = await api.ask("PUT", f"{path}-copy/state", content=exported, headers=STATE)
+    assert 201 == answer.status_code
+    assert parsed[0] is not threading.main_thread()
+    assert find("vigo").loaded
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_conflict_with_a_model_of_another_algorithm_loads_that_in_a_thread(api, start, threads) -> None:
+    """The stored configuration is read, too."""
+    path = await api.new(VIGO)
+    other = await start()
+    forget()
+    answer = await other.ask("PUT", path, json={"algorithm": "rls", "task": "regression"})
+    assert 409 == answer.status_code
+    # Where it was created, then here: the algorithm that is asked for, and the one of the stored configuration.
+    assert len(threads) >= 3
+    assert threading.main_thread() not in threads
+
+
+def test_a_configuration_that_cannot_be_read_is_left_to_who_reads_it(threads: list[threading.Thread]) -> None:
+    """Whatever is stored or sent: loading ahead says nothing about it."""
+    from service.runtime.loader import load_algorithm_of
+    from service.runtime.threads import load_algorithm
+
+    for stored in (b"", b"[]", b'{"algorithm": 3}', b"{}"):
+        asyncio.run(load_algorithm_of(stored))
+    asyncio.run(load_algorithm({"algorithm": ["vigo"]}))
+    assert [] == threads
+    with pytest.raises(ValueError, match="configuration"):
+        codec.config(b"[]")
+
+
+def test_what_is_compiled_while_serving_is_said(tmp_path) -> None:
+    """A cache that has vanished is noticed."""
+    (tmp_path / "late.py").write_text(
+        "from numba import njit\n@njit('f8(f8)', cache=True)\ndef one(x):\n    return x\n"
+    )
+    code = (
+        "import sys; from service.kernel_cache import report_compilations\n"
+        "report_compilations(lambda *kernel: print(*kernel))\nsys.path.insert(0, sys.argv[1])\nimport late"
+    )
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    for expected in ("late one\n", ""):
+        assert expected == subprocess.run(command, capture_output=True, text=True, env=environment).stdout
