@@ -3,6 +3,7 @@
     options     the command line; every command loads it, so it imports little
     command     the steps of a replay, and signals
     source      the file, read in batches
+    stream      rows through a stream of the service, sent again after a break; row_form makes them of cells
     client      the service's HTTP interface: retries that learn no row twice, readable refusals
     private     a service for one replay, where no URL is given
     report      progress, and the table at the end (rich)

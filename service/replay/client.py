@@ -26,8 +26,8 @@ PROBLEMS_SHOWN = 5
 ALLOWED_SHOWN = 40
 """Words of a list of what is allowed; the service lists every algorithm, and fewer of anything else."""
 _ROW = re.compile(r"row (\d+)\b")
-_MODEL_DOWN = "urn:onepass:problem:model-down"
-_AGAIN = (httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE)
+MODEL_DOWN = "urn:onepass:problem:model-down"
+AGAIN = (httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE)
 
 
 class Service:
@@ -38,6 +38,10 @@ class Service:
         key: API key; without one (None or empty) no header is sent.
         private: whether it was started by this replay; no proxy is used then.
         patience_s: how long a request is repeated while the service is not available.
+
+    Attributes:
+        url, key, patience_s: as given.
+        run: a word of its own for every replay.
     """
 
     def __init__(
@@ -45,7 +49,8 @@ class Service:
     ) -> None:
         headers = {} if not key else {"Authorization": f"Bearer {key}"}
         self._http = httpx.Client(base_url=url, headers=headers, timeout=TIMEOUT_S, trust_env=not private)
-        self._patience_s, self._answered, self._run = patience_s, False, uuid4().hex
+        self.url, self.key, self.patience_s, self.run = url, key, patience_s, uuid4().hex
+        self._answered = False
 
     def close(self) -> None:
         """Close the connection."""
@@ -62,7 +67,7 @@ class Service:
         Raises:
             Failed: refused; another model has the name.
         """
-        return self._ask("PUT", _model(name), json=body)
+        return self._ask("PUT", path_of(name), json=body)
 
     def learn(self, name: str, batch: Batch, label: str, id_column: str | None) -> dict[str, Any]:
         """Send a batch: each row is tested, then trained.
@@ -72,19 +77,19 @@ class Service:
         """
         query, headers = {"label": label}, {"Content-Type": "text/csv; charset=utf-8"}
         if id_column is None:
-            headers["Idempotency-Key"] = f"replay-{self._run}-{batch.first}"
+            headers["Idempotency-Key"] = f"replay-{self.run}-{batch.first}"
         else:
             query["id"] = id_column
-        path = f"{_model(name)}/feedback/batch"
+        path = f"{path_of(name)}/feedback/batch"
         return self._ask("POST", path, batch, params=query, headers=headers, content=batch.body)
 
     def metrics(self, name: str, version: int) -> dict[str, Any]:
         """The model's metrics, of this version or a later one."""
-        return self._ask("GET", f"{_model(name)}/metrics", params={"min_version": version})
+        return self._ask("GET", f"{path_of(name)}/metrics", params={"min_version": version})
 
     def _ask(self, method: str, path: str, batch: Batch | None = None, **request: Any) -> dict[str, Any]:
         """The final answer to a request that is repeated until there is one."""
-        give_up_at = time.monotonic() + self._patience_s
+        give_up_at = time.monotonic() + self.patience_s
         while True:
             try:
                 response = self._http.request(method, path, **request)
@@ -95,31 +100,33 @@ class Service:
                     raise Failed(reason) from None
             else:
                 self._answered = True
-                if response.status_code not in _AGAIN or _document(response).get("type") == _MODEL_DOWN:
+                if response.status_code not in AGAIN or document_of(response).get("type") == MODEL_DOWN:
                     return self._read(response, batch)
-                reason, wait_s = _reason(response, None), _retry_after_s(response)
+                reason, wait_s = reason_of(response, None), retry_after_s(response)
             if time.monotonic() + wait_s > give_up_at:
-                raise Failed(f"{reason} (gave up after {self._patience_s:.0f} s)")
+                raise Failed(f"{reason} (gave up after {self.patience_s:.0f} s)")
             time.sleep(wait_s)
 
     def _read(self, response: httpx.Response, batch: Batch | None) -> dict[str, Any]:
         if response.is_error:
-            raise Failed(_reason(response, batch))
-        if not (answer := _document(response)):
+            raise Failed(reason_of(response, batch))
+        if not (answer := document_of(response)):
             raise Failed(f"{self._http.base_url} does not answer like Onepass (HTTP {response.status_code}, no JSON)")
         return answer
 
 
-def _model(name: str) -> str:
+def path_of(name: str) -> str:
+    """The path of a model."""
     return f"models/{quote(name, safe='')}"
 
 
-def _retry_after_s(response: httpx.Response) -> float:
+def retry_after_s(response: httpx.Response) -> float:
+    """How long to wait before the next try."""
     text = response.headers.get("Retry-After", "")
     return min(float(text), WAIT_S_MAX) if text.isascii() and text.isdigit() else 1.0
 
 
-def _document(response: httpx.Response) -> dict[str, Any]:
+def document_of(response: httpx.Response) -> dict[str, Any]:
     """The JSON object of a response; {} where it is something else, such as a proxy's page."""
     try:
         found = response.json()
@@ -128,9 +135,9 @@ def _document(response: httpx.Response) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _reason(response: httpx.Response, batch: Batch | None) -> str:
+def reason_of(response: httpx.Response, batch: Batch | None) -> str:
     """A refusal in a few lines, the first one the reason; rows of a batch as lines of the file."""
-    document = _document(response)
+    document = document_of(response)
     errors = [_one(error, batch) for error in document.get("errors") or () if isinstance(error, dict)]
     said = f"refused with HTTP {response.status_code}"
     if document.get("detail") and (not errors or response.status_code != httpx.codes.UNPROCESSABLE_ENTITY):

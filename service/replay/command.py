@@ -5,16 +5,21 @@ import signal
 from argparse import Namespace
 from collections.abc import Generator
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from typing import Any
 
 from rich.console import Console
 
 from service.replay import Failed, Interrupted, private, report
-from service.replay.client import Service
+from service.replay.client import Service, path_of
 from service.replay.options import default_name
+from service.replay.row_form import RowForm
 from service.replay.source import Source, ahead
+from service.replay.stream import RowStream, Sent
 
 PRIVATE_PATIENCE_S = 5.0
+SHOWN_EVERY = 200
+"""Rows of a stream between two looks at the progress."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -39,7 +44,8 @@ def run(options: Namespace) -> None:
         task, rows_before = model["config"]["task"], model["rows"]
         if rows_before:
             console.print(f"model {options.name} has learned {rows_before:,} rows already: going on from there")
-        totals = _feed(service, options, source, report.Totals(task), console)
+        feed = partial(_stream, model["config"]) if options.stream else _feed
+        totals = feed(service, options, source, report.Totals(task), console)
         metrics = service.metrics(options.name, totals.version)
         report.table(console, _title(options), metrics, totals)
         if options.plot is not None:
@@ -98,6 +104,43 @@ def _feed(
                 raise Failed(said) from None
             totals.add(answer, options.id is not None)
             show(batch.read if options.limit is None else max(batch.read, totals.rows / options.limit))
+    return totals
+
+
+def _stream(
+    config: dict[str, Any],
+    service: Service,
+    options: Namespace,
+    source: Source,
+    totals: report.Totals,
+    console: Console,
+) -> report.Totals:
+    """Send every row through streams; the file is read while answers come."""
+    form = RowForm(source.columns, options.label, options.id, service.run, config)
+    path = f"{path_of(options.name)}/feedback/stream"
+    streams = RowStream(service.url, service.key, path, service.patience_s)
+    shown = report.progress(console, options.name, totals)
+    with shown as show, closing(source.rows()) as rows:
+        done = [0.0]
+
+        def lines() -> Generator[Sent]:
+            for number, (cells, at) in enumerate(rows, 1):
+                if number % SHOWN_EVERY == 0:
+                    done[0] = source.read  # here, where the file is read
+                yield Sent(form.line(cells, number), at)
+
+        try:
+            for number, (answer, again) in enumerate(streams.answers(lines()), 1):
+                known = answer["duplicate"] and not again
+                told = {"losses": [answer["loss"]], "duplicates": int(known), "version": answer["version"]}
+                totals.add(told, options.id is not None)
+                if number % SHOWN_EVERY == 0:
+                    show(done[0] if options.limit is None else max(done[0], totals.rows / options.limit))
+        except Failed as refused:
+            said = str(refused)
+            if options.url is not None and totals.rows:
+                said += f"\n  the {totals.rows} rows before it were learned by model {options.name}"
+            raise Failed(said) from None
     return totals
 
 

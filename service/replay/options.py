@@ -35,6 +35,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     say("--key", metavar="SECRET", default=key, help="API key with the scope admin; default: the variable ONEPASS_KEY")
     say("--name", type=_name, help="name of the model; default: from the file's name")
     say("--batch", type=_count(BATCH_MAX), default=500, metavar="ROWS", help="rows per request; default: 500")
+    say("--stream", action="store_true", help="send rows through /feedback/stream, each with an id, instead of batches")
     say("--limit", type=_count(2**53), metavar="ROWS", help="stop after so many rows")
     say("--missing", choices=missing, default="error", help="what an empty cell becomes; default: error")
     say("--categorical", type=_columns, default=(), metavar="A,B", help="columns of categories; the file is read twice")

@@ -96,13 +96,17 @@ class Source:
             Failed: a row of another length, or the file turns out to be damaged.
         """
         first = 1
-        with closing(self._rows()) as rows:
+        with closing(self.rows()) as rows:
             while some := list(islice(rows, size)):
                 body = io.StringIO(newline="")
                 csv.writer(body).writerows([self.columns, *(cells for cells, _ in some)])
-                read = 1.0 if self._file.closed else self._file.tell() / os.fstat(self._file.fileno()).st_size
-                yield Batch(body.getvalue().encode(), [line for _, line in some], first, read)
+                yield Batch(body.getvalue().encode(), [line for _, line in some], first, self.read)
                 first += len(some)
+
+    @property
+    def read(self) -> float:
+        """The part of the file that has been read, 0 to 1."""
+        return 1.0 if self._file.closed else self._file.tell() / os.fstat(self._file.fileno()).st_size
 
     def categories(self, names: Sequence[str]) -> dict[str, list[str | int]]:
         """The distinct cells of some columns, integers as such; reads the whole file.
@@ -113,15 +117,19 @@ class Source:
         self.need(names)
         found: dict[str, set[str]] = {name: set() for name in names}
         places = [(self.columns.index(name), name) for name in names]
-        for cells, _ in self._rows():
+        for cells, _ in self.rows():
             for at, name in places:
                 found[name].add(cells[at])
                 if len(found[name]) > CATEGORIES_MAX:
                     raise Failed(f"column {name!r} has more than {CATEGORIES_MAX} categories")
         return {name: _sorted(cells) for name, cells in found.items()}
 
-    def _rows(self) -> Generator[Row]:
-        """The kept cells of each row, without the header."""
+    def rows(self) -> Generator[Row]:
+        """The kept cells of each row, without the header.
+
+        Raises:
+            Failed: a row of another length, or the file turns out to be damaged.
+        """
         whole = len(self._kept) == self._width
         with closing(self._read()) as rows:
             next(rows)

@@ -232,7 +232,7 @@ def test_a_long_list_of_what_is_allowed_ends_with_a_count() -> None:
     """Whole names, as many as a person reads; how many more there are is told."""
     names = [f"f{at}" for at in range(client.ALLOWED_SHOWN + 2)]
     answer = {"errors": [unknown_feature("features.x", names)._asdict()]}
-    said = client._reason(httpx.Response(422, json=answer), None)
+    said = client.reason_of(httpx.Response(422, json=answer), None)
     assert (
         said
         == f"refused with HTTP 422: features.x: is not a feature of this model ({', '.join(names[:-2])}, and 2 more)"
