@@ -8,6 +8,8 @@ WORKERS ?= auto
 UV ?=
 # More arguments for pytest, e.g. make test PYTEST_ARGS="-k style -x"
 PYTEST_ARGS ?=
+# More arguments for bench and bench-peers, e.g. make bench BENCH_ARGS="--parts http --rounds 5"
+BENCH_ARGS ?=
 # More arguments for the lock, e.g. make lock LOCK_ARGS=--upgrade
 LOCK_ARGS ?=
 
@@ -47,6 +49,12 @@ pytest: test-setup ## the tests alone
 
 test-faults: test-setup ## the storm of kills and failovers, two minutes each time
 	STORM_S=120 $(PY) -m pytest -n 0 -s tests/faults/test_storm.py $(PYTEST_ARGS)
+
+bench: test-setup ## the main figures beside echoes and targets, in five minutes; JSON and SVG in tests/benchmarks/out
+	$(PY) -m tests.benchmarks.bench $(BENCH_ARGS)
+
+bench-peers: test-setup ## Onepass beside river, CapyMOA, Vowpal Wabbit, FastAPI with river, MLServer, each installed when asked for
+	$(PY) -m tests.benchmarks.peers $(BENCH_ARGS)
 
 bench-replicas: test-setup ## recovery over log length, how far followers lag
 	$(PY) -m tests.benchmarks.replicas

@@ -80,6 +80,7 @@ class Tally:
 POOLS: dict[str, tuple[Callable[[int, int], list[bytes]], int, str]] = {
     "feedback": (rows.single, SINGLE_BODIES, _JSON),
     "predict": (rows.asked, SINGLE_BODIES, _JSON),
+    "infer": (rows.infer, SINGLE_BODIES, _JSON),
     "json": (rows.columns, BATCH_BODIES, _JSON),
     "csv": (rows.csv, BATCH_BODIES, "text/csv"),
     "npy": (rows.npy, BATCH_BODIES, "application/x-npy"),

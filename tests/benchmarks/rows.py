@@ -42,6 +42,13 @@ def asked(count: int, seed: int) -> list[bytes]:
     return [_json({"features": dict(zip(NAMES, x, strict=True))}) for x in draw(count, seed)[0].tolist()]
 
 
+def infer(count: int, seed: int) -> list[bytes]:
+    """The same as the Open Inference Protocol (V2) has it, which other servers take."""
+    X = draw(count, seed)[0].tolist()
+    head = {"name": "x", "shape": [1, DIMENSION], "datatype": "FP64"}
+    return [_json({"inputs": [{**head, "data": x}]}) for x in X]
+
+
 def columns(count: int, seed: int) -> list[bytes]:
     """Bodies of POST /feedback/batch as JSON, 1000 rows each."""
     tables = [draw(BATCH_ROWS, seed + table) for table in range(count)]

@@ -1,0 +1,1 @@
+"""Onepass beside other programs, each in an environment of its own: ``python -m tests.benchmarks.peers``."""
