@@ -129,8 +129,8 @@ class Loader:
         Raises:
             ValueError, StoreDown: as for ``apply``.
         """
-        if stretch.merged is not None:
-            return Many(stretch, stretch.merged)
+        if len(stretch.entries) > 1:
+            return Many(stretch)
         raw = stretch.entries[0]
         if stretch.decoded:
             entry = stretch.entry()

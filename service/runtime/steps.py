@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from core.entry import Entry, Learned, MergedRows, Refused, Restore, Rows, Switched
+from core.entry import Entry, Learned, Refused, Restore, Rows, Switched
 from core.machine import Machine
 from service.runtime import feature_switch
 from service.runtime.threads import THREAD_FLOPS
@@ -127,16 +127,15 @@ class Many(Step):
     """Neighbouring entries of plain rows, applied as one block as far as that gives the bits of one by one.
 
     Args:
-        stretch: the entries.
-        merged: their rows.
+        stretch: the entries, more than one.
     """
 
     __slots__ = ("_at", "_merged", "_stretch")
 
-    def __init__(self, stretch: Stretch, merged: MergedRows) -> None:
-        self._stretch, self._merged, self._at = stretch, merged, 0
+    def __init__(self, stretch: Stretch) -> None:
+        self._stretch, self._merged, self._at = stretch, stretch.merged(), 0
         last = stretch.entries[-1]
-        self.first, self.version, self.uid, self.time_ms = merged.version, last.version, last.uid, last.time_ms
+        self.first, self.version, self.uid, self.time_ms = self._merged.version, last.version, last.uid, last.time_ms
         self.size, self.own = stretch.size, False
 
     def inner(self) -> Iterable[tuple[int, str]]:
@@ -171,8 +170,8 @@ def few(entries: Sequence[RawEntry], machine: Machine) -> list[Step]:
         return []
     steps: list[Step] = []
     for stretch in stretches(entries, lambda: machine.rows_to_merge(MERGED_FLOPS)):
-        if stretch.merged is not None:
-            steps.append(Many(stretch, stretch.merged))
+        if len(stretch.entries) > 1:
+            steps.append(Many(stretch))
             continue
         entry = stretch.entry() if stretch.decoded else None
         if entry is None or not all(isinstance(segment, Rows) for segment in entry.segments):

@@ -11,7 +11,7 @@ entries one by one depends on the state: ``Machine.apply_merged`` says how far i
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,71 +27,74 @@ MERGED_BYTES_MAX = 131_072
 
 _Kind = tuple[str, int, bool, bool]
 """Space, bytes of a row, whether labels are numbers, whether there are discounts: equal where rows may be merged."""
-
-
-class _Decoded(NamedTuple):
-    """An entry with the records of its segments; none where it is large, names one of them or is corrupt.
-
-    Attributes:
-        kind: of its rows; None where it goes by itself.
-        size: its bytes on the log.
-        rows: how many.
-    """
-
-    raw: RawEntry
-    records: Sequence[Record]
-    kind: _Kind | None
-    size: int
-    rows: int
+_Decoded = tuple[list[Record], _Kind | None, int, int]
+"""Records of an entry's segments, none where it is large, names one of them or is corrupt; the kind of its rows, None
+where it goes by itself; its bytes on the log; how many rows it has, 0 where it goes by itself."""
 
 
 class Stretch:
     """One entry, or neighbouring ones whose rows are merged.
 
     Args:
-        found: the entries, in order.
-
-    Attributes:
+        kind: of its rows; None where it is one entry that goes by itself.
         entries: as they were read.
+        records: of all their segments.
+        ends: for each entry the number of records up to its end.
+        stops: for each entry the number of rows up to its end.
         size: their bytes on the log.
-        merged: the rows; None where it is one entry.
     """
 
-    __slots__ = ("_records", "entries", "merged", "size")
+    __slots__ = ("_ends", "_kind", "_records", "_stops", "entries", "size")
 
-    def __init__(self, found: Sequence[_Decoded]) -> None:
-        self.entries = [each.raw for each in found]
-        self.size = sum([each.size for each in found])
-        self._records = [each.records for each in found]
-        self.merged = _merged(found) if len(found) > 1 else None
+    def __init__(
+        self, kind: _Kind | None, entries: list[RawEntry], records: list[Record], ends: list[int], stops: list[int],
+        size: int,
+    ) -> None:  # fmt: skip
+        self._kind, self.entries, self.size = kind, entries, size
+        self._records, self._ends, self._stops = records, ends, stops
 
     @property
     def decoded(self) -> bool:
         """Whether ``entry`` can be asked for: not of one that is large, names what it holds, or is corrupt."""
-        return bool(self._records[0])
+        return bool(self._records)
 
     def entry(self, at: int = 0) -> Entry:
         """The entry at a place, from 0."""
-        return codec.of_records(self.entries[at], self._records[at])
+        start = self._ends[at - 1] if at else 0
+        return codec.of_records(self.entries[at], self._records[start : self._ends[at]])
+
+    def merged(self) -> MergedRows:
+        """The rows of all entries; there is more than one."""
+        assert self._kind is not None
+        space, width, numbers, discounted = self._kind
+        records: list[Any] = self._records
+        labels = [record.labels for record in records]
+        X = np.frombuffer(b"".join([record.x for record in records]), dtype="<f8").reshape(-1, width // 8)
+        y = np.frombuffer(b"".join(labels), dtype="<f8") if numbers else [*chain.from_iterable(labels)]
+        discounts = None
+        if discounted:
+            discounts = np.frombuffer(b"".join([record.discounts for record in records]), dtype="<f8")
+        times = [raw.time_ms for raw in self.entries]
+        return MergedRows(Rows(space, None, X, y, discounts), self.entries[0].version, times, self._stops)
 
     def answers(self, first: int, stop: int, learned: Learned) -> list[Item]:
         """What to store with the ids of the entries from ``first`` to before ``stop``, whose rows were learned."""
         items: list[Item] = []
-        predictions, losses, p_true = learned.predictions, learned.losses.tolist(), learned.p_true
-        before, at = learned.rows - len(losses), 0
-        for raw, records in zip(self.entries[first:stop], self._records[first:stop], strict=True):
-            version = raw.version
-            for record in records:
-                ids, end = record.ids, at + record.count  # type: ignore[union-attr]
+        predictions, losses, p_true = learned.predictions, learned.losses.tolist(), list(learned.p_true)
+        before, at, place = learned.rows - len(losses), 0, self._ends[first - 1] if first else 0
+        for entry in range(first, stop):
+            version = self.entries[entry].version
+            while place < self._ends[entry]:
+                record: Any = self._records[place]
+                ids, end = record.ids, at + record.count
                 if ids:
-                    answer = Answer(
-                        FORMAT, version, before + end, predictions[at:end], losses[at:end], True, list(p_true[at:end])
-                    )
+                    part = predictions[at:end], losses[at:end], True, p_true[at:end]
+                    answer = Answer(FORMAT, version, before + end, *part)
                     if len(ids) == 1:
                         items.append((ids[0], version, codec.encode_answer(answer)))
                     else:
                         items += [(one, version, blob) for one, blob in codec.row_records(ids, answer)]
-                at = end
+                at, place = end, place + 1
         return items
 
 
@@ -102,42 +105,57 @@ def stretches(raws: Sequence[RawEntry], rows_max: Callable[[], int]) -> Iterator
         raws: entries that follow each other.
         rows_max: how many rows may be merged as the model stands when a stretch begins.
     """
-    block: list[_Decoded] = []
+    begun: _Kind | None = None
+    entries: list[RawEntry] = []
+    records: list[Record] = []  # of all entries, since a list for each would cost more than merging them
+    ends: list[int] = []
+    stops: list[int] = []
     rows = size = most = 0
     for raw in raws:
-        one = _decoded(raw)
-        rows, size = rows + one.rows, size + one.size
-        full = len(block) == MERGED_ENTRIES_MAX or rows > most or size > MERGED_BYTES_MAX
-        if block and (full or one.kind is None or one.kind != block[0].kind):
-            yield Stretch(block)
-            block = []
-        if not block:
-            rows, size, most = one.rows, one.size, rows_max()
-        block.append(one)
-        if one.kind is None:
-            yield Stretch(block)
-            block = []
-    if block:
-        yield Stretch(block)
+        own, kind, own_size, own_rows = _decoded(raw)
+        rows, size = rows + own_rows, size + own_size
+        if entries and (
+            kind is None
+            or kind != begun
+            or len(entries) == MERGED_ENTRIES_MAX
+            or size > MERGED_BYTES_MAX
+            or rows > most
+        ):
+            yield Stretch(begun, entries, records, ends, stops, size - own_size)
+            entries, records, ends, stops = [], [], [], []
+        if not entries:
+            begun, rows, size, most = kind, own_rows, own_size, rows_max()
+        entries.append(raw)
+        records += own
+        ends.append(len(records))
+        stops.append(rows)
+        if kind is None:
+            yield Stretch(begun, entries, records, ends, stops, size)
+            entries, records, ends, stops = [], [], [], []
+    if entries:
+        yield Stretch(begun, entries, records, ends, stops, size)
 
 
 def _decoded(raw: RawEntry) -> _Decoded:
-    """An entry with its records; what cannot be decoded is left to whoever applies it by itself."""
+    """An entry's records; what cannot be decoded is left to whoever applies it by itself."""
     records: list[Record] = []
-    kinds: list[_Kind | None] = []
+    kind: _Kind | None = None
     rows = size = 0
-    try:
-        for _, blob, skip in raw.segments:
-            size += len(blob)
-            if size > MERGED_BYTES_MAX:
-                return _Decoded(raw, (), None, raw.size, 0)
-            record = codec.record_of(blob)
-            records.append(record)
-            kinds.append(None if skip else _kind(record))
-            rows += record.count if type(record) is RowsRecord else 0
-    except ValueError:
-        return _Decoded(raw, (), None, raw.size, 0)
-    return _Decoded(raw, records, kinds[0] if kinds.count(kinds[0]) == len(kinds) else None, size, rows)
+    plain = True
+    for _, blob, skip in raw.segments:
+        size += len(blob)
+        try:
+            record = codec.record_of(blob) if size <= MERGED_BYTES_MAX else None
+        except ValueError:
+            record = None
+        if record is None:
+            return [], None, raw.size, 0
+        own = _kind(record)
+        plain = plain and own is not None and not skip and (kind is None or own == kind)
+        kind = own
+        records.append(record)
+        rows += record.count if plain else 0  # type: ignore[union-attr]
+    return records, kind if plain else None, size, rows if plain else 0
 
 
 def _kind(record: Record) -> _Kind | None:
@@ -151,23 +169,3 @@ def _kind(record: Record) -> _Kind | None:
     if discounts is not None and len(discounts) != 8 * count:
         return None
     return record.space, bytes_of_rows // count, numbers, discounts is not None
-
-
-def _merged(found: Sequence[_Decoded]) -> MergedRows:
-    """The rows of entries of one kind."""
-    assert found[0].kind is not None
-    records: list[Any] = [record for each in found for record in each.records]
-    space, width, numbers, discounted = found[0].kind
-    labels = [record.labels for record in records]
-    X = np.frombuffer(b"".join([record.x for record in records]), dtype="<f8").reshape(-1, width // 8)
-    y = np.frombuffer(b"".join(labels), dtype="<f8") if numbers else [*chain.from_iterable(labels)]
-    discounts = None
-    if discounted:
-        discounts = np.frombuffer(b"".join([record.discounts for record in records]), dtype="<f8")
-    stops: list[int] = []
-    stop = 0
-    for each in found:
-        stop += each.rows
-        stops.append(stop)
-    times = [each.raw.time_ms for each in found]
-    return MergedRows(Rows(space, None, X, y, discounts), found[0].raw.version, times, stops)

@@ -5,7 +5,7 @@ Two figures for a log of 50 000 entries of one row of d = 10, without ids and wi
     replies   from the store's replies, as Python objects, to the state, with the answers to all ids: reading entries,
               decoding, learning, encoding answers. CPU time; nothing of the store's own, nor of its protocol
     recovery  ``Loader.load`` of the same log from a Redis server on a Unix socket: what a restarted service waits for
-              before it answers about the model. Wall time
+              before it answers about the model. Wall time, and behind it the CPU time of service and server together
 
 With ``--before`` another checkout, which needs a .venv of its own, is measured in turns with this one, and the digests
 of states and answers are compared. Medians over the rounds.
@@ -30,6 +30,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import psutil
 
 ENTRIES, ROUNDS, D = 50_000, 5, 10
 NAMES = [f"sensor_{column:02d}" for column in range(D)]
@@ -131,14 +132,14 @@ async def from_replies(name: str, ids: bool, entries: int, rounds: int) -> dict[
 
 
 async def from_store(name: str, ids: bool, entries: int, rounds: int) -> dict[str, Any]:
-    """Wall seconds of every load from a server."""
+    """Wall seconds of every load from a server, and the CPU seconds of both."""
     from service.app import store as open_store
     from service.runtime.loader import Loader
     from service.runtime.stats import Stats
     from service.store.log import Append, SegmentIn
 
     blobs = segments(name, ids, entries)
-    with server() as url:
+    with server() as (url, process):
         store = open_store(url, 10.0)
         await store.catalog.create("m", INCARNATION, json.dumps({**MODELS[name], "features": NAMES}).encode())
         for first in range(0, entries, 500):
@@ -155,19 +156,26 @@ async def from_store(name: str, ids: bool, entries: int, rounds: int) -> dict[st
                 )  # fmt: skip
             made, _ = await store.log.exchange(appends)
             assert [each.made for each in made] == [*range(first + 1, first + len(made) + 1)]
-        seconds = []
+        seconds, cpu = [], []
         for _ in range(rounds):
             gc.collect()
-            begun = time.perf_counter()
+            used, begun = _used_s(process), time.perf_counter()
             replica = await Loader(store, Stats(), READ_BYTES_MAX).load("m")
             seconds.append(time.perf_counter() - begun)
+            cpu.append(_used_s(process) - used)
         await store.connection.close()
-    return {"seconds": seconds, "digests": [str(replica.version)]}
+    return {"seconds": seconds, "cpu": cpu, "digests": [str(replica.version)]}
+
+
+def _used_s(process: psutil.Process) -> float:
+    """CPU seconds of this process and a server."""
+    times = process.cpu_times()
+    return time.process_time() + times.user + times.system
 
 
 @contextmanager
-def server() -> "Iterator[str]":
-    """A Redis server of its own, and its URL."""
+def server() -> "Iterator[tuple[str, psutil.Process]]":
+    """A Redis server of its own: its URL and process."""
     folder = tempfile.mkdtemp(prefix="op-", dir="/tmp")
     socket = Path(folder) / "s"
     command = ["redis-server", "--port", "0", "--unixsocket", str(socket), "--dir", folder, "--save", ""]
@@ -175,7 +183,7 @@ def server() -> "Iterator[str]":
     try:
         while not socket.exists():
             time.sleep(0.02)
-        yield f"unix://{socket}"
+        yield f"unix://{socket}", psutil.Process(process.pid)
     finally:
         process.terminate()
         process.wait()
@@ -211,19 +219,22 @@ class Side:
 def compare(sides: list[Side], kind: str, name: str, ids: bool, given: Any) -> None:
     """One line."""
     seconds: list[list[float]] = [[] for _ in sides]
+    cpu: list[list[float]] = [[] for _ in sides]
     digests: list[Any] = []
     for turn in range(given.rounds):
         for at in (0, 1)[: len(sides)] if turn % 2 == 0 else (1, 0)[-len(sides) :]:
             found = sides[at % len(sides)].measure(kind, name, ids, given.entries)
             seconds[at % len(sides)].append(min(found["seconds"]))
+            cpu[at % len(sides)].append(min(found.get("cpu", [0.0])))
             digests.append(found["digests"])
     taken = [median(each) for each in seconds]
-    rates = "".join(f"{given.entries / each:12,.0f}" for each in taken)
-    each_us = "".join(f"{each / given.entries * 1e6:9.2f}" for each in taken)
+    rates = "".join(f"{given.entries / each:14,.0f}" for each in taken)
+    each_us = "".join(f"{each / given.entries * 1e6:11.2f}" for each in taken)
     ratio = f"{taken[0] / taken[1]:8.1f}x" if len(taken) == 2 else ""
     same = "" if all(one == digests[0] for one in digests) else "  DIFFERENT"
     label = f"{name}{', ids' if ids else ''}"
-    print(f"{kind:9} {label:26}{rates}{each_us}{taken[-1]:8.2f} s{ratio}{same}", flush=True)
+    used = "  CPU " + ", ".join(f"{median(each):.2f} s" for each in cpu) if kind == "recovery" else ""
+    print(f"{kind:9} {label:26}{rates}{each_us}{taken[-1]:8.2f} s{ratio}{used}{same}", flush=True)
 
 
 def main() -> None:
@@ -235,7 +246,7 @@ def main() -> None:
     given: Any = parser.parse_args()
     sides = [*([Side(given.before.resolve())] if given.before else []), Side(ROOT)]
     shown = ("before", "after") if len(sides) == 2 else ("",)
-    heads = "".join(f"{f'{each} rows/s':>12}" for each in shown) + "".join(f"{f'{each} us':>9}" for each in shown)
+    heads = "".join(f"{f'{each} rows/s':>14}" for each in shown) + "".join(f"{f'{each} us':>11}" for each in shown)
     print(f"{'':36}{heads}")
     for name in MODELS:
         for ids in (False, True):

@@ -17,6 +17,7 @@ from core.features import parse_features
 from core.learners.catalogue import ALGORITHMS
 from core.machine import STATE_VERSION, Machine
 from core.switching.pipeline import Pipeline
+from service.errors import ModelDown
 from service.runtime import loader
 from service.runtime.loader import Loader
 from service.runtime.replica import Replica
@@ -190,3 +191,86 @@ def test_a_wide_model_that_a_change_of_features_has_kept_is_not_merged():
         apply(_rows(machine.feedback_schema, rng.normal(size=(20, 2))))
     assert {WIDE, 2} == {expert.width for expert in machine.pipeline.experts.values()}
     assert 0 == together(config, log)
+
+
+NARROW = Config.parse({"algorithm": "rls", "task": "regression", "features": ["a", "b"], "watch": None})
+
+
+def narrow(count, **changed):
+    """Entries of one row each, with ids; ``changed`` are the raw rows of some, by their versions."""
+    Z = np.random.default_rng(5).normal(size=(count, 1, 2))
+    rows = [
+        Rows(NARROW.space.id, None, changed.get(f"v{at + 1}", Z[at]), Z[at, :, 0], ids=(f"i:{at + 1}",))
+        for at in range(count)
+    ]
+    return [raw(Entry(at + 1, 1000 * at, (segment,))) for at, segment in enumerate(rows)]
+
+
+def read(model, raws):
+    """Apply a reading."""
+    asyncio.run(Loader(SimpleNamespace(states=None), Stats(), 1).apply(model, raws))
+
+
+def test_every_id_is_told_of_its_own_entry():
+    """Its version, and the rows that the model had learned after it."""
+    model = replica(NARROW)
+    read(model, narrow(5))
+    answers = [model.answer(f"i:{at}", None) for at in range(1, 6)]
+    assert [(at, at, 1) for at in range(1, 6)] == [(each.version, each.rows, len(each.losses)) for each in answers]
+    assert 5 == len({each.losses[0] for each in answers})
+
+
+def test_readers_of_a_version_within_wake_once_it_is_applied():
+    """They see the version at the end of the stretch, which has theirs."""
+
+    async def wait():
+        model = replica(NARROW)
+        waiting = [asyncio.create_task(model.reach(version)) for version in (2, 5, 6)]
+        await asyncio.sleep(0)
+        await Loader(SimpleNamespace(states=None), Stats(), 1).apply(model, narrow(5))
+        await asyncio.sleep(0)
+        assert [True, True, False] == [task.done() for task in waiting]
+        assert (5, 5) == (model.version, model.machine.rows)
+        waiting[2].cancel()
+
+    asyncio.run(wait())
+
+
+def test_an_error_names_the_entries_it_came_up_in():
+    """Those of the block, or the one that was applied by itself; those before them are applied, those after not."""
+    model = replica(NARROW)
+    with (
+        mock.patch.object(Machine, "_learn", side_effect=ZeroDivisionError("no")),
+        pytest.raises(ModelDown, match=r"applying one of the entries 1 to 4 failed: ZeroDivisionError\('no'\)"),
+    ):
+        read(model, narrow(4))
+    assert 0 == model.version
+    model, wide_row = replica(NARROW), np.ones((1, 3))
+    with pytest.raises(ModelDown, match="applying entry 4 failed: ValueError"):
+        read(model, narrow(6, v4=wide_row))
+    assert 3 == model.version
+
+
+def test_an_entry_that_cannot_be_decoded_is_left_to_the_end():
+    """What stands before it is applied; where it is decoded by itself, it is named by the next version."""
+    model, raws = replica(NARROW), narrow(4)
+    raws[2] = msgspec.structs.replace(raws[2], segments=((0, b"\x93rubbish", ()),))
+    with pytest.raises(ValueError, match="log segment is corrupt"):
+        read(model, raws)
+    assert (2, 2) == (model.version, model.machine.rows)
+
+
+def test_blocks_are_bounded():
+    """By entries, by bytes and by work; one entry always goes on, however large."""
+    raws = narrow(10)
+
+    def cut(most=10**9, **bounds):
+        with mock.patch.multiple(stretches, **{"MERGED_ENTRIES_MAX": 1000, **bounds}):
+            return [len(stretch.entries) for stretch in stretches.stretches(raws, lambda: most)]
+
+    assert [10] == cut()
+    assert [4, 4, 2] == cut(MERGED_ENTRIES_MAX=4)
+    assert [3, 3, 3, 1] == cut(MERGED_BYTES_MAX=3 * raws[0].size)
+    assert [1] * 10 == cut(MERGED_BYTES_MAX=1)
+    assert [7, 3] == cut(most=7)
+    assert [1] * 10 == cut(most=0)
