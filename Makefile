@@ -95,6 +95,9 @@ bench-speed: test-setup ## rows per second of the learners beside other librarie
 bench-row: test-setup ## what one row costs in core, alone and in a block; OTHER=DIRECTORY beside another checkout
 	$(PY) -m tests.benchmarks.one_row $(if $(OTHER),--checkout $(OTHER))
 
+bench-start: test-setup ## a first start in a clone and later ones: seconds by phase; memory at rest
+	$(PY) -m tests.benchmarks.start --first
+
 bench-stability: test-setup ## ten million rows that would wind up a plain recursion
 	$(PY) -m tests.benchmarks.stability
 

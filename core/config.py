@@ -16,7 +16,7 @@ from core.drift.config import OnDrift, Tests, parse_on_drift, parse_watch
 from core.drift.detector import detector_bytes
 from core.features import Feature, Schema, Space, SparseSchema, parse_features
 from core.features.labels import Label, parse_declared
-from core.features.scaling import scaler_bytes
+from core.features.scaling_parameter import scaler_bytes
 from core.learners.catalogue import find
 from core.problems import Invalid
 

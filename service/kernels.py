@@ -144,6 +144,8 @@ def _with_parents(name: str) -> Iterator[str]:
 def _at_import(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     """The statements that run when a module is imported, as far as they may hold imports."""
     for node in body:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
         yield node
         for part in ("body", "orelse", "finalbody"):
             if isinstance(node, ast.If | ast.Try | ast.With):

@@ -30,29 +30,16 @@ Source: Welford, Technometrics 4(3), 1962; Huber, Robust Statistics, 1981 (winso
 
 import math
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from core.algorithm import Param
 from core.contract import Floats, Header
-from core.state.layout import NOT_NEGATIVE, ROWS_MAX, Array, Layout, counts
+from core.features.scaling_parameter import LAYOUTS, START_ROWS, VALUE_MAX, Kind
+from core.state.layout import ROWS_MAX, counts
 
-Kind = Literal["none", "standard", "robust"]
-
-SCALING = Param(
-    "scaling",
-    "choice",
-    "robust",
-    "How columns are scaled before they are learned: by their running mean and deviation (standard), by winsorised "
-    "ones with a half-life of 2000 rows (robust), which outliers cannot move and which follow drift, or not at all.",
-    choices=("none", "standard", "robust"),
-)
-
-START_ROWS = 20
-"""Rows that the robust start takes its medians of."""
 HALF_LIFE = 2000.0
 _LIMIT, _LIMIT_ROBUST = 10.0, 5.0
 """Largest |z|."""
@@ -60,7 +47,6 @@ _LIMIT, _LIMIT_ROBUST = 10.0, 5.0
 _RATE_MIN = -math.expm1(-math.log(2.0) / HALF_LIFE)  # 1 - 2^(-1/2000)
 _WINSOR = 5.0
 _MAD = 1.4826
-_VALUE_MAX = 1e307
 _LARGE, _SMALL = 1e140, 1e-140
 
 _ROWS_IN = "Array(f8, 2, 'C', readonly=True)"
@@ -127,7 +113,7 @@ def _start_row(X: Floats, i: int, count: int, buffer: Floats, moments: Floats) -
     column, work = np.empty(START_ROWS), np.empty(START_ROWS)
     for j in range(X.shape[1]):
         column[: count - 1] = buffer[: count - 1, j]
-        column[count - 1] = _within(X[i, j], _VALUE_MAX)
+        column[count - 1] = _within(X[i, j], VALUE_MAX)
         moments[0, j], moments[1, j] = _start(column, count, work)
 
 
@@ -136,7 +122,7 @@ def _ordinary(X: Floats, i: int, moments: Floats) -> bool:
     """Whether squares of this row's differences and spreads neither overflow nor underflow."""
     wild = False
     for j in range(X.shape[1]):
-        d = _within(X[i, j], _VALUE_MAX) - moments[0, j]
+        d = _within(X[i, j], VALUE_MAX) - moments[0, j]
         s = moments[1, j]
         wild |= (abs(d) > _LARGE) | (s > _LARGE) | ((s < _SMALL) & (d != 0.0))
     return not wild
@@ -149,7 +135,7 @@ def _next_row(X: Floats, i: int, rate: float, winsor: float, moments: Floats, ne
     root, kept = math.sqrt(rate), math.sqrt(1.0 - rate)
     for j in range(X.shape[1]):
         m, s = moments[0, j], moments[1, j]
-        d = _within(X[i, j], _VALUE_MAX) - m
+        d = _within(X[i, j], VALUE_MAX) - m
         d = _within(d, winsor * s if s > 0.0 else np.inf)
         newer[0, j] = m + rate * d
         if ordinary:
@@ -163,7 +149,7 @@ def _standardise(X: Floats, i: int, moments: Floats, limit: float, Z: Floats) ->
     """Z_i = clip((x - m) / s), 0 where s = 0."""
     for j in range(X.shape[1]):
         m, s = moments[0, j], moments[1, j]
-        z = (_within(X[i, j], _VALUE_MAX) - m) / s
+        z = (_within(X[i, j], VALUE_MAX) - m) / s
         Z[i, j] = _within(z, limit) if s > 0.0 else 0.0
 
 
@@ -189,22 +175,7 @@ def _scale_rows(X: Floats, rows: int, robust: bool, absorb: bool, moments: Float
         _standardise(X, i, newer, limit, Z)
         if absorb and robust and t < START_ROWS:
             for j in range(X.shape[1]):
-                buffer[t - 1, j] = _within(X[i, j], _VALUE_MAX)
-
-
-_STATE_MAX = 4.0 * _VALUE_MAX
-_ROBUST = Layout(
-    {
-        "moments": Array(2, "D", within=_STATE_MAX, places={1: NOT_NEGATIVE}, axis=0, at="_moments"),
-        "buffer": Array("held", "D", within=_STATE_MAX, at="_buffered"),
-    }
-)
-_LAYOUTS = {"none": Layout({}), "standard": _ROBUST.without("buffer"), "robust": _ROBUST}
-
-
-def scaler_bytes(kind: Kind, dimension: int) -> int:
-    """Bytes a scaler's state takes at most."""
-    return _LAYOUTS[kind].bytes(D=dimension, held=START_ROWS - 1)
+                buffer[t - 1, j] = _within(X[i, j], VALUE_MAX)
 
 
 class Scaler:
@@ -224,7 +195,7 @@ class Scaler:
         self.kind = kind
         self.dimension = dimension
         self.rows = 0
-        self.layout: Final = _LAYOUTS[kind]
+        self.layout: Final = LAYOUTS[kind]
         self._robust = kind == "robust"
         self._moments = np.zeros((2, 0 if kind == "none" else dimension))
         self._buffer = np.zeros((START_ROWS - 1 if self._robust else 0, dimension))

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from core.algorithm import Param
-from core.features.scaling import SCALING
+from core.features.scaling_parameter import SCALING
 
 BIAS = Param("bias", "boolean", True, "Whether a constant column is added to the features.")
 UNSCALED = replace(SCALING, default="none")

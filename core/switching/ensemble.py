@@ -29,7 +29,6 @@ from core.contract import Alarm, Floats, Header, Ints, Prediction, Transferable,
 from core.features.schema import Schema
 from core.state.nesting import Nested
 from core.switching.feature_recovery import FeatureRecovery
-from core.switching.mixture import Mixture
 from core.switching.pipeline import Expert, Pipeline
 
 
@@ -81,6 +80,8 @@ class Ensemble(Nested):
         if weights is None:
             weights = np.full(len(names), 1.0 / len(names))
         self._raise_alarms = bool(config.algorithm.own_tests(config.params))
+        from core.switching.mixture import Mixture  # noqa: PLC0415  its kernels are loaded later, see core.machine
+
         self.mixture = Mixture(weights, first_row, config.algorithm.selects, horizon, config.seed)
 
     def begin(self, classes: int) -> None:

@@ -8,14 +8,17 @@ A column that a mapping once recovered and that comes back as a feature is copie
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Weights
-from core.switching.kernel_mapping import KernelMapping
-from core.switching.linear_mapping import ROWS_MIN, LinearMapping
+from core.switching.mapping_limits import ROWS_MIN
+
+if TYPE_CHECKING:
+    from core.switching.kernel_mapping import KernelMapping
+    from core.switching.linear_mapping import LinearMapping
 
 Kind = Literal["linear", "kernel"]
 
@@ -37,8 +40,7 @@ class FeatureRecovery:
         self.kept = np.array([at for at, name in enumerate(targets) if name in places], dtype=np.int64)
         self.source = np.array([places[name] for name in targets if name in places], dtype=np.int64)
         self.vanished = np.array([at for at, name in enumerate(targets) if name not in places], dtype=np.int64)
-        learned = LinearMapping if kind == "linear" else KernelMapping
-        self.mapping: LinearMapping | KernelMapping = learned(len(sources), len(self.vanished), paper)
+        self.mapping = _mapping(kind, len(sources), len(self.vanished), paper)
 
     def learn(self, X: Floats, Y: Floats) -> None:
         """Learn n rows in order: sources X (n, D) with their targets Y (n, d)."""
@@ -53,6 +55,8 @@ class FeatureRecovery:
 
     def carry(self, weights: Weights) -> Weights | None:
         """A linear model of the targets as one of the sources; None where the mapping is not linear."""
+        from core.switching.linear_mapping import LinearMapping  # noqa: PLC0415  its kernels are loaded later, see core.machine
+
         if not isinstance(self.mapping, LinearMapping):
             return None
         w = weights.coefficients
@@ -110,3 +114,10 @@ class FeatureRecovery:
             ValueError: what no state of this mapping can be; nothing has changed.
         """
         self.mapping.load_arrays(arrays, header)
+
+
+def _mapping(kind: Kind, sources: int, targets: int, paper: bool) -> "LinearMapping | KernelMapping":
+    from core.switching.kernel_mapping import KernelMapping  # noqa: PLC0415  its kernels are loaded later, see core.machine
+    from core.switching.linear_mapping import LinearMapping  # noqa: PLC0415  likewise
+
+    return (LinearMapping if kind == "linear" else KernelMapping)(sources, targets, paper)

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Prediction
 from core.switching.feature_recovery import FeatureRecovery
-from core.switching.mixture import Mixture
 
 ROWS_ENOUGH = 5
 """Overlap rows, the paper's fewest, below which a switch warns and relies on the new model."""
@@ -41,6 +40,8 @@ class InitialWeights:
     """
 
     def __init__(self) -> None:
+        from core.switching.mixture import Mixture  # noqa: PLC0415  its kernels are loaded later, see core.machine
+
         self.labelled_rows = 0
         self.mixture = Mixture(np.full(2, 0.5), 0, selects=False, horizon=None, seed=0)
 

@@ -35,10 +35,9 @@ from numpy.typing import NDArray
 from core.contract import Floats, Header, Ints
 from core.numerics.linalg import spd_inverse
 from core.state.layout import NOT_NEGATIVE, Array, Layout
-from core.switching.linear_mapping import ROWS_MIN, check_counts, relative_error, update_errors, within
+from core.switching.linear_mapping import check_counts, relative_error, update_errors, within
+from core.switching.mapping_limits import ROWS_MIN, STORED_MAX
 
-STORED_MAX = 500
-"""Rows kept at most."""
 RIDGE = 0.03
 PAPER_SCALE = 1.0 / math.sqrt(10.0)
 """What makes exp(-|x - x'|^2 / 20) of distances in units of h = 1."""

@@ -44,10 +44,9 @@ from numpy.typing import NDArray
 from core.contract import Floats, Header, Ints, Weights
 from core.numerics.linalg import spd_inverse
 from core.state.layout import NOT_NEGATIVE, ROWS_MAX, Array, Layout, counts
+from core.switching.mapping_limits import ROWS_MIN
 
 RIDGE, RIDGE_PAPER = 0.03, 1e-10
-ROWS_MIN = 2
-"""Rows from which there is a mapping."""
 ERROR_MAX = 10.0
 _RATE, _LATE = 0.02, 4.0
 _INPUT_MAX, _ENTRY_MAX, _OUTPUT_MAX = 1e75, 1e200, 1e300

@@ -25,7 +25,7 @@ from core.state.nesting import Nested
 from core.switching.ensemble import Ensemble
 from core.switching.feature_recovery import FeatureRecovery, Kind
 from core.switching.initial_weights import InitialWeights
-from core.switching.linear_mapping import ROWS_MIN
+from core.switching.mapping_limits import ROWS_MIN
 from core.switching.pipeline import Pipeline
 
 ROW_FLOPS = 3e5

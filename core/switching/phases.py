@@ -33,7 +33,7 @@ from core.problems import Conflict
 from core.switching.ensemble import Ensemble
 from core.switching.feature_recovery import FeatureRecovery, Kind
 from core.switching.initial_weights import mapping_problem
-from core.switching.kernel_mapping import STORED_MAX
+from core.switching.mapping_limits import STORED_MAX
 from core.switching.overlap import OverlapPeriod
 from core.switching.pipeline import Pipeline
 

@@ -8,7 +8,7 @@ rows (core.switching.ensemble). Weights are given over X, so that clients never 
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +27,12 @@ from core.contract import (
 )
 from core.features import Schema, Space
 from core.features.encoder import Encoder
-from core.features.scaling import Scaler
+from core.features.scaling_parameter import Kind
 from core.state.nesting import Nested
 from core.switching.feature_recovery import FeatureRecovery
+
+if TYPE_CHECKING:
+    from core.features.scaling import Scaler
 
 WEIGHT_MAX = 1e300
 """Weights are capped here: a tiny spread can make them larger than any number."""
@@ -59,7 +62,7 @@ class Expert(Nested):
         width = config.params["compressed_dim"] if config.algorithm.sparse else len(columns)
         self.columns, self.ranges, self.width = tuple(columns), ranges, width
         self.input_mapping = input_mapping
-        self.scaler = None if scaling == "none" else Scaler(scaling, width)
+        self.scaler = None if scaling == "none" else _scaler(scaling, width)
         self.learner = self._new_learner()
 
     def _new_learner(self) -> Learner:
@@ -260,3 +263,9 @@ def _unscaled(alarm: Alarm, centre: Floats, spread: Floats) -> Alarm:
 def _clipped(values: Floats) -> Floats:
     """Values within +-WEIGHT_MAX."""
     return np.clip(values, -WEIGHT_MAX, WEIGHT_MAX)
+
+
+def _scaler(kind: Kind, width: int) -> "Scaler":
+    from core.features.scaling import Scaler  # noqa: PLC0415  its kernels are loaded later, see core.machine
+
+    return Scaler(kind, width)

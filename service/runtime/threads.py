@@ -10,7 +10,9 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from core.algorithm import Algorithm
 from core.learners.catalogue import ALGORITHMS
+from core.machine import load_kernels
 from service.runtime.rows.reader_process import ReaderProcess
 
 T = TypeVar("T")
@@ -55,7 +57,12 @@ async def load_algorithm(config: Mapping[str, Any]) -> None:
     """
     algorithm = ALGORITHMS.get(str(config.get("algorithm")))
     if algorithm is not None and not algorithm.loaded:
-        await asyncio.to_thread(algorithm.load)
+        await asyncio.to_thread(_load, algorithm)
+
+
+def _load(algorithm: Algorithm) -> None:
+    load_kernels()
+    algorithm.load()
 
 
 async def in_process(reader: ReaderProcess, work: Callable[[bytes], T], body: bytes) -> T:

@@ -59,7 +59,7 @@ class Process:
     def start(self) -> float:
         """Start and wait until it answers; how many seconds that took."""
         begun = time.monotonic()
-        self.port = _free_port()
+        self.port = free_port()
         command = [part.replace("PORT", str(self.port)) for part in self._command]
         self._process = subprocess.Popen([self._python, *command], cwd=self._checkout, env=self._environment)
         self.system = psutil.Process(self._process.pid)
@@ -208,7 +208,7 @@ class Load:
         return tally
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])

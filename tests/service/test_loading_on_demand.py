@@ -12,6 +12,8 @@ import pytest
 from core.algorithm import Algorithm
 from core.config import Config
 from core.learners.catalogue import ALGORITHMS, find
+from core.machine import loading
+from service.kernels import Sources
 from service.store import codec
 from tests.service.api_fixtures import STATE
 
@@ -22,6 +24,8 @@ LATER = [
     "core.learners.fesl.learner",
     "core.learners.odm.kernels",
     "core.learners.vigo.kernels",
+    "core.switching.linear_mapping",
+    "core.switching.mixture_kernels",
     "httpx",
     "scipy.linalg",
     "scipy.optimize",
@@ -71,6 +75,16 @@ def test_the_catalogue_and_a_model_s_configuration_need_one_family() -> None:
         "config = Config.parse({'algorithm': 'fesl_c', 'task': 'regression', 'features': ['a']})\n"
         "Machine(config)\nconfig.state_bytes(1)\nconfig.algorithm.row_cost(config.spec(1), 1)"
     )
+
+
+def test_what_is_loaded_with_the_first_model_is_all_that_waits() -> None:
+    """Every kernel module of core comes with the start, with its algorithm, or with the first model."""
+    sources = Sources()
+    kernels = {name for name, source in sources.all.items() if source.kernels}
+    ahead = [*loading.LATER, "core.machine", "core.features.projection"]  # the last one is for sparse rows
+    others = kernels.difference(*map(sources.closure, ahead))
+    assert others
+    assert [] == [name for name in others if not name.startswith("core.learners.")]
 
 
 def test_linear_algebra_leaves_scipy_s_package_as_it_is() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from core.algorithm import Algorithm, Param, declared_bytes
 from core.contract import Learner, Spec
-from core.features.scaling import SCALING
+from core.features.scaling_parameter import SCALING
 from core.learners.parameters import BIAS
 
 

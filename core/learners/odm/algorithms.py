@@ -5,7 +5,7 @@ from functools import partial
 
 from core.algorithm import Algorithm, Param, declared_bytes
 from core.contract import Learner, Spec
-from core.features.scaling import SCALING
+from core.features.scaling_parameter import SCALING
 from core.learners.odm.candidates import AUTO, CONSTANTS, COUNT_MAX, grows, places
 from core.learners.parameters import BIAS
 

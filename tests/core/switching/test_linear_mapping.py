@@ -6,8 +6,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from core.contract import Weights
 from core.state.arrays import pack, unpack
-from core.switching.kernel_mapping import LAYOUT, STORED_MAX, KernelMapping
+from core.switching.kernel_mapping import LAYOUT, KernelMapping
 from core.switching.linear_mapping import ERROR_MAX, RIDGE, WITH_SUMS, LinearMapping
+from core.switching.mapping_limits import STORED_MAX
 from tests.core.state.hostile import hostile
 
 KINDS = [LinearMapping, KernelMapping]
