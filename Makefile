@@ -86,6 +86,9 @@ bench-sparse: test-setup ## Sparse-DFOP: the paper's figures, RECOVER, the cost 
 bench-service: test-setup ## throughput and latency of the service
 	$(PY) -m tests.benchmarks.service
 
+bench-stream: test-setup ## streams of rows beside single requests and batches: rows/s, latency, CPU per row
+	$(PY) -m tests.benchmarks.stream
+
 bench-odm: test-setup ## dynamic ODM: accuracy, wild rows, hindsight, speed (beside river where it is installed)
 	$(PY) -m tests.benchmarks.odm
 
