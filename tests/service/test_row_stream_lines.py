@@ -34,11 +34,11 @@ def arriving(parts, ended=True):
 
 async def taken(parts, held=None):
     """Every segment of lines."""
-    intake = Intake(arriving(parts), LIMIT, ROWS, ([] if held is None else held).append)
+    intake = Intake(arriving(parts), LIMIT, ([] if held is None else held).append)
     found = []
-    while lines := await intake.take():
+    while lines := await intake.take(ROWS):
         found.append(lines)
-    assert [] == await intake.take()
+    assert [] == await intake.take(ROWS)
     return found
 
 
@@ -85,10 +85,10 @@ async def test_the_beginning_of_a_long_line_counts():
 
 async def test_a_client_that_leaves_ends_it():
     """In the middle of a line, too."""
-    intake = Intake(arriving([b"x\ny"], ended=False), LIMIT, ROWS, lambda _: None)
-    assert [b"x"] == await intake.take()
+    intake = Intake(arriving([b"x\ny"], ended=False), LIMIT, lambda _: None)
+    assert [b"x"] == await intake.take(ROWS)
     with pytest.raises(ClientDisconnect):
-        await intake.take()
+        await intake.take(ROWS)
 
 
 async def test_a_line_is_read_where_its_length_belongs(monkeypatch):

@@ -11,8 +11,9 @@ import pytest_asyncio
 from core.entry import Rows
 from core.features import Schema, parse_features
 from core.state.nesting import flatten
+from service.api.row_streams import exchange
 from service.runtime.actor import Actor
-from tests.service.api_fixtures import DFOP, JSON, RLS, features
+from tests.service.api_fixtures import DFOP, JSON, RLS, columnar, features
 from tests.service.stream_client import lines_of, serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -73,6 +74,26 @@ async def test_predictions_are_those_of_single_rows(api, server):
     assert expected == await client.ask(asks)
     (tracked,) = await client.ask([{"features": features(3), "track": True}])
     assert [tracked["prediction_id"]] == [own["prediction_id"] for own in (await api.get(f"{path}/pending"))["pending"]]
+
+
+async def test_long_answers_go_out_a_few_at_a_time(api, server, monkeypatch):
+    """Fewer rows together where a model has many classes; what is explained goes out by itself."""
+    labels = [f"class {number}" for number in range(100)]
+    path = await api.new({**DFOP, "labels": labels})
+    await api.post(f"{path}/feedback/batch", {**columnar(100), "labels": labels})
+    sizes: list[int] = []
+    encode = exchange._encode_lines
+    monkeypatch.setattr(exchange, "_encode_lines", lambda lines: sizes.append(len(lines)) or encode(lines))
+    client = await server.stream(f"{path}/predict/stream")
+    asks = [{"features": features(row)} for row in range(200)]
+    expected = [await api.post(f"{path}/predict", ask) for ask in asks]
+    assert expected == await client.ask(asks)
+    assert [163, 37] == sizes
+    sizes.clear()
+    found = await client.ask([asks[0], {**asks[1], "explain": True}, {**asks[2], "explain": True}, {}, asks[3]])
+    assert [False, True, True, False, False] == ["explanation" in line for line in found]
+    assert [None, None, None, (204, 422), None] == [refusal(line) for line in found]
+    assert [2, 1, 2] == sizes
 
 
 async def test_a_bad_line_is_answered_and_the_stream_goes_on(api, server):

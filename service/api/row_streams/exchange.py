@@ -23,7 +23,7 @@ from service.api.media import NDJSON
 from service.api.problems import status_of
 from service.api.row_streams import answers
 from service.api.row_streams.decoding import Form, Segment, decoded
-from service.api.row_streams.intake import SEGMENT_ROWS, Intake
+from service.api.row_streams.intake import Intake
 from service.api.schemas import LineRefused
 from service.errors import Unavailable
 
@@ -42,8 +42,12 @@ class Rows(Protocol):
 
     form: Form[Any]
 
+    @property
+    def most(self) -> int:
+        """How many rows may be settled, and their answers written, in one go."""
+
     async def settle(self, segment: Segment[Any], out: list[answers.Answer]) -> None:
-        """Add the answer to every row; where it raises, those that are not there have none."""
+        """Add the answer to every row, in order; where it raises, those that are not there have none."""
 
 
 class _Over(Exception):
@@ -68,7 +72,7 @@ class RowStream(Response):
     Args:
         ctx: the handler's.
         route: under which rows are counted.
-        rows: makes what settles them; it is given a way to wait.
+        rows: makes what settles them; it is given the stream, which waits and writes for it.
         headers: of the request.
         told: headers of the response.
     """
@@ -86,7 +90,7 @@ class RowStream(Response):
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no", **told})
         del self.headers["content-length"]
         self._ctx, self._route, self._key = ctx, route, ctx.keys.caller(headers)
-        self._rows = rows(self)
+        self._rows, self._most = rows(self), ctx.keys.burst(self._key)
         self._over = asyncio.Event()
         self._coming: asyncio.Task[Segment[Any] | None] | None = None
         self._taken = self._answered = 0
@@ -108,8 +112,7 @@ class RowStream(Response):
         """Answer until the stream is over."""
         self._scope, self._send = scope, send
         bounds, budget = self._ctx.engine.bounds, self._ctx.budget
-        most = min(SEGMENT_ROWS, self._ctx.keys.burst(self._key))
-        self._intake = Intake(receive, bounds.body_bytes_max, most, lambda size: budget.reserve(scope, size))
+        self._intake = Intake(receive, bounds.body_bytes_max, lambda size: budget.reserve(scope, size))
         connection = connection_of(scope)
         connection.stop_timing(scope)
         beating: asyncio.Task[None] | None = None
@@ -152,7 +155,7 @@ class RowStream(Response):
 
     async def _received(self) -> Segment[Any] | None:
         """The next lines, as rows; None at the end of the body."""
-        lines = await self._intake.take()
+        lines = await self._intake.take(min(self._most, self._rows.most))
         if not lines:
             return None
         first, self._taken = self._taken + 1, self._taken + len(lines)
@@ -202,13 +205,15 @@ class RowStream(Response):
             await self._rows.settle(segment, out)
         except _Over as ends:
             over = ends
+        except _Unread:
+            raise
         except Exception as failed:
             if status_of(failed) == 500:
                 logger.exception("%s failed", self._route)
             over, error = _Over(answers.reason_of(failed)), failed
         self._answered += len(out)
         if over is not None:
-            left = range(segment.first + len(out), segment.first + len(segment.asks))
+            left = range(self._answered + 1, segment.first + len(segment.asks))
             out += [answers.refused(line, error) for line in left]
         self._count(out)
         if self._coming is None and not self._intake.more:
@@ -216,6 +221,13 @@ class RowStream(Response):
         await self._lines(out)
         if over is not None:
             raise over
+
+    async def flush(self, out: list[answers.Answer]) -> None:
+        """Send answers that are large before their segment is settled."""
+        self._answered += len(out)
+        self._count(out)
+        await self._lines(out)
+        out.clear()
 
     def _count(self, out: Sequence[answers.Answer]) -> None:
         refusals = [answers.status(line) for line in out if isinstance(line, LineRefused)]

@@ -32,12 +32,11 @@ class Intake:
     Args:
         receive: the server's.
         limit: most bytes of a line.
-        rows: most lines at once.
         hold: told how many bytes of a long line are held.
     """
 
-    def __init__(self, receive: Receive, limit: int, rows: int, hold: Callable[[int], None]) -> None:
-        self._receive, self._limit, self._rows, self._hold = receive, limit, rows, hold
+    def __init__(self, receive: Receive, limit: int, hold: Callable[[int], None]) -> None:
+        self._receive, self._limit, self._hold = receive, limit, hold
         self._data, self._at = b"", 0
         self._begun = bytearray()
         self._long: list[Line] = []
@@ -48,26 +47,26 @@ class Intake:
         """Whether further lines are here."""
         return self._at < len(self._data) or bool(self._long)
 
-    async def take(self) -> list[Line]:
-        """The next lines, at least one, blank ones left out; none where the body has ended.
+    async def take(self, most: int) -> list[Line]:
+        """The next lines, one to ``most``, blank ones left out; none where the body has ended.
 
         Raises:
             TimeoutError: no line came in time.
             ClientDisconnect: the client is gone.
             BodiesFull: as many bytes of bodies are held as may be.
         """
-        if found := self._cut():
+        if found := self._cut(most):
             return found
         async with asyncio.timeout(IDLE_S) as idle:
             while not self.ended:
                 seen = await self._more()
-                if found := self._cut():
+                if found := self._cut(most):
                     return found
                 if seen:  # blank lines, by which a client keeps an idle stream open
                     idle.reschedule(asyncio.get_running_loop().time() + IDLE_S)
         return []
 
-    def _cut(self) -> list[Line]:
+    def _cut(self, most: int) -> list[Line]:
         """Lines that are here, up to a segment of them."""
         if self._long:
             found, self._long = self._long, []
@@ -77,8 +76,8 @@ class Intake:
             end = data.rfind(b"\n", begin, begin + SEGMENT_BYTES)
             if end < 0:
                 end = data.find(b"\n", begin)
-            lines = data[begin:end].split(b"\n", self._rows)
-            if len(lines) > self._rows:
+            lines = data[begin:end].split(b"\n", most)
+            if len(lines) > most:
                 end -= len(lines.pop()) + 1
             self._at = end + 1
             if kept := [line for line in lines if line and not line.isspace()]:

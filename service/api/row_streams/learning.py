@@ -22,6 +22,7 @@ from service.api.identity import ID, digests_of, identity_of
 from service.api.row_requests import REFUSED
 from service.api.row_streams import answers, decoding
 from service.api.row_streams.decoding import Segment
+from service.api.row_streams.intake import SEGMENT_ROWS
 from service.api.schemas import FeedbackRow, SparseRow
 from service.errors import BadBody, Denied, NotFound, QueueFull, Recreated
 from service.runtime.jobs import Reply
@@ -49,6 +50,7 @@ class Learning:
     """
 
     form = decoding.FEEDBACK
+    most = SEGMENT_ROWS
 
     def __init__(self, ctx: Context, name: str, incarnation: str, pause: Pause) -> None:
         self._ctx, self._name, self._incarnation, self._pause = ctx, name, incarnation, pause

@@ -1,18 +1,22 @@
 """The rows of a segment, predicted: together where they have the same names, else one by one; nothing changes."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from itertools import groupby
 
 from core.features import SparseSchema
 from service.api import predict
 from service.api.context import Context
+from service.api.large_answers import VALUES_AT_ONCE
 from service.api.row_requests import REFUSED
 from service.api.row_streams import answers, decoding
 from service.api.row_streams.decoding import Segment
+from service.api.row_streams.intake import SEGMENT_ROWS
 from service.api.row_streams.learning import LINE_ERRORS, columns_of, same_replica
 from service.api.schemas import Predicted, PredictRow
 from service.runtime.rows.row_rules import validator_of
 from service.runtime.rows.row_validation import Table
+
+Flush = Callable[[list[answers.Answer]], Awaitable[None]]
 
 
 class Predicting:
@@ -23,12 +27,21 @@ class Predicting:
         name: the model.
         incarnation: the one that the client was told.
         headers: of the request; its key decides whether a row may be tracked.
+        flush: sends what is answered so far.
     """
 
     form = decoding.PREDICT
 
-    def __init__(self, ctx: Context, name: str, incarnation: str, headers: Mapping[str, str]) -> None:
+    def __init__(self, ctx: Context, name: str, incarnation: str, headers: Mapping[str, str], flush: Flush) -> None:
         self._ctx, self._name, self._incarnation, self._headers = ctx, name, incarnation, headers
+        self._flush = flush
+
+    @property
+    def most(self) -> int:
+        """Rows in one go: fewer where each is answered with the probabilities of many classes."""
+        replica = self._ctx.engine.models.peek(self._name)
+        classes = 0 if replica is None else len(replica.machine.labels)
+        return min(SEGMENT_ROWS, max(1, VALUES_AT_ONCE // max(1, classes)))
 
     async def settle(self, segment: Segment[PredictRow], out: list[answers.Answer]) -> None:
         """Add the answer to every row; where it raises, those that are not there have none.
@@ -83,6 +96,8 @@ class Predicting:
                 self._ctx.keys.allow(self._headers, "learn", self._name)
             replica = await same_replica(self._ctx, self._name, self._incarnation)
             out.append(await predict.predict_asked(self._ctx, replica, ask, segment.size))
+            if ask.explain:  # may be as long as the model has columns
+                await self._flush(out)
         except LINE_ERRORS as error:
             out.append(answers.refused(segment.first + at, error))
 

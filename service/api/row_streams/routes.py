@@ -76,7 +76,7 @@ async def stream_predictions(ctx: Ctx, name: ModelName, request: Request, fresh:
     return RowStream(
         ctx,
         PREDICT,
-        lambda _: Predicting(ctx, name, replica.incarnation, request.headers),
+        lambda stream: Predicting(ctx, name, replica.incarnation, request.headers, stream.flush),
         request.headers,
         _told(ctx, replica),
     )
