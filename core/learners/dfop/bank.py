@@ -33,7 +33,7 @@ Deviations from the paper
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -95,7 +95,8 @@ class ForgettingBank:
         self._spec = spec
         self.regression = spec.task == "regression"
         self.rates = member_rates(spec)
-        self._take_over([Dfop(member) for member in member_specs(spec)])
+        self.members = [Dfop(member) for member in member_specs(spec)]
+        self._stack = stack_of(self.members)
         self._constants = np.array([member.constants for member in self.members])
         self._refresh_rows = refresh_rows(self._stack.W.shape[2])
         self.mixing = np.full(len(self.rates), 1.0 / len(self.rates))
@@ -117,7 +118,7 @@ class ForgettingBank:
         """One more class, in every member."""
         for member in self.members:
             member.add_class()
-        self._take_over(self.members)
+        self._stack = self._stack._replace(W=_stacked(self.members, "W"))
 
     def predict(self, X: Floats) -> Prediction:
         """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
@@ -233,18 +234,22 @@ class ForgettingBank:
             member.load_arrays({name: array[k] for name, array in stacked.items()}, header)
         if len({int(member.counters[ROWS]) for member in members}) > 1:
             raise ValueError("the members have not learned the same rows")
-        self._take_over(members)
+        self.members, self._stack = members, stack_of(members)
         vars(self).update(own)
-
-    def _take_over(self, members: list[Dfop]) -> None:
-        """Stack the members' arrays, of which theirs become views."""
-        self.members = members
-        stacks = {name: np.stack([getattr(member, name) for member in members]) for name in Stack._fields}
-        for k, member in enumerate(members):
-            vars(member).update({name: stack[k] for name, stack in stacks.items()})
-        self._stack = Stack(**stacks)
 
     def _member_predictions(self, n: int, m: int) -> tuple[Floats, Floats]:
         """Room for the members' scores (K, n, m) and deviations (K, n), (K, 0) for classification."""
         K = len(self.rates)
         return np.empty((K, n, m)), np.empty((K, n if self.regression else 0))
+
+
+def stack_of(members: Sequence[Dfop]) -> Stack:
+    """The members' arrays, one behind another; theirs become views."""
+    return Stack(*(_stacked(members, name) for name in Stack._fields))
+
+
+def _stacked(members: Sequence[Dfop], name: str) -> Floats:
+    stack = np.stack([getattr(member, name) for member in members])
+    for member, own in zip(members, stack, strict=True):
+        setattr(member, name, own)
+    return stack
