@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -39,7 +40,7 @@ from service.runtime.engine import READ_BYTES_MAX, Bounds, Engine
 from service.runtime.loader import Store
 from service.runtime.stream_places import StreamPlaces
 from service.runtime.sweeper import Sweeper
-from service.runtime.threads import SWITCH_INTERVAL_S
+from service.runtime.threads import SWITCH_INTERVAL_S, THREADS_MAX
 from service.settings import Settings
 from service.store.catalog import Catalog
 from service.store.drift import DriftStreams
@@ -157,6 +158,7 @@ def build(settings: Settings, failpoint: Callable[[str], None] | None = None, gr
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         single_threaded()
         sys.setswitchinterval(SWITCH_INTERVAL_S)
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS_MAX, "onepass"))
         private = None if given else EmbeddedStore(settings.data_dir, settings.durability)
         url = given or ""
         if private is not None:

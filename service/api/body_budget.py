@@ -32,7 +32,10 @@ class BodyBudget:
             return
         others = self.used - own
         if others and others + size > self.most:
-            raise BodiesFull(f"{others} bytes of other bodies are being read, of at most {self.most} for all")
+            raise BodiesFull(
+                f"{others} bytes of other bodies are being read; with the {size} of this one it would be more than "
+                f"{self.most} (ONEPASS_BODIES_MB)"
+            )
         self.used = others + size
         scope[RESERVED] = size
 

@@ -140,6 +140,7 @@ async def _predicted_table(ctx: Context, replica: Replica, given: Sent) -> Respo
             raise raw.error
         assert validator.space is not None
         flops = replica.machine.flops_to_predict(len(raw)) + ROW_FLOPS * len(raw)
+        threads.refuse_hours(flops, len(raw))
         answer = await _held(replica, validator.space, flops, partial(_many, replica, raw))
         if answer is not None:
             return await in_thread_if_large(ROW_BYTES * len(raw), large_answer, answer)

@@ -29,7 +29,7 @@ from service.runtime.log_reader import LogReader
 from service.runtime.named_states import in_pieces
 from service.runtime.replica import Replica
 from service.runtime.steps import Step, few
-from service.runtime.threads import in_thread_if_large, is_long
+from service.runtime.threads import in_thread_if_large, is_long, refuse_hours
 from service.runtime.upgrade import upgrade
 from service.store import codec
 from service.store.codec import Answer
@@ -122,6 +122,7 @@ class Actor:
 
         Raises:
             QueueFull: as many requests, or bytes of them, wait as may.
+            TooLarge: its rows would be learned for minutes, or hours.
             StoreDown: the store is known to be down.
             NotFound, Recreated: the model is gone.
             ModelLost: the store has lost it.
@@ -134,14 +135,17 @@ class Actor:
             return inbox.submit(segment, digests, pending)  # the replica has left memory since its caller got it
         size, rows = size_of(segment)
         self._queue.check_room(size)
+        flops = self._replica.machine.flops_to_apply((segment,))
+        if rows > 1:
+            refuse_hours(flops, rows)
         if size > LITTLE_BYTES or rows > LITTLE_ROWS:
-            return asyncio.ensure_future(self._encode_and_queue(segment, digests, pending, size, rows))
-        reply = self._queue.put(segment, sent(segment, codec.encode(segment), digests, rows, pending), size)
+            return asyncio.ensure_future(self._encode_and_queue(segment, digests, pending, size, rows, flops))
+        reply = self._queue.put(segment, sent(segment, codec.encode(segment), digests, rows, pending), size, flops)
         self._go_on()
         return reply
 
     async def _encode_and_queue(
-        self, segment: Segment, digests: Sequence[str], pending: str | None, size: int, rows: int
+        self, segment: Segment, digests: Sequence[str], pending: str | None, size: int, rows: int, flops: float
     ) -> Reply:
         """Encode a large segment in a thread first, and write a very large one in pieces; what it takes counts."""
         self._shared.waiting.used += size
@@ -155,7 +159,7 @@ class Actor:
             self._encoding -= 1
         if self._shared.committer.store_down:
             raise StoreDown(DOWN)
-        reply = self._queue.put(segment, whole, size)
+        reply = self._queue.put(segment, whole, size, flops)
         self._go_on()
         return await reply
 
@@ -304,9 +308,11 @@ class Actor:
             steps = few(others, replica.machine)
             if others and not steps:
                 return None
+        flops = sum([step.flops(replica.machine) for step in steps])
         if (own := own_step(commit, appended, replica.version)) is not None:
             steps.append(own)
-        return None if is_long(sum([step.flops(replica.machine) for step in steps])) else steps
+            flops += sum([job.flops for job in commit.jobs])
+        return None if is_long(flops) else steps
 
     def _finish_now(self, commit: Commit, appended: Appended, steps: list[Step]) -> None:
         """``_finish`` for little work."""

@@ -12,6 +12,8 @@ from service.store.log import SegmentIn
 
 TICK_BYTES_MAX = 4 * 2**20
 """Most bytes of one model that go with one append, which the store works on at once; a larger request goes alone."""
+TICK_FLOPS_MAX = 1e10
+"""Most work that goes with one append, some seconds; a larger request goes alone."""
 ATTEMPTS_MAX = 5
 """How often a request is put back because its replica had to reload."""
 
@@ -41,14 +43,16 @@ class JobQueue:
             QueueFull: as many requests of this model, or bytes of all models, wait as may.
         """
         if len(self.jobs) >= self._most:
-            raise QueueFull(f"model {self._name} has {len(self.jobs)} requests waiting")
+            raise QueueFull(f"model {self._name} has {len(self.jobs)} requests waiting (ONEPASS_QUEUE_MAX)")
         used = self._waiting.used
         if used and used + size > self._waiting.most:
-            raise QueueFull(f"{used} bytes of requests are waiting, of at most {self._waiting.most} for all models")
+            raise QueueFull(
+                f"{used} bytes of requests wait, of at most {self._waiting.most} for all models (ONEPASS_QUEUE_MB)"
+            )
 
-    def put(self, segment: Segment, sent: SegmentIn, size: int) -> "asyncio.Future[Reply]":
-        """Queue a request of ``size`` bytes; what it will be answered."""
-        job = Job(segment, sent, size, asyncio.get_running_loop().create_future())
+    def put(self, segment: Segment, sent: SegmentIn, size: int, flops: float) -> "asyncio.Future[Reply]":
+        """Queue a request of ``size`` bytes that takes ``flops`` to apply; what it will be answered."""
+        job = Job(segment, sent, size, flops, asyncio.get_running_loop().create_future())
         self._waiting.used += size
         self.jobs.append(job)
         return job.reply
@@ -64,7 +68,7 @@ class JobQueue:
             other.attempts += 1
         late = StoreDown(f"model {self._name} could not be brought to this version: send the request again")
         self._keep(lambda job: job.reject(late) if job.attempts > ATTEMPTS_MAX else None)
-        job = Job(segment, sent, 0, asyncio.get_running_loop().create_future())
+        job = Job(segment, sent, 0, 0.0, asyncio.get_running_loop().create_future())
         job.reply.add_done_callback(lambda reply: reply.cancelled() or reply.exception())
         self.jobs.appendleft(job)
 
@@ -73,12 +77,13 @@ class JobQueue:
         if self.upgrades:
             return [self.jobs.popleft()], 0
         taken: list[Job] = []
-        size = 0
+        size, flops = 0, 0.0
         while self.jobs and len(taken) < most:
-            more = self.jobs[0].size
-            if taken and size + more > TICK_BYTES_MAX:
+            job = self.jobs[0]
+            if taken and (size + job.size > TICK_BYTES_MAX or flops + job.flops > TICK_FLOPS_MAX):
                 break
-            size += more
+            size += job.size
+            flops += job.flops
             taken.append(self.jobs.popleft())
         return taken, size
 

@@ -40,6 +40,7 @@ class Job:
         segment: what is to be committed.
         sent: the same, as the store takes it.
         size: bytes of memory that both take while the request waits.
+        flops: floating-point operations of applying it.
         reply: resolved with a Reply, or an error.
         attempts: how often it has been put back because the replica had to reload.
     """
@@ -47,6 +48,7 @@ class Job:
     segment: Segment
     sent: SegmentIn
     size: int
+    flops: float
     reply: "asyncio.Future[Reply]"
     attempts: int = 0
 

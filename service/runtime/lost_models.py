@@ -119,6 +119,7 @@ class LostModels:
         Raises:
             StoreDown: the store did not answer; what is written back stays so.
         """
+        await self._connection.ping()  # nothing is known to be lost while the store is away
         return [await self._refilled(replica) for replica in self._models.lost if allowed(replica.name)]
 
     async def _refilled(self, replica: Replica) -> Refilled:

@@ -52,6 +52,7 @@ class ModelCache:
         self.summaries = SummaryWriter(store.catalog, Summaries(store.connection))
         self._lost: dict[str, Replica] = {}
         self._down: dict[str, tuple[str, float]] = {}
+        self._unloadable: set[str] = set()
         self._loading: dict[str, asyncio.Task[Replica]] = {}
         self._slots = asyncio.Semaphore(LOADS_MAX)
         self._vanished: Callable[[Replica, bool], Awaitable[OnepassError]] = self._deleted
@@ -138,11 +139,16 @@ class ModelCache:
             async with self._slots:
                 replica = await self._loader.load(name)
         except ModelDown as error:
+            if name not in self._unloadable:
+                self._unloadable.add(name)
+                self._stats.models_down += 1
+                logger.error("model %s cannot be loaded: %s", name, error.detail)  # noqa: TRY400  the sentence says it all
             self.summaries.note_unloaded(name)
             self._down[name] = (error.detail, asyncio.get_running_loop().time() + DOWN_S)
             raise
         finally:
             del self._loading[name]
+        self._unloadable.discard(name)
         held = self._loaded.get(name)
         if held is None:
             self._attach(replica)
@@ -283,14 +289,14 @@ class ModelCache:
             NotFound: there is no such model.
         """
         self._down.pop(name, None)
+        self._unloadable.discard(name)
         held = self._loaded.get(name)
         if held is not None and held.lost:
             await self._store.catalog.give_up(name, held.incarnation)
             self.forget(held)
             return
+        deleted = await self._store.catalog.delete(name)  # where that fails, the model stays here as well
         self._drop(name)
-        deleted = await self._store.catalog.delete(name)
-        self._drop(name)  # a request may have loaded it again meanwhile
         if not deleted:
             raise no_model(name)
         if held is not None:

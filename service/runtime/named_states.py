@@ -37,7 +37,10 @@ class StateBudget:
             QueueFull: others hold too much; try again later.
         """
         if self.used and self.used + size > self.most:
-            raise QueueFull(f"{self.used} bytes of states are being transferred, of at most {self.most}")
+            raise QueueFull(
+                f"{self.used} bytes of states are being transferred; with the {size} of this one it would be more than "
+                f"{self.most} (twice ONEPASS_MODEL_LIMIT_MB)"
+            )
         self.used += size
 
     def give(self, size: int) -> None:

@@ -277,8 +277,8 @@ class Replica:
     # ---------------------------------------------------------------- the end
 
     def quarantine(self, why: str) -> ModelDown:
-        """Take this model out of service and log why; the others go on."""
-        if self.down is None:
+        """Take this model out of service and log why; the others go on. Of one being loaded, its loader tells."""
+        if self.down is None and self.ledger is not None:
             self.stats.models_down += 1
             logger.error("model %s is out of service: %s", self.name, why)
         self.down = f"model {self.name} is out of service: {why}"

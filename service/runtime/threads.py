@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 from core.algorithm import Algorithm
 from core.learners.catalogue import ALGORITHMS
 from core.machine import load_kernels
+from core.problems import Problem
+from service.errors import TooLarge
 from service.runtime.rows.reader_process import ReaderProcess
 
 T = TypeVar("T")
@@ -29,6 +31,12 @@ THREAD_FLOPS = 4e6
 one turn of the loop."""
 
 
+WORK_FLOPS_MAX = 5e11
+"""Most work of one request: a minute or two. Nothing ends it once it is committed: not its client, nor DELETE."""
+THREADS_MAX = 64
+"""Threads for such work; more wait. Each model has one at most for its entries, so that many models can be at work."""
+
+
 def is_large(size: int) -> bool:
     """Whether reading so many bytes takes long enough for a thread."""
     return size > THREAD_BYTES
@@ -37,6 +45,21 @@ def is_large(size: int) -> bool:
 def is_long(flops: float) -> bool:
     """Whether so many floating-point operations take long enough for a thread."""
     return flops > THREAD_FLOPS
+
+
+def refuse_hours(flops: float, rows: int) -> None:
+    """Refuse rows whose work would keep a core, and everybody who asks for their model, for too long.
+
+    Raises:
+        TooLarge: naming how many of them may be sent at once.
+    """
+    if flops > WORK_FLOPS_MAX:
+        fewer = max(1, int(WORK_FLOPS_MAX / flops * rows))
+        raise TooLarge(
+            f"{rows} rows take {flops:.2g} floating-point operations with a model of this width, of at most "
+            f"{WORK_FLOPS_MAX:.2g} in one request: send fewer rows at once",
+            [Problem("data", "holds too many rows for a model of this width", f"<= {fewer} rows")],
+        )
 
 
 async def in_thread_if_large(size: int, work: Callable[..., T], *args: object) -> T:

@@ -88,6 +88,9 @@ def test_an_entry_that_cannot_be_applied_takes_out_its_model_alone(serve, store,
     service.kill()
     service.start()
     assert 503 == service.request("GET", "/models/m").status
+    assert 503 == service.request("GET", "/models/m").status
+    assert 1 == service.metric("models_down")
+    assert "model m cannot be loaded" in service.log
     others.append(Load([service], table[45:], model="other").run())
     judge(service, whole_log(store.url, "other"), table, *others, name="other")
     assert 200 == eventually(200, lambda: service.request("GET", "/readyz").status)

@@ -39,8 +39,10 @@ def test_a_store_that_is_away_is_503_until_it_is_back(service, store, way):
 
     refused = _all_at_once(service, table[60:92])
     assert {(503, "store-down", "1")} == {(a.status, a.problem, a.headers.get("retry-after")) for a in refused}
+    assert 503 == service.request("DELETE", "/models/m").status
     told = service.request("POST", "/models/m/predict", {"features": table[0].features})
     assert (200, 60) == (told.status, service.get("/models/m")["rows"])
+    assert 503 == service.request("POST", "/refill").status
     assert 503 == service.request("GET", "/models/m/state?consistency=strong").status
     assert 503 == service.request("GET", "/models/other").status
     assert 503 == service.request("PUT", "/models/other", {"algorithm": "dfop", "task": "regression"}).status

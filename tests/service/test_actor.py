@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from core.entry import Rows
-from service.errors import ModelDown, NotFound, QueueFull
+from service.errors import ModelDown, NotFound, QueueFull, TooLarge
 from service.runtime import threads
+from service.runtime.job_queue import TICK_FLOPS_MAX
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -52,6 +53,31 @@ async def test_a_model_whose_work_is_long_keeps_no_other_waiting(api, monkeypatc
     assert not waiting.done()
     go_on.set()
     assert 1 == (await waiting).answer.rows
+
+
+async def test_rows_that_would_be_learned_for_hours_are_refused(api, monkeypatch):
+    """Nothing ends the work of an entry once it is committed; a single row is always taken."""
+    _, wide = await _model(api, "wide")
+    monkeypatch.setattr(wide.machine, "flops_to_apply", lambda segments: 2 * threads.WORK_FLOPS_MAX, raising=False)
+    two = Rows(wide.machine.prediction_schema.id, None, np.ones((2, 2)), np.ones(2), ids=())
+    with pytest.raises(TooLarge, match="send fewer rows") as refused:
+        wide.inbox.submit(two)
+    assert ("data", "<= 1 rows") == (refused.value.problems[0].field, refused.value.problems[0].allowed)
+    assert 1 == (await wide.inbox.submit(_row(wide, 1.0, 2.0))).answer.rows
+
+
+async def test_an_append_takes_so_much_work_and_no_more(api, monkeypatch):
+    """Requests that wait go with several entries, each of them short; one that is long goes alone."""
+    engine, model = await _model(api, "busy")
+    each = TICK_FLOPS_MAX / 2
+    monkeypatch.setattr(model.machine, "flops_to_apply", lambda segments: each * len(segments), raising=False)
+    before = engine.stats.entries
+    async with model.held():
+        waiting = [model.inbox.submit(_row(model, float(at), 1.0)) for at in range(6)]
+    versions = [(await reply).answer.version for reply in waiting]
+    assert sorted(versions) == versions
+    assert 2 == max(map(versions.count, versions))
+    assert 3 == engine.stats.entries - before
 
 
 async def test_a_model_whose_append_cannot_be_made_harms_no_other(api, monkeypatch):

@@ -34,6 +34,23 @@ def failing(apply):
     return applied
 
 
+def failing_merged(apply_merged):
+    """``Machine.apply_merged`` with the same bug."""
+
+    def applied(machine, merged, first):
+        if (merged.rows.X[merged.start(first) :, 0] == DEADLY).any():
+            raise IndexError("tuple index out of range")
+        return apply_merged(machine, merged, first)
+
+    return applied
+
+
+def break_core(bug):
+    """Put the bug in."""
+    bug.setattr(Machine, "apply", failing(Machine.apply))
+    bug.setattr(Machine, "apply_merged", failing_merged(Machine.apply_merged))
+
+
 @asynccontextmanager
 async def running(store_url):
     """A service on this module's store, until it is stopped."""
@@ -65,7 +82,7 @@ async def is_down(api, path):
 async def test_a_model_that_a_bug_took_out_serves_again_once_it_is_mended(store_url):
     """A restart with the bug does not help; one without it learns the deadly row, once, as if there had been no bug."""
     with pytest.MonkeyPatch.context() as bug:
-        bug.setattr(Machine, "apply", failing(Machine.apply))
+        break_core(bug)
         async with running(store_url) as api:
             path, other = await api.learnt(rows=5), await api.learnt(rows=5)
             assert problem(await api.ask("POST", f"{path}/feedback", json=DEADLY_ROW), 503)["type"].endswith("down")
@@ -89,7 +106,7 @@ async def test_a_model_that_a_bug_took_out_serves_again_once_it_is_mended(store_
 async def test_refused_requests_leave_nothing_in_memory(store_url):
     """An error that is kept and raised again holds the tracebacks, and in them the bodies, of all that it refused."""
     with pytest.MonkeyPatch.context() as bug:
-        bug.setattr(Machine, "apply", failing(Machine.apply))
+        break_core(bug)
         async with running(store_url) as api:
             path = await api.learnt(rows=5)
             problem(await api.ask("POST", f"{path}/feedback", json=DEADLY_ROW), 503)
@@ -106,7 +123,7 @@ async def test_refused_batches_leave_nothing_in_memory(store_url):
     """A hundred batches to a model out of service, read and refused: their bodies and tables are gone afterwards."""
     batch = {"columns": ["a", "b"], "data": [[0.123456789, 1.23456789]] * 5000, "labels": ["UP"] * 5000}
     with pytest.MonkeyPatch.context() as bug:
-        bug.setattr(Machine, "apply", failing(Machine.apply))
+        break_core(bug)
         async with running(store_url) as api:
             path = await api.learnt(rows=5)
             problem(await api.ask("POST", f"{path}/feedback", json=DEADLY_ROW), 503)

@@ -116,7 +116,7 @@ def _errors(operation: dict[str, Any], route: Route) -> list[int]:
     if route.scope == "public":
         return []
     given = {parameter["name"] for parameter in operation.get("parameters", ())}
-    codes = {401, 403, 429}
+    codes = {401, 403, 429, 503} if route.path == "/refill" else {401, 403, 429}
     if "requestBody" in operation:
         codes |= {400, 408, 413, 415, 422, 503}
     if "name" in given:
