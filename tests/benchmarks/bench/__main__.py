@@ -54,7 +54,7 @@ def run(parts: list[str], rounds: int, seconds: int) -> tuple[list[Table], list[
         if part == "http":
             found, lost = over_http.measure(rounds, seconds, say)
         else:
-            found = {"core": offline.core, "recovery": offline.recovery, "start": offline.start}[part](rounds, say)
+            found = {"core": offline.core, "recovery": offline.replay, "start": offline.start}[part](rounds, say)
         for table in found:
             table.show()
         tables += found

@@ -4,23 +4,19 @@ Every round measures every cell once, those that are compared right after each o
 rounds' ratios. The model has ten columns; its rate is fixed unless it says auto.
 """
 
-import json
-import subprocess
-import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from tests.benchmarks import rows, stream_load
+from tests.benchmarks import rows, stream, stream_load
 from tests.benchmarks.bench.generator import Asked, Generator, Measured
 from tests.benchmarks.bench.table import Row, Table
 from tests.benchmarks.load import Job
-from tests.benchmarks.processes import ROOT, Echo, Load, Process, Service
+from tests.benchmarks.processes import Echo, Load, Process, Service
 
 CONNECTIONS = (1, 16, 64)
 MANY = 100
@@ -58,15 +54,9 @@ BATCHES = {
     for connections in (1, 4)
 }
 BATCH_TARGETS = {"json": 200_000, "npy": 300_000}
-STREAMS = (
-    # model, rows in flight, ids, target
-    ("m0", 64, False, 60_000),
-    ("m0", 1024, False, 180_000),
-    ("auto", 64, False, 45_000),
-    ("auto", 1024, False, 110_000),
-    ("m0", 64, True, 30_000),
-    ("m0", 1024, True, 60_000),
-)
+STREAMS = {
+    stream.Cell(kind, rate, ids, 1, window): target for (kind, rate, ids, window), target in stream.REACH.items()
+}
 
 
 class Bench:
@@ -75,7 +65,7 @@ class Bench:
     def __init__(self, generator: Generator, servers: dict[str, Process], seconds: int) -> None:
         self._generator, self._servers, self._seconds = generator, servers, seconds
         self.found: defaultdict[Cell, list[Measured]] = defaultdict(list)
-        self.streams: defaultdict[tuple[str, int, bool], list[stream_load.Tally]] = defaultdict(list)
+        self.streams: defaultdict[stream.Cell, list[stream_load.Tally]] = defaultdict(list)
         self._fed: defaultdict[tuple[str, str], int] = defaultdict(int)
 
     def cells(self) -> list[Cell]:
@@ -90,32 +80,25 @@ class Bench:
             measured = self._generator.run(self._servers[cell.server], cell.asked, seconds or self._seconds)
             self.found[cell].append(measured)
             self._count(cell, measured.answers)
-        for model, window, ids, _ in STREAMS:
-            tally = self._stream(model, window, ids)
-            self.streams[model, window, ids].append(tally)
-            self._fed["everysec", model] += tally.answered - tally.refused
+        for own in STREAMS:
+            tally = stream.streamed(self._service("everysec"), own, self._seconds)
+            self.streams[own].append(tally)
+            self._fed["everysec", own.rate] += tally.answered - tally.refused
 
     def _count(self, cell: Cell, answers: int) -> None:
         if cell.server != "echo" and cell.asked.kind != "predict" and cell.asked.models == 1:
             batch = rows.BATCH_ROWS if cell.asked.path.partition("?")[0].endswith("batch") else 1
             self._fed[cell.server, cell.asked.path.split("/")[2]] += answers * batch
 
-    def _stream(self, model: str, window: int, ids: bool) -> stream_load.Tally:
-        path = f"/models/{model}/feedback/stream"
-        job = stream_load.Job(self._servers["everysec"].port, path, window=window, seconds=self._seconds, ids=ids)
-        command = [sys.executable, "-m", "tests.benchmarks.stream_load", json.dumps(asdict(job))]
-        told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-        return stream_load.Tally(**json.loads(told.splitlines()[-1]))
-
     def lost(self) -> list[str]:
         """Models that have learned less than was acknowledged; what was under way when time was up may be more."""
-        told = [(at, self._rows(*at), fed) for at, fed in self._fed.items()]
+        told = [(at, self._service(at[0]).rows(at[1]), fed) for at, fed in self._fed.items()]
         return [f"{at}: {learned} rows learned, {fed} acknowledged" for at, learned, fed in told if learned < fed]
 
-    def _rows(self, server: str, model: str) -> int:
-        service = self._servers[server]
+    def _service(self, name: str) -> Service:
+        service = self._servers[name]
         assert isinstance(service, Service)
-        return service.rows(model)
+        return service
 
 
 def measure(rounds: int, seconds: int, say: Callable[[str], None]) -> tuple[list[Table], list[str]]:
@@ -142,7 +125,8 @@ def _create(everysec: Service, always: Service) -> None:
         load.run(Job(everysec.port, "create", connections=16, models=names, params=FIXED))
     always.create("m0", rows.model(FIXED))
     everysec.create("npy", rows.model(FIXED, (0, 1)))
-    everysec.create("auto", rows.model({}))
+    for rate, params in stream.RATES.items():
+        everysec.create(rate, rows.model(params))
 
 
 # ------------------------------------------------------------------------------------------------ tables
@@ -204,13 +188,13 @@ def _batch_table(found: dict[Cell, list[Measured]]) -> Table:
     return table
 
 
-def _stream_table(found: dict[tuple[str, int, bool], list[stream_load.Tally]]) -> Table:
+def _stream_table(found: dict[stream.Cell, list[stream_load.Tally]]) -> Table:
     table = Table("Streams", "durable feedback, one connection, one line a row, so many rows in flight")
-    for model, window, ids, target in STREAMS:
-        tallies = found[model, window, ids]
-        name = f"{'auto' if model == 'auto' else 'fixed rate'}{', ids' if ids else ''}, {window} in flight"
-        p99 = median(own.p99_ms for own in tallies)
-        refused = sum(own.refused for own in tallies)
-        more = f"p99 {p99:.1f} ms" + (f", {refused} REFUSED" if refused else "")
-        table.rows.append(Row(name, [own.rate for own in tallies], "rows/s", target=target, more=more))
+    for own, target in STREAMS.items():
+        name = f"{'auto' if own.rate == 'auto' else 'fixed rate'}{', ids' if own.ids else ''}, {own.window} in flight"
+        refused = sum(tally.refused for tally in found[own])
+        more = f"p99 {median(tally.p99_ms for tally in found[own]):.1f} ms" + (
+            f", {refused} REFUSED" if refused else ""
+        )
+        table.rows.append(Row(name, [tally.rate for tally in found[own]], "rows/s", target=target, more=more))
     return table
