@@ -89,7 +89,7 @@ async def in_pieces(states: States, replica: Replica, sent: SegmentIn) -> Segmen
         return sent
     named = await in_thread_if_large(size, digest, sent.blob)
     await states.write(replica.name, replica.incarnation, named, sent.blob)
-    return replace(sent, blob=name(named, size), state=NamedState(named, size))
+    return structs.replace(sent, blob=name(named, size), state=NamedState(named, size))
 
 
 async def with_segments(states: States, replica: Replica, raw: RawEntry) -> RawEntry:

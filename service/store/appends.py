@@ -4,8 +4,11 @@ scripts APPEND and RECORD.
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
+
+import msgspec
+from msgspec import structs
 
 from core.machine import STATE_VERSION
 from service.errors import StoreDown, Unavailable, WritersFull
@@ -53,8 +56,7 @@ class NamedState(NamedTuple):
     follows: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentIn:
+class SegmentIn(msgspec.Struct, frozen=True, gc=False):
     """One request's share of an entry.
 
     Attributes:
@@ -86,8 +88,7 @@ class SegmentIn:
             raise ValueError("a digest holds no colon")
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
+class Append(msgspec.Struct, frozen=True, gc=False):
     """What a replica at ``version`` adds to a model's log.
 
     Attributes:
@@ -158,8 +159,7 @@ class RememberedIds:
     wait_ms: int = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentOut:
+class SegmentOut(msgspec.Struct, frozen=True, gc=False):
     """What became of a segment.
 
     Attributes:
@@ -178,8 +178,7 @@ class SegmentOut:
     remembered: RememberedIds | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Appended:
+class Appended(msgspec.Struct, frozen=True, gc=False):
     """The result of an append; unless ``code`` is "ok" nothing was written and only the head is given ("gone": 1
     where another incarnation has the name now, else 0).
 
@@ -276,7 +275,7 @@ def appended_or_unavailable(request: Append, result: Any) -> Appended | Unavaila
         return failed(result)
     if isinstance(result, Unreplicated):
         appended = appended_or_unavailable(request, result.result)
-        return replace(appended, safe=False) if isinstance(appended, Appended) else appended
+        return structs.replace(appended, safe=False) if isinstance(appended, Appended) else appended
     if result[0] == b"crowded":
         return WritersFull(
             f"{WRITERS_MAX} processes have appended to model {request.name} in the last "
@@ -303,7 +302,7 @@ def _appended(request: Append, answer: list[Any]) -> Appended:
     if code != "ok":
         return Appended(code, head, head_uid)
     made, time_ms, complete, segments, found, full = answer[3:]
-    full_segment = _FULL if full is None else replace(_FULL, remembered=remembered_ids(*full))
+    full_segment = _FULL if full is None else structs.replace(_FULL, remembered=remembered_ids(*full))
     after = entries(found, request.version) if found else ()
     return Appended(
         code,

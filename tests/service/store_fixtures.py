@@ -8,10 +8,10 @@ import subprocess
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from service.store.catalog import Catalog
 from service.store.keys import ModelKeys

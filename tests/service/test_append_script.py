@@ -1,9 +1,9 @@
 """The append script, branch by branch, in the order of its checks."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from core.machine import STATE_VERSION
 from service.errors import StoreFull

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from service.errors import StoreDown
 from service.store.log import APART_BYTES, Appended, Log, SegmentIn

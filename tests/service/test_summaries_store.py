@@ -1,8 +1,7 @@
 """Summaries in the store: a later version stays, none is of an entry that is not on the log."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from core.machine import Summary
 from service.store.catalog import Catalog
