@@ -22,6 +22,8 @@ BODIES = {
 }
 """Every route that reads JSON, with a body that it would take."""
 EMPTY = {("POST", "/models/{name}/reset"), ("POST", "/models/{name}/snapshots"), ("POST", "/refill")}
+STREAMS = {("POST", "/models/{name}/predict/stream"), ("POST", "/models/{name}/feedback/stream")}
+"""Their lines are read one by one: test_row_streams.py, test_row_stream_ends.py."""
 every_body = pytest.mark.parametrize(("method", "path"), [pytest.param(*route, id=" ".join(route)) for route in BODIES])
 
 
@@ -37,7 +39,7 @@ async def refuses(api, method, path, status, field=None, **how):
 async def test_every_route_with_a_body_is_here():
     """What is tested below is every route that reads one."""
     writing = {(route.method, route.path) for route in ROUTES if route.method in ("PUT", "POST")}
-    assert writing == {*BODIES, *EMPTY, ("PUT", "/models/{name}/state")}
+    assert writing == {*BODIES, *EMPTY, *STREAMS, ("PUT", "/models/{name}/state")}
 
 
 @every_body
