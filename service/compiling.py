@@ -26,8 +26,8 @@ from service.kernels import Job, Kernel, Sources, chains
 
 FIRST = ("core.machine", "core.learners.dfop.bank")
 """What a model of the default algorithm imports."""
-WORKERS_MAX = 8
-"""With more the longest chain of modules would take as long; each takes some 200 MB."""
+WORKERS_MAX = 4
+"""More would wait for the longest chain of modules; each takes up to 400 MB."""
 TRIES = 2
 """How often a module is handed out whose worker dies, for lack of memory, say."""
 

@@ -1,6 +1,7 @@
 """Kernels compiled by several processes: the order, what each needs, workers that fail or die, and what is recorded."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -56,9 +57,9 @@ class Pack:
         monkeypatch.syspath_prepend(str(self.folder))
         return Sources("pack")
 
-    def compile(self, workers: int = 2) -> list[str]:
+    def compile(self, workers: int = 2, **environment: str) -> list[str]:
         """What a process says that compiles it."""
-        environment = os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(self.cache)}
+        environment = os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(self.cache)} | environment
         command = [sys.executable, "-c", RUN, str(self.folder), str(workers)]
         return subprocess.run(
             command, capture_output=True, text=True, check=True, env=environment, timeout=100
@@ -153,6 +154,27 @@ def test_a_cache_that_lacks_a_file_is_not_complete(pack: Pack) -> None:
     pack.compile()
     next(pack.cache.rglob("two.*.nbc")).unlink()
     assert ["complete False", "pack.two two"] == [line.removeprefix("2 2 ") for line in pack.compile(1)]
+
+
+def test_a_cache_serves_two_processors_and_may_be_copied(pack: Pack) -> None:
+    """As in the image: one set for the processor it was built on, one for all, copied to where they can be written."""
+    pack.module("one")
+    pack.compile(1)
+    assert ["complete False", "1 1 pack.one one"] == pack.compile(1, NUMBA_CPU_NAME="generic")
+    copied = shutil.copytree(pack.cache, pack.folder / "copied")
+    shutil.rmtree(pack.cache)
+    for processor in ({}, {"NUMBA_CPU_NAME": "generic"}):
+        assert ["complete True"] == pack.compile(1, NUMBA_CACHE_DIR=str(copied), **processor)
+
+
+def test_a_cache_that_cannot_be_written_is_not_used(pack: Pack, tmp_path: Path) -> None:
+    """Numba takes the folder beside the sources then, and so does what is recorded."""
+    pack.module("one")
+    (tmp_path / "file").touch()
+    nowhere = str(tmp_path / "file/cache")
+    assert ["complete False", "1 1 pack.one one"] == pack.compile(1, NUMBA_CACHE_DIR=nowhere)
+    assert [] != list((pack.folder / "pack/__pycache__").glob("kernels-*.json"))
+    assert ["complete True"] == pack.compile(1, NUMBA_CACHE_DIR=nowhere)
 
 
 def test_an_import_after_it_compiles_nothing(pack: Pack) -> None:
