@@ -56,7 +56,7 @@ def identity_of(
         return Identity()
     if isinstance(given, str):
         return Identity((prefix + printable(given, field),))
-    check_size(len(given), ids_max)
+    check_size(len(given), ids_max, "ids")
     if not "".join(given).isprintable() or not _LENGTHS.issuperset(map(len, given)):
         odd = [at for at, one in enumerate(given) if not _is_id(one)][:20]
         raise Invalid(*(Problem(f"ids[{at}]", NO_IDENTITY) for at in odd))

@@ -117,8 +117,10 @@ def check_size(rows: int, most: int, field: str = "data") -> None:
     if rows == 0:
         raise Invalid.of(field, "holds no rows", ">= 1 row")
     if rows > most:
+        more = {"rows": " of this model's width (ONEPASS_BODY_LIMIT_MB, once they are read)", "ids": " with ids"}
         raise TooLarge(
-            f"the batch holds more than {most} rows", [Problem(field, "holds too many rows", f"<= {most} rows")]
+            f"the batch holds more than {most} rows{more.get(field, '')}",
+            [Problem(field, "holds too many rows", f"<= {most} rows")],
         )
 
 
