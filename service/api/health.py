@@ -78,13 +78,13 @@ async def alive() -> Alive:
 async def ready(ctx: Ctx, response: Response) -> Ready:
     """Whether the service takes traffic.
 
-    503 while the store does not answer (`store`), a background task is down (`tasks`), half of the loaded models or more
-    are ten seconds behind their logs (`lag`), or the store has lost models that are held here. `durability` is what the
-    store was found to do: `always`, `everysec`, `none`, or `unknown` where it may not be asked.
+    503 while the store does not answer (`store`), a background task is down (`tasks`), half of the loaded models or
+    more are ten seconds behind their logs (`lag`), or the store has lost models that are held here. `durability` is
+    what the store was found to do: `always`, `everysec`, `none`, or `unknown` where it may not be asked.
 
-    The other checks are reported only: `hints` (notices of appends are received), `eviction` (the store evicts nothing),
-    `room` (it has room), `store_data` (false for an hour after it has lost data) and `log` (false for an hour after a log
-    has lost its tail).
+    The other checks are reported only: `hints` (notices of appends are received), `eviction` (the store evicts
+    nothing), `room` (it has room), `store_data` (false for an hour after it has lost data), `log` (false for an hour
+    after a log has lost its tail).
     """
     engine = ctx.engine
     fine, checks = engine.ready()
