@@ -5,7 +5,7 @@ from html import escape
 
 from tests.benchmarks.bench.table import Row, Table, number
 
-WIDTH, LEFT, RIGHT = 1000, 270, 250
+WIDTH, LEFT, RIGHT = 1040, 310, 250
 LINE, HEAD, GAP = 20, 46, 22
 STYLE = """
   text { font: 12px system-ui, sans-serif; fill: #222 } .title { font-size: 15px; font-weight: 600 }

@@ -35,11 +35,11 @@ IN_PROCESS = {"river": (RIVER, "river_rows.py"), "capymoa": (CAPYMOA, "capymoa_r
 SERVERS = {"river-http": (RIVER, "river_server.py"), "mlserver": (MLSERVER, "mlserver_server.py")}
 NAMES = (*IN_PROCESS, *SERVERS)
 PROMISES = {
-    "river": "durability, rows learned once, drift tests of its own accord, one state on several machines (a library)",
-    "capymoa": "durability, rows learned once, drift tests of its own accord, a change of features (a library on Java)",
+    "river": "durability, rows learned once, drift tests without being wired, one state on many machines",
+    "capymoa": "durability, rows learned once, drift tests without being wired, a change of features",
     "vw": "durability before it is told to save, rows learned once, drift tests; names of features are hashed",
     "river-http": "durability (a restart loses all), rows learned once on a retry, drift tests, several processes",
-    "mlserver": "learning: it serves fixed models, so no feedback, no ids, no drift tests, no change of features",
+    "mlserver": "learning, and so neither ids nor drift tests nor a change of features: it serves fixed models",
 }
 CONNECTIONS = (1, 64)
 PARAMS = {"forgetting_rate": 0.01}
@@ -67,20 +67,20 @@ class Peer(Process):
 
 
 def in_process(names: list[str], rounds: int) -> Table:
-    """Rows a second that are predicted and learned one by one, without a network."""
-    table = Table(
-        "Peers in process", "one row predicted, then learned; rows per second of CPU time; Onepass: Machine.apply"
+    """Rows a second that are predicted and learned one by one, without a network; each peer in turns with Onepass."""
+    note = (
+        "one row predicted, then learned; rows per second of CPU time; ratios are the peer's to Machine.apply beside it"
     )
-    with one_row.Checkout(ROOT) as here:
+    table = Table("Peers in process", note)
+    with one_row.Checkout(ROOT) as here, tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.json"
+        path.write_text("[" + ",".join(body.decode() for body in rows.single(ROWS, 1)) + "]")
         for case in CORE:
             alone, block, _ = zip(*(here.measure(case) for _ in range(rounds)), strict=True)
             table.rows.append(Row(f"Onepass, {case}", [1e6 / each for each in alone], "rows/s"))
             table.rows.append(Row(f"Onepass, {case}, blocks", [1e6 / each for each in block], "rows/s"))
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "rows.json"
-        path.write_text("[" + ",".join(body.decode() for body in rows.single(ROWS, 1)) + "]")
         for name in names:
-            _measured(table, name, lambda own: _rows_of(own, path, rounds))
+            _measured(table, name, lambda own: _rows_of(own, path, rounds, here))
     return table
 
 
@@ -95,13 +95,18 @@ def _measured(table: Table, name: str, measure: Callable[[str], Iterator[Row]]) 
         say(f"{name}: done")
 
 
-def _rows_of(name: str, path: Path, rounds: int) -> Iterator[Row]:
+def _rows_of(name: str, path: Path, rounds: int, here: one_row.Checkout) -> Iterator[Row]:
     environment, worker = IN_PROCESS[name]
     version = environment.ready()
-    found = [json.loads(environment.run(worker, str(path), "1").splitlines()[-1]) for _ in range(rounds)]
+    found: list[dict[str, float]] = []
+    beside: list[float] = []
+    for _ in range(rounds):
+        found.append(json.loads(environment.run(worker, str(path), "1").splitlines()[-1]))
+        beside.append(1e6 / here.measure(CORE[0])[0])
     for learner in found[0]:
         values = [each[learner] for each in found]
-        yield Row(f"{name} {version}, {learner}", values, "rows/s")
+        ratios = [value / own for value, own in zip(values, beside, strict=True)]
+        yield Row(f"{name} {version}, {learner}", values, "rows/s", ratios, CORE[0])
 
 
 # ------------------------------------------------------------------------------------------------ over HTTP
