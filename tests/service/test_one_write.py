@@ -26,6 +26,9 @@ class Recorder:
     def write_eof(self):
         self.told.append("eof")
 
+    def can_write_eof(self):
+        return True
+
     def close(self):
         self.told.append("close")
 
@@ -48,6 +51,19 @@ async def test_head_and_body_are_one_write(connection):
         transport.write(b"ok")
     await asyncio.sleep(0)
     assert [HEAD + b"ok"] * 2 == recorder.told
+
+
+async def test_a_close_that_lingers(connection):
+    """It closes for writing at once, and for good later, once; the next close is an ordinary one."""
+    transport, recorder = connection
+    transport.linger(0.01)
+    transport.write(HEAD)
+    transport.close()
+    assert [HEAD, "eof"] == recorder.told
+    await asyncio.sleep(0.05)
+    assert [HEAD, "eof", "abort"] == recorder.told
+    transport.close()
+    assert [HEAD, "eof", "abort", "close"] == recorder.told
 
 
 async def test_a_whole_answer_is_one_write_behind_what_is_held(connection):
