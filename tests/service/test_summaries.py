@@ -14,7 +14,7 @@ from service.settings import Settings
 from service.store.keys import ModelKeys
 from service.store.summaries import decode
 from tests.service.api_fixtures import DFOP, RLS, Api, columnar, features, problem
-from tests.service.test_mended_bug import DEADLY_ROW, failing
+from tests.service.test_mended_bug import DEADLY_ROW, break_core
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -227,7 +227,7 @@ async def test_a_model_out_of_service_is_listed_as_down_by_every_service(store_u
     """With its last figures, without loading it; mended code brings it back by itself."""
     async with running(store_url) as other:
         with pytest.MonkeyPatch.context() as bug:
-            bug.setattr(Machine, "apply", failing(Machine.apply))
+            break_core(bug)
             async with running(store_url) as api:
                 path = await api.learnt(UNWATCHED, rows=5)
                 await is_written(api, path, 5)
