@@ -34,7 +34,7 @@ CALM_S = 5.0
 """How long everything is left in peace before the verdict: for a probe, for sweeps that find what is missing and what a
 snapshot covers, for summaries, which a replica that only follows writes once it has seen nobody else do so."""
 THRESHOLDS = {
-    "threads": {"THREAD_FLOPS": 0, "THREAD_BYTES": 0},
+    "threads": {"THREAD_FLOPS": 0, "THREAD_BYTES": 0, "LITTLE_BYTES": 0},
     "merged": {"MERGED_ENTRIES_MAX": 3, "MERGED_BYTES_MAX": 400},
     "states": {"PIECE_BYTES": 2000, "APART_BYTES": 300, "NAMED_BYTES": 200},
 }
