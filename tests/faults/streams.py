@@ -77,6 +77,7 @@ class Stream:
             connection.putheader("Content-Type", "application/x-ndjson")
             connection.putheader("Transfer-Encoding", "chunked")
             connection.endheaders()
+            connection.auto_open = 0  # what is left to send must not open another connection
             answer = connection.getresponse()
             if answer.status != 200:
                 assert 503 == answer.status, answer.read()
