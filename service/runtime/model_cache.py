@@ -131,6 +131,7 @@ class ModelCache:
         task = self._loading.get(name)
         if task is None:
             task = self._loading[name] = asyncio.get_running_loop().create_task(self._taken_in(name))
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())  # its waiters may have left
         return await asyncio.shield(task)
 
     async def _taken_in(self, name: str) -> Replica:
