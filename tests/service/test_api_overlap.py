@@ -175,7 +175,7 @@ async def test_overlap_rows_beyond_the_bounds(start):
     path = await overlapping(small)
     await small.refuses(f"{path}/features/overlap", 413, "data", json=table(range(6)))
     named = {**table(range(3)), "ids": ["x", "y", "z"]}
-    await small.refuses(f"{path}/features/overlap", 413, "data", json=named)
+    await small.refuses(f"{path}/features/overlap", 413, "ids", json=named)
     assert 13 == (await small.post(f"{path}/features/overlap", table(range(5))))["overlap_rows"]
 
 

@@ -17,6 +17,7 @@ NOT_JSON = {
     "text/x-svmlight": "application/octet-stream",
     "application/x-npy": "application/octet-stream",
     "text/event-stream": "text/plain",
+    "application/x-ndjson": "application/octet-stream",
 }
 """What openapi-python-client is told to take other media types for."""
 NPM = ("openapi-typescript@7", "openapi-fetch@0.14", "typescript@5")
