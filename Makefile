@@ -47,6 +47,9 @@ lint: test-setup ## ruff, mypy, import contracts
 pytest: test-setup ## the tests alone
 	$(PY) -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
 
+test-schedules: test-setup ## ten thousand schedules of the simulator; SCHEDULES=1000000 looks further
+	SCHEDULES=$(or $(SCHEDULES),10000) $(PY) -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile tests/simulator $(PYTEST_ARGS)
+
 test-faults: test-setup ## the storm of kills and failovers, two minutes each time
 	STORM_S=120 $(PY) -m pytest -n 0 -s tests/faults/test_storm.py $(PYTEST_ARGS)
 

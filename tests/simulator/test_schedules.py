@@ -1,6 +1,6 @@
-"""Ten thousand schedules, each decided by its seed: after every one the replicas are equal, or the error was loud.
+"""Six thousand schedules, each decided by its seed: after every one the replicas are equal, or the error was loud.
 
-The second half is in test_more_schedules.py.
+``make test-schedules`` runs ten thousand. The second half is in test_more_schedules.py.
 
 python -m tests.simulator.schedule SEED     runs one of them again, and says what happened in it
 """
