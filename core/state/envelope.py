@@ -9,7 +9,7 @@ brought to this one, step by step, when it is read.
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from numpy.typing import NDArray
@@ -17,15 +17,12 @@ from numpy.typing import NDArray
 from core.contract import Buffer, Header
 from core.state import arrays as packing
 from core.state import container
+from core.state.upgrades import UPGRADERS
 
-FORMAT = 3
+FORMAT = 4
 """Version of the layout; a newer one is refused, never guessed at."""
 OLDEST = 3
 """The oldest one that is read."""
-Arrays = dict[str, NDArray[Any]]
-UPGRADERS: dict[int, Callable[[Arrays, Header], tuple[Arrays, Header]]] = {}
-"""By format n from ``OLDEST`` on: pure functions that make arrays and header of format n + 1 out of those of n. They
-change nothing that they are given, since arrays are views of the bytes."""
 
 
 def dump(arrays: Mapping[str, NDArray[Any]], header: Header) -> bytes:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from core.state import arrays as packing
-from core.state.envelope import FORMAT, dump, load
+from core.state.envelope import FORMAT, OLDEST, dump, load
+from core.state.upgrades import UPGRADERS, in_turn
 
 ARRAYS = {"w": np.array([[1.0, -0.0], [2.5, 1e-300]]), "n": np.arange(3, dtype=np.int64), "none": np.empty((0, 2))}
 HEADER = {"config": {"rate": 1e-06, "labels": ["é", 0, False, ""]}, "state": {"rows": 3, "share": 1e22}}
@@ -108,7 +109,7 @@ def test_another_format_is_refused_by_name():
     def newer(arrays, header):
         header["format"] = FORMAT + 1
 
-    with pytest.raises(ValueError, match=f"format {FORMAT + 1}.*reads {FORMAT}"):
+    with pytest.raises(ValueError, match=f"format {FORMAT + 1}.*reads {OLDEST} to {FORMAT}"):
         load(_resealed(newer))
 
 
@@ -161,7 +162,7 @@ def _without_format(loaded):
     return arrays, {name: value for name, value in header.items() if name != "format"}
 
 
-@pytest.mark.parametrize("written", [FORMAT - 1, FORMAT + 3, True, str(FORMAT), None, float(FORMAT)])
+@pytest.mark.parametrize("written", [OLDEST - 1, FORMAT + 3, True, str(FORMAT), None, float(FORMAT)])
 def test_formats_that_no_upgrader_knows_are_refused(monkeypatch, written):
     """Too old, newer, or no number: the error says which are read."""
 
@@ -171,5 +172,22 @@ def test_formats_that_no_upgrader_knows_are_refused(monkeypatch, written):
     strange = _resealed(change)
     monkeypatch.setattr("core.state.envelope.FORMAT", FORMAT + 2)
     monkeypatch.setattr("core.state.envelope.UPGRADERS", {FORMAT: _doubled, FORMAT + 1: _renamed_count})
-    with pytest.raises(ValueError, match=f"reads {FORMAT} to {FORMAT + 2}"):
+    with pytest.raises(ValueError, match=f"reads {OLDEST} to {FORMAT + 2}"):
         load(strange)
+
+
+def test_an_upgrade_is_that_of_its_parts_in_turn():
+    """Each part sees what the one before it has made; none changes what was given."""
+    before = {name: array.copy() for name, array in ARRAYS.items()}
+    arrays, header = in_turn(_doubled, _renamed_count)(ARRAYS, HEADER)
+    assert {"w", "count", "none"} == set(arrays)
+    assert {**HEADER["state"], "doubled": True} == header["state"]
+    assert {name: array.tobytes() for name, array in before.items()} == {
+        name: array.tobytes() for name, array in ARRAYS.items()
+    }
+    assert (ARRAYS, HEADER) == in_turn()(ARRAYS, HEADER)
+
+
+def test_every_format_that_is_read_has_its_upgrade():
+    """From the oldest to the one before this."""
+    assert list(range(OLDEST, FORMAT)) == sorted(UPGRADERS)
