@@ -27,7 +27,7 @@ from service.api.problems import problem
 from service.api.route import Handler
 from service.errors import BadHead, ConnectionsFull, HeadTooLarge, OnepassError, TooLate
 from service.one_write import OneWrite
-from service.short_way import Writer, by_short_way
+from service.short_way import ShortCycle, Writer, by_short_way
 
 logger = logging.getLogger(__name__)
 _on_header = HttpToolsProtocol.on_header  # called for every line, and super() costs as much as it does
@@ -188,11 +188,32 @@ class _Bounded(HttpToolsProtocol):
             raise self._refusal
         self._in_time()
         self._in_head, self._stale_bytes, self._body_bytes = False, 0, 0
-        super().on_headers_complete()
+        if not self._begin_short():
+            super().on_headers_complete()
+
+    def _begin_short(self) -> bool:
+        """Begin to answer a request by its short way; False where it has none, or is not a plain one.
+
+        One that comes before the answer to the last, or with an odd target, uvicorn begins.
+        """
+        parser, scope = self.parser, cast("Scope", self.scope)
+        path, _, query = self.url.partition(b"?")
+        if self._answering or self.expect_100_continue or b"#" in query or parser.get_http_version() != "1.1":
+            return False
+        scope["method"], scope["path"] = parser.get_method().decode(), path.decode("latin-1")
+        handle = self.short_way(scope)
+        if handle is None or parser.should_upgrade():
+            return False
+        scope["raw_path"], scope["query_string"] = path, query
+        self.cycle = ShortCycle(self, scope, handle, parser.should_keep_alive())
+        self._start_asgi_task(self.cycle, self.app)
+        return True
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        scope: Any = cycle.scope
-        handle = self.short_way(scope) if app is self.app else None
+        if isinstance(cycle, ShortCycle):
+            handle: Handler | None = cycle.handle
+        else:
+            handle = self.short_way(cast("Scope", cycle.scope)) if app is self.app else None
         short: Any = None if handle is None else by_short_way(cycle, handle, app, cast("Writer", self.transport))
         super()._start_asgi_task(cycle, short or app)
 

@@ -4,10 +4,11 @@ Its endpoints are the app's own; what is left out is what the server does to car
 has not all come when its head has, and for every answer but 200, the messages are sent as usual.
 """
 
-from typing import Protocol
+import asyncio
+from typing import Any, Protocol
 
 from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from service.api.route import Handler
 from service.api.row_answer import RowAnswer, RowRequest
@@ -24,6 +25,30 @@ class Writer(Protocol):
 
     def close(self) -> None:
         """Close once everything is written."""
+
+
+class ShortCycle(RequestResponseCycle):
+    """The server's part in one request: its own class, told only what differs from request to request.
+
+    Args:
+        server: the connection's protocol.
+        scope: of the request.
+        handle: gives the response.
+        keep_alive: whether the connection goes on after the answer.
+    """
+
+    access_log = waiting_for_100_continue = False
+    disconnected = response_started = response_complete = False
+    more_body = True
+    chunked_encoding = None
+    expected_content_length = 0
+
+    def __init__(self, server: HttpToolsProtocol, scope: Scope, handle: Handler, keep_alive: bool) -> None:
+        own: Any = scope
+        self.handle = handle
+        self.scope, self.transport, self.flow, self.logger = own, server.transport, server.flow, server.logger
+        self.default_headers, self.on_response = server.server_state.default_headers, server.on_response_complete
+        self.message_event, self.keep_alive, self.body = asyncio.Event(), keep_alive, bytearray()
 
 
 def by_short_way(cycle: RequestResponseCycle, handle: Handler, app: ASGIApp, writer: Writer) -> ASGIApp:

@@ -4,6 +4,7 @@ Both are Starlette's to whoever handles them. Reading a header from ``Headers`` 
 looks its headers up and encodes them; together that costs about what reading the row does.
 """
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from starlette.requests import Request
@@ -27,12 +28,39 @@ class RowRequest(Request):
     def __init__(self, scope: Scope, receive: Receive | None = None, body: bytes = b"") -> None:
         super().__init__(scope, receive or self._at_once)
         self._body_at_once = body
-        # Reversed, since of a header that is given twice the first one counts.
-        given: Any = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
+        given: Any = _Headers(scope["headers"])
         self._headers = given
 
     async def _at_once(self) -> dict[str, Any]:
         return {"type": "http.request", "body": self._body_at_once, "more_body": False}
+
+
+class _Headers(Mapping[str, str]):
+    """The headers of a request, decoded when they are asked for: few are. Of one given twice the first one counts."""
+
+    __slots__ = ("_lines",)
+
+    def __init__(self, lines: Sequence[tuple[bytes, bytes]]) -> None:
+        self._lines = lines
+
+    def __getitem__(self, name: str) -> str:
+        if (value := self.get(name)) is None:
+            raise KeyError(name)
+        return str(value)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value of a header, or the default."""
+        wanted = name.encode("latin-1")
+        for own, value in self._lines:
+            if own == wanted:
+                return value.decode("latin-1")
+        return default
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({name.decode("latin-1"): None for name, _ in self._lines})
+
+    def __len__(self) -> int:
+        return len({name for name, _ in self._lines})
 
 
 class RowAnswer(Response):

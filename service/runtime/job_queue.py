@@ -30,10 +30,11 @@ class JobQueue:
         jobs: the requests.
     """
 
-    __slots__ = ("_most", "_name", "_waiting", "jobs")
+    __slots__ = ("_loop", "_most", "_name", "_waiting", "jobs")
 
     def __init__(self, name: str, waiting: Waiting, most: int) -> None:
         self._name, self._waiting, self._most = name, waiting, most
+        self._loop = asyncio.get_running_loop()  # asking for it is a system call, for each row
         self.jobs: deque[Job] = deque()
 
     def check_room(self, size: int) -> None:
@@ -52,7 +53,7 @@ class JobQueue:
 
     def put(self, segment: Segment, sent: SegmentIn, size: int, flops: float) -> "asyncio.Future[Reply]":
         """Queue a request of ``size`` bytes that takes ``flops`` to apply; what it will be answered."""
-        job = Job(segment, sent, size, flops, asyncio.get_running_loop().create_future())
+        job = Job(segment, sent, size, flops, self._loop.create_future())
         self._waiting.used += size
         self.jobs.append(job)
         return job.reply
@@ -68,7 +69,7 @@ class JobQueue:
             other.attempts += 1
         late = StoreDown(f"model {self._name} could not be brought to this version: send the request again")
         self._keep(lambda job: job.reject(late) if job.attempts > ATTEMPTS_MAX else None)
-        job = Job(segment, sent, 0, 0.0, asyncio.get_running_loop().create_future())
+        job = Job(segment, sent, 0, 0.0, self._loop.create_future())
         job.reply.add_done_callback(lambda reply: reply.cancelled() or reply.exception())
         self.jobs.appendleft(job)
 

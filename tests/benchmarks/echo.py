@@ -1,12 +1,11 @@
-"""The echo service that feedback is measured against: the same server, framework, route, decoder and answer size.
+"""The echo service that feedback is measured against: the same server, route, body and answer.
 
     python -m tests.benchmarks.echo PORT
 
 What it lacks is what Onepass is for: checking the row against a model, the log, the model, the answer.
 
-    /models/{name}/feedback    an endpoint of FastAPI
-    /bare/{name}/feedback      the same as a plain route of Starlette, without what FastAPI does around an endpoint;
-                               the service answers its two hottest routes so
+    /models/{name}/feedback    as the documentation of FastAPI writes an endpoint: pydantic models in and out
+    /bare/{name}/feedback      a plain route of Starlette around msgspec, with nothing that an echo can do without
 """
 
 import logging
@@ -16,6 +15,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 import uvicorn
 from fastapi import FastAPI
+from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -24,6 +24,27 @@ from starlette.types import Receive, Scope, Send
 from service.api.schemas import FeedbackRow, Learnt
 
 ANSWER = Learnt("DOWN", 0.0, 12345, 123456, False, True, "everysec", "0123456789abcdef")
+
+
+class Row(BaseModel):
+    """What is sent."""
+
+    features: dict[str, float]
+    label: str | int | float
+    id: str | None = None
+
+
+class Answer(BaseModel):
+    """What is answered: the fields of ``Learnt``."""
+
+    prediction: str | int | float | None
+    loss: float | None
+    version: int
+    rows: int
+    duplicate: bool
+    learned: bool
+    durability: str
+    incarnation: str
 
 
 class Bare:
@@ -44,12 +65,16 @@ def create_app() -> FastAPI:
     decoder = msgspec.json.Decoder(FeedbackRow)
     answer = Response(msgspec.json.encode(ANSWER), media_type="application/json")
 
-    async def echo(request: Request) -> Response:
+    async def bare(request: Request) -> Response:
         decoder.decode(await request.body())
         return answer
 
-    app.router.routes.append(Route("/bare/{name}/feedback", Bare(echo), methods=["POST"]))
-    app.add_api_route("/models/{name}/feedback", echo, methods=["POST"], response_model=None)
+    app.router.routes.append(Route("/bare/{name}/feedback", Bare(bare), methods=["POST"]))
+
+    @app.post("/models/{name}/feedback")
+    async def echo(name: str, row: Row) -> Answer:
+        return Answer(**msgspec.structs.asdict(ANSWER))
+
     return app
 
 

@@ -94,3 +94,30 @@ async def test_who_has_left_is_not_answered(server):
     reader, writer = await server.connect()
     writer.write(ROW + b"efgh")
     assert b"efghfirst" == (await read_answer(reader))[1]
+
+
+@pytest.mark.parametrize(
+    ("target", "path"),
+    [
+        (b"/sh%6Frt", b"/short"),
+        (b"http://elsewhere/short", b"/short"),
+        (b"/short?a=1#part", b"/short"),
+        (b"/other?a=/short", b"/other"),
+    ],
+)
+async def test_odd_targets_have_the_path_that_the_server_reads_in_them(server, target, path):
+    """Escaped, absolute or with a fragment: they are read by the server, and what has that path answers."""
+    reader, writer = await server.connect()
+    writer.write(ROW.replace(b"/short", target) + b"abcd")
+    expected = b"abcdfirst" if path == b"/short" else path + b" 4"
+    assert expected == (await read_answer(reader))[1]
+
+
+async def test_an_expected_continue_and_an_older_version_are_answered(server):
+    """A client that waits to be asked for its body is asked; one of HTTP/1.0 is answered, and the connection closed."""
+    reader, writer = await server.connect()
+    writer.write(ROW.replace(b"Host: h", b"Host: h\r\nExpect: 100-continue"))
+    assert b"100 Continue" in await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
+    writer.write(b"abcd")
+    assert b"/short 4" == (await read_answer(reader))[1]
+    assert (await server.answer(ROW.replace(b"HTTP/1.1", b"HTTP/1.0") + b"abcd")).endswith(b"abcdfirst")

@@ -317,6 +317,7 @@ class _Line(asyncio.Protocol):
         self._waiting: deque[tuple[asyncio.Future[list[Any]], int, asyncio.TimerHandle]] = deque()
         self._replies: list[Any] = []
         self._transport: asyncio.Transport | None = None
+        self._loop = asyncio.get_running_loop()
         self.hear: Callable[[Any], None] | None = None
         self.closed = False
 
@@ -373,9 +374,8 @@ class _Line(asyncio.Protocol):
         """Send commands; the replies have to come within ``timeout_s``, or the connection ends."""
         if self.closed or self._transport is None:
             raise ConnectionError("connection lost")
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[list[Any]] = loop.create_future()
-        late = loop.call_later(timeout_s, self.end, TimeoutError("no reply in time"))
+        future: asyncio.Future[list[Any]] = self._loop.create_future()
+        late = self._loop.call_later(timeout_s, self.end, TimeoutError("no reply in time"))
         self._waiting.append((future, len(commands), late))
         # The stub of pack_command knows tuples of one item only.
         self._transport.write(b"".join(map(hiredis.pack_command, commands)))  # type: ignore[arg-type]

@@ -133,7 +133,8 @@ def _create(everysec: Service, always: Service) -> None:
 
 
 def _single_table(found: dict[Cell, list[Measured]], generator: Generator) -> Table:
-    note = f"durable feedback, one row a request; echo: a FastAPI endpoint, bare: plain ASGI; sent by {generator.name}"
+    note = "durable feedback, one row a request; echo: an endpoint of FastAPI with pydantic models, bare: plain ASGI; "
+    note += f"sent by {generator.name}"
     table = Table("Single rows over HTTP", note)
     for connections, cells in SINGLE.items():
         at = f"{connections} connection{'s' if connections > 1 else ''}"
