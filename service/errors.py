@@ -15,9 +15,11 @@
     ├── BadBody
     │   ├── NotJson          not JSON, or not UTF-8
     │   ├── NotTable         not CSV, SVMlight or .npy
+    │   ├── NotGzip          announced as gzip, and is not, or not whole
     │   ├── TooLarge         over the body limit
     │   ├── TooLate          it did not come in time
     │   └── WrongMedia       a media type the route does not read
+    │       └── WrongEncoding  a content encoding it does not read
     └── Unavailable          try again later; carries ``retry_after_s``
         ├── QueueFull        the model's queue is at its bound
         ├── BodiesFull       as many bytes of bodies are being read as may be
@@ -149,6 +151,10 @@ class NotTable(BadBody):
     """Not CSV, SVMlight or .npy."""
 
 
+class NotGzip(BadBody):
+    """Announced as gzip, and is not, or not whole."""
+
+
 class TooLarge(BadBody):
     """Larger than the limit."""
 
@@ -159,6 +165,10 @@ class TooLate(BadBody):
 
 class WrongMedia(BadBody):
     """A media type the route does not read."""
+
+
+class WrongEncoding(WrongMedia):
+    """A content encoding the route does not read."""
 
 
 RETRY_AFTER_S_MAX = 3600.0

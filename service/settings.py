@@ -46,7 +46,9 @@ class Settings(BaseSettings):
         1024, ge=16, description="Memory for loaded models; the least recently used leave first."
     )
     model_limit_mb: int = Field(512, ge=1, description="Memory one model's state may take; larger models are refused.")
-    body_limit_mb: int = Field(32, ge=1, le=512, description="Largest request body.")
+    body_limit_mb: int = Field(
+        32, ge=1, le=512, description="Largest request body, and largest that a gzip body may unpack to."
+    )
     bodies_mb: int = Field(
         256, ge=1, description="Memory for request bodies that are being read or worked on; beyond it 503."
     )

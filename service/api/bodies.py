@@ -1,10 +1,11 @@
-"""The bodies of requests, before anything reads them: media type, size. Nothing here knows a model."""
+"""The bodies of requests, before anything reads them: media type, encoding, size. Nothing here knows a model."""
 
 from typing import cast
 
 from starlette.requests import ClientDisconnect, Request
 
 from core.problems import Invalid, Problem
+from service.api import content_encoding
 from service.api.body_budget import BodyBudget
 from service.api.media import DENSE_TABLES, JSON, SVMLIGHT
 from service.errors import TooLarge, WrongMedia
@@ -39,15 +40,19 @@ def table_type(request: Request) -> str:
 
 
 async def read_body(request: Request, limit: int) -> bytes:
-    """The whole body.
+    """The whole body, unpacked where it is gzip.
 
     One that is not small counts against the budget of all bodies until its request is answered: with the length that
-    was announced at once, else as it arrives. How long it may take is the protocol's to bound.
+    was announced at once, else as it arrives and is unpacked. How long it may take is the protocol's to bound.
 
     Raises:
-        TooLarge: over the limit, as announced or as it arrives.
+        WrongEncoding: compressed, but not by gzip.
+        TooLarge: over the limit, as announced, as it arrives or as it is unpacked.
+        NotGzip: it cannot be unpacked.
         BodiesFull: as many bytes of bodies are being read as may be.
     """
+    coding = request.headers.get("content-encoding")
+    packed = coding is not None and content_encoding.is_gzip(coding)
     length = request.headers.get("content-length")
     announced = int(length) if length is not None and length.isdecimal() else 0
     if announced > limit:
@@ -55,15 +60,24 @@ async def read_body(request: Request, limit: int) -> bytes:
     message = await request.receive()  # request.stream() would do the same through two generators, which costs more
     if message["type"] == "http.disconnect":  # than learning a row
         raise ClientDisconnect
-    part: bytes = message.get("body", b"")
-    if len(part) > limit:
+    body: bytes = message.get("body", b"")
+    if len(body) > limit:
         raise too_large(limit)
     more = message.get("more_body", False)
-    if not more and len(part) <= SMALL_BYTES:
-        return part
+    if more or len(body) > SMALL_BYTES:
+        budget: BodyBudget = request.app.state.context.budget
+        _count(budget, request, max(announced, len(body)))
+        if more:
+            body = await _rest(budget, request, limit, body)
+    return await _unpacked(request, limit, body) if packed else body
+
+
+async def _unpacked(request: Request, limit: int, packed: bytes) -> bytes:
     budget: BodyBudget = request.app.state.context.budget
-    _count(budget, request, max(announced, len(part)))
-    return await _rest(budget, request, limit, part) if more else part
+    whole = await content_encoding.unpacked(packed, limit, lambda held: _count(budget, request, held))
+    if len(whole) > limit:
+        raise too_large(limit, "unpacks to more")
+    return whole
 
 
 async def _rest(budget: BodyBudget, request: Request, limit: int, first: bytes) -> bytes:
@@ -86,9 +100,9 @@ def _count(budget: BodyBudget, request: Request, size: int) -> None:
         budget.reserve(request.scope, size)
 
 
-def too_large(limit: int) -> TooLarge:
+def too_large(limit: int, how: str = "is larger") -> TooLarge:
     """The error for a body over the limit."""
-    return TooLarge(f"the body is larger than {limit} bytes", [Problem("body", "is too large", f"<= {limit} bytes")])
+    return TooLarge(f"the body {how} than {limit} bytes", [Problem("body", "is too large", f"<= {limit} bytes")])
 
 
 async def require_empty(request: Request, limit: int) -> None:

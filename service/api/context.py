@@ -152,7 +152,8 @@ async def idempotency_key(
         str | None,
         Header(
             alias="Idempotency-Key",
-            description="Your own id of this request; sent again within a day it is learned or done once.",
+            description="Your own id of this request; sent again within a day it is learned or done once. Ids in the "
+            "body count instead.",
         ),
     ] = None,
 ) -> str | None:

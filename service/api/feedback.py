@@ -56,9 +56,10 @@ _encode = msgspec.json.Encoder().encode
 async def feedback_row(ctx: Ctx, name: ModelName, request: Request) -> Response:
     """Learn one labelled row.
 
-    Answers with the prediction that the model made *before* it learned the row. `id`, `prediction_id` and the header
-    `Idempotency-Key` exclude each other; sent again within a day the row is learned once and answered with the first
-    answer and `duplicate: true`; with another label it is 409.
+    Answers with the prediction that the model made *before* it learned the row. With an `id`, a `prediction_id` (not
+    both) or else the header `Idempotency-Key`, the row is learned once however often it is sent within a day: a retry
+    is answered with the first answer and `duplicate: true`; with another label it is 409. Beside an id in the body the
+    header counts for proxies only.
     """
     bodies.media_type(request, (JSON,))
     body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)
@@ -96,13 +97,11 @@ def identity_of_row(ask: FeedbackRow, key: str | None = None, body: bytes = b"")
     """What a row is remembered by.
 
     Raises:
-        Invalid: several ids, or features missing or superfluous.
+        Invalid: both ids, or features missing or superfluous.
     """
-    if (key is not None) + (ask.id is not None) + (ask.prediction_id is not None) > 1:
-        given = {"id": ask.id, "prediction_id": ask.prediction_id, "Idempotency-Key": key}
-        several = [name for name, value in given.items() if value is not None]
-        raise Invalid(*(Problem(name, f"excludes {', '.join(n for n in several if n != name)}") for name in several))
     if ask.prediction_id is not None:
+        if ask.id is not None:
+            raise Invalid(Problem("id", "excludes prediction_id"), Problem("prediction_id", "excludes id"))
         if ask.features is not None:
             raise Invalid.of("features", "go without prediction_id: the row was kept when it was predicted")
         return Identity((PREDICTION + printable(ask.prediction_id, "prediction_id"),))

@@ -34,28 +34,25 @@ class Identity(NamedTuple):
 def identity_of(
     key: str | None, given: str | Sequence[str] | None, prefix: str, sent: Sequence[bytes], ids_max: int = 1
 ) -> Identity:
-    """The identity of a request: by its Idempotency-Key, by the id of its one row, or by the ids of its rows.
+    """The identity of a request: by the id of its one row, by the ids of its rows, or else by its Idempotency-Key.
 
     Args:
-        key: the header.
+        key: the header; beside an id in the body it only tells proxies that they may try again.
         given: the ids in the body; a text is the one of a single row.
         prefix: of these ids.
         sent: what an Idempotency-Key stands for, in parts.
         ids_max: most ids in one request.
 
     Raises:
-        Invalid: an id that is none, or key and ids together.
+        Invalid: an id that is none.
         TooLarge: too many ids.
     """
-    field = "id" if isinstance(given, str) else "ids"
-    if key is not None:
-        if given is not None:
-            raise Invalid.of(field, "excludes Idempotency-Key" if field == "id" else "exclude Idempotency-Key")
-        return Identity((REQUEST + printable(key, "Idempotency-Key"),), (digest(*sent),))
     if given is None:
-        return Identity()
+        if key is None:
+            return Identity()
+        return Identity((REQUEST + printable(key, "Idempotency-Key"),), (digest(*sent),))
     if isinstance(given, str):
-        return Identity((prefix + printable(given, field),))
+        return Identity((prefix + printable(given, "id"),))
     check_size(len(given), ids_max, "ids")
     if not "".join(given).isprintable() or not _LENGTHS.issuperset(map(len, given)):
         odd = [at for at, one in enumerate(given) if not _is_id(one)][:20]

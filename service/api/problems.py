@@ -21,6 +21,7 @@ from service.errors import (
     HeadTooLarge,
     ModelDown,
     NotFound,
+    NotGzip,
     NotJson,
     NotReached,
     NotTable,
@@ -30,11 +31,13 @@ from service.errors import (
     TooManyRequests,
     Unauthorized,
     Unavailable,
+    WrongEncoding,
     WrongMedia,
 )
 
 STATUS: dict[type[Exception], int] = {
     BadHead: 400,
+    NotGzip: 400,
     NotJson: 400,
     NotTable: 400,
     Unauthorized: 401,
@@ -79,6 +82,8 @@ def problem(error: Exception) -> Response:
         headers["Retry-After"] = str(max(1, round(error.retry_after_s)))
     if isinstance(error, Unauthorized):
         headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, WrongEncoding):
+        headers["Accept-Encoding"] = "gzip"
     problems: Sequence[Problem] = error.problems if isinstance(error, Invalid | OnepassError) else ()
     detail = error.detail if isinstance(error, OnepassError) else str(error)
     return render(status, _slug(type(error)), detail, problems, extra, headers)

@@ -143,6 +143,27 @@ async def test_an_idempotency_key_stands_for_the_whole_body(api):
     assert 4 == (await api.get(path))["rows"]
 
 
+async def test_an_id_counts_where_a_key_stands_beside_it(api):
+    """Of a row, a tracked one and a batch: one key beside several ids, and several keys beside one id."""
+    path = await api.learnt()
+    told = await api.post(f"{path}/predict", {**ROW, "track": True})
+    rows = [
+        {**ROW, "label": "UP", "id": "x"},
+        {**ROW, "label": "UP", "id": "y"},
+        {"prediction_id": told["prediction_id"], "label": "UP"},
+    ]
+    keys = [{"Idempotency-Key": key} for key in ("k-1", "k-2")]
+    answers = [[await api.post(f"{path}/feedback", row, headers=key) for key in keys] for row in rows]
+    assert [repeated(first) for first, _ in answers] == [again for _, again in answers]
+    body = {**columnar(2), "labels": ["UP", "DOWN"], "ids": ["a", "b"]}
+    batches = [await api.post(f"{path}/feedback/batch", body, headers=key) for key in keys]
+    assert [False, True] == [answer["duplicate"] for answer in batches]
+    bare = await api.post(f"{path}/feedback", {**ROW, "label": "UP"}, headers=keys[0])
+    assert not bare["duplicate"]
+    assert 9 == (await api.get(path))["rows"]
+    problem(await api.ask("POST", f"{path}/feedback", json={**rows[0], "label": "DOWN"}, headers=keys[0]), 409)
+
+
 async def test_ids_keys_and_predictions_are_names_of_their_own(api):
     """The same text as an id, as a key and as a prediction id is not the same row."""
     path = await api.learnt()

@@ -42,6 +42,7 @@ async def test_what_is_wrong_with_a_stream_is_said_before_it_begins(start):
         (403, path, {"headers": reader}),
         (415, path, {"headers": admin, "media_type": "application/json"}),
         (404, "/models/none/feedback/stream", {"headers": admin}),
+        (415, path, {"headers": f"{admin}Content-Encoding: gzip\r\n"}),
         (422, path, {"headers": f"{admin}Idempotency-Key: k\r\n"}),
         (422, f"{path}?odd=1", {"headers": admin}),
         (200, path, {"headers": admin}),

@@ -22,7 +22,8 @@ predictions were, beside simple baselines. The examples work as they stand; thos
 name, created from the example `mail` (named sparse rows). A restore needs a version that `GET /models/demo/snapshots`
 lists, an import a file that was exported.
 
-Errors are `application/problem+json` and name the field. Feedback with an `id` can be sent again safely.
+Errors are `application/problem+json` and name the field. Feedback with an `id` can be sent again safely. Every body but
+a stream may be sent with `Content-Encoding: gzip`.
 """
 TAGS = [
     {"name": "one row", "description": "Create a model, then the test-then-train loop."},
@@ -36,14 +37,14 @@ TAGS = [
     {"name": "service", "description": "The catalogue, health and metrics."},
 ]
 ERRORS = {
-    400: ("not-json", "The body is not JSON, or not UTF-8"),
+    400: ("not-json", "The body is not what its media type says, or not UTF-8, or not gzip where it is announced so"),
     401: ("unauthorized", "No key, or an unknown one"),
     403: ("forbidden", "The key's scopes or models do not allow it"),
     404: ("not-found", "Unknown model, prediction id or snapshot version"),
     408: ("too-late", "The body did not come in time"),
     409: ("clash", "In conflict with the model's state, or the same id with another label"),
     413: ("too-large", "The body or the batch is too large"),
-    415: ("wrong-media", "A media type this route does not read"),
+    415: ("wrong-media", "A media type, or a content encoding, this route does not read"),
     422: ("invalid", "Semantically wrong; the fields are named"),
     429: ("too-many-requests", "Over the key's rate"),
     503: ("store-down", "A queue is full, or the store is full or down; Retry-After says when to try again"),

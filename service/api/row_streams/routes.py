@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 
 from core.problems import Invalid
-from service.api import bodies
+from service.api import bodies, content_encoding
 from service.api.context import Context, Ctx, Fresh, ModelName
 from service.api.media import NDJSON
 from service.api.openapi import examples
@@ -90,6 +90,7 @@ async def _opened(ctx: Context, name: str, request: Request, fresh: Any = None) 
         OnepassError: the model cannot be had.
     """
     bodies.media_type(request, (NDJSON,))
+    content_encoding.refuse_encoded(request.headers.get("content-encoding"))
     if "idempotency-key" in request.headers:
         raise Invalid.of("Idempotency-Key", "does not go with a stream", "an id in each line")
     return await ctx.engine.replica(name, fresh)

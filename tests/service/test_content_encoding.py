@@ -1,0 +1,201 @@
+"""Bodies that come as gzip: every route reads them, up to what they may unpack to."""
+
+import asyncio
+import gzip
+import json
+import random
+import zlib
+
+import pytest
+
+from service.api import content_encoding
+from service.api.content_encoding import MEMBERS_MAX, Gunzip, is_gzip, unpacked
+from service.errors import NotGzip, WrongEncoding
+from tests.service.api_fixtures import CSV, DFOP, JSON, NPY, STATE, columnar, npy, problem
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PACKED = {"Content-Encoding": "gzip"}
+ROW = {"features": {"a": 0.25, "b": -0.5}}
+TEXT = random.Random(7).randbytes(40_000) + b"0,1\n" * 100_000
+MIB = 2**20
+
+
+def packed(body):
+    return gzip.compress(body if isinstance(body, bytes) else json.dumps(body).encode())
+
+
+def read(source, size):
+    """All pieces of a source."""
+    parts = []
+    while not source.ended:
+        parts.append(bytes(source.read(size)))
+    return parts
+
+
+@pytest.mark.parametrize("size", [1_000, 65_536, 2**30])
+async def test_pieces_are_bounded_and_whole(size):
+    """Together they are the text, and each is as long as was asked for, but the last ones."""
+    parts = read(Gunzip(gzip.compress(TEXT)), size)
+    assert TEXT == b"".join(parts)
+    assert {min(size, len(TEXT))} >= {len(part) for part in parts[: len(TEXT) // size]}
+
+
+@pytest.mark.parametrize("end", [b"", b"\0", b"\0" * 100_000])
+async def test_several_files_are_one_body(end):
+    """As gzip itself reads them, with zeros behind the last."""
+    files = [TEXT, b"", b"x", TEXT[:100]]
+    assert b"".join(files) == b"".join(read(Gunzip(b"".join(map(gzip.compress, files)) + end), 4_096))
+    assert b"" == b"".join(read(Gunzip(gzip.compress(b"")), 1))
+
+
+def _damaged():
+    whole = gzip.compress(TEXT)
+    yield from (b"", b"{}", b"\0", whole[1:], zlib.compress(TEXT), whole + b"{}", whole + b"\0{}", whole + whole[:30])
+    yield from (whole[:at] for at in (1, 9, 10, 11, 5_000, len(whole) - 9, len(whole) - 8, len(whole) - 1))
+    yield from (whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :] for at in (0, 2, len(whole) - 6, len(whole) - 1))
+    yield gzip.compress(b"") * (MEMBERS_MAX + 1)
+
+
+@pytest.mark.parametrize("body", [*_damaged()])
+async def test_what_is_no_gzip_is_found(body):
+    """Cut off anywhere, changed by a bit, with something behind it, or in too many files."""
+    with pytest.raises(NotGzip):
+        await unpacked(body, 2**30, lambda _: None)
+
+
+async def test_a_bomb_is_not_unpacked():
+    """Reading ends one byte behind the bound, and what is held is counted as it grows."""
+    bomb, counted = gzip.compress(bytes(64 * MIB)), []
+    found = await unpacked(bomb, 3 * MIB, counted.append)
+    assert 3 * MIB + 1 == len(found)
+    assert sorted(counted) == counted
+    assert len(bomb) + len(found) == counted[-1]
+
+
+async def test_large_bodies_are_unpacked_in_a_thread(monkeypatch):
+    """Only the first piece is unpacked where the event loop stands."""
+    sizes, call = [], content_encoding.in_thread_if_large
+
+    async def noting(size, *work):
+        sizes.append(size)
+        return await call(size, *work)
+
+    monkeypatch.setattr(content_encoding, "in_thread_if_large", noting)
+    assert TEXT == await unpacked(gzip.compress(TEXT), MIB, lambda _: None)
+    assert [content_encoding.FIRST_BYTES, content_encoding.PIECE_BYTES] == sizes
+
+
+@pytest.mark.parametrize(
+    ("coding", "expected"), [("gzip", True), (" GZip ", True), ("x-gzip", True), ("identity", False), ("", False)]
+)
+async def test_the_names_of_encodings(coding, expected):
+    """In any case; nothing and identity are the same."""
+    assert expected is is_gzip(coding)
+
+
+@pytest.mark.parametrize("coding", ["br", "deflate", "zstd", "gzip, gzip", "gzip, br", "gzip;q=1"])
+async def test_other_encodings_are_refused(api, coding):
+    """The answer names gzip, in its text and as the header that clients look at."""
+    with pytest.raises(WrongEncoding):
+        is_gzip(coding)
+    path = await api.learnt()
+    headers = {**JSON, "Content-Encoding": coding}
+    for route in ("predict", "predict/batch", "feedback", "feedback/batch", "features/overlap", "reset"):
+        answer = await api.ask("POST", f"{path}/{route}", content=b"x", headers=headers)
+        found = problem(answer, 415, "Content-Encoding")
+        assert (["gzip"], "gzip") == (found["errors"][0]["allowed"], answer.headers["accept-encoding"])
+
+
+async def test_every_body_may_be_gzip(api):
+    """Models, rows, batches in every form and states; with the answers of plain ones."""
+    paths = [await api.new(labels=[0, 1]) for _ in range(2)]
+    table = columnar(5)
+    lines = ["a,b,y", *(f"{a},{b},{row % 2}" for row, (a, b) in enumerate(table["data"]))]
+    array = [[*values, row % 2] for row, values in enumerate(table["data"])]
+    asked = [
+        ("feedback", JSON, json.dumps({**ROW, "label": 0}).encode()),
+        ("feedback/batch", JSON, json.dumps({**table, "labels": [0, 1, 0, 1, 0]}).encode()),
+        ("feedback/batch?label=y", CSV, "\n".join(lines).encode()),
+        ("feedback/batch", NPY, npy(array)),
+        ("predict", JSON, json.dumps(ROW).encode()),
+        ("predict/batch", JSON, json.dumps(table).encode()),
+        ("features/switch", JSON, b'{"action": "begin", "features": ["c"]}'),
+        ("reset", JSON, b"{}"),
+    ]
+    for route, headers, body in asked:
+        plain = await api.post(f"{paths[0]}/{route}", content=body, headers=headers)
+        same = await api.post(f"{paths[1]}/{route}", content=packed(body), headers={**headers, **PACKED})
+        assert {**plain, "incarnation": ""} == {**same, "incarnation": ""}
+    answer = await api.ask("PUT", "/models/packed", content=packed(DFOP), headers={**JSON, **PACKED})
+    assert 201 == answer.status_code
+    state = await api.state(paths[0])
+    answer = await api.ask("PUT", f"{paths[0]}/state", content=packed(state), headers={**STATE, **PACKED})
+    assert 200 == answer.status_code, answer.text
+
+
+async def test_a_body_that_comes_in_parts_may_be_gzip(api):
+    """Large enough for a process to read it, and without a length."""
+    path, body = await api.learnt(), packed(columnar(20_000))
+
+    async def parts():
+        for begin in range(0, len(body), 10_000):
+            yield body[begin : begin + 10_000]
+
+    answer = await api.ask("POST", f"{path}/predict/batch", content=parts(), headers={**JSON, **PACKED})
+    assert (200, 20_000) == (answer.status_code, len(answer.json()["predictions"]))
+    assert 0 == api.app.state.context.budget.used
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", packed(ROW)[:-4], packed(ROW) + b"{}", bytes(30)])
+@pytest.mark.parametrize("route", ["feedback", "predict/batch"])
+async def test_a_body_that_is_no_gzip_is_refused(api, body, route):
+    """400, and nothing is learned."""
+    path = await api.learnt()
+    found = await api.refuses(f"{path}/{route}", 400, content=body, headers={**JSON, **PACKED})
+    assert "urn:onepass:problem:not-gzip" == found["type"]
+
+
+async def test_a_body_that_unpacks_to_too_much_is_refused(start):
+    """413, whatever it is a body of; other bodies go on, and nothing stays counted."""
+    small = await start(body_limit_mb=1)
+    path, bomb = await small.learnt(), gzip.compress(bytes(50 * MIB))
+    asked = [
+        small.ask("POST", f"{path}/{route}", content=bomb, headers={**JSON, **PACKED}) for route in ("predict",) * 4
+    ]
+    asked += [small.ask("POST", f"{path}/feedback/batch?label=y", content=bomb, headers={**CSV, **PACKED})]
+    for answer in await asyncio.gather(*asked):
+        assert "unpacks to more than 1048576 bytes" in problem(answer, 413, "body")["detail"]
+    fitting = json.dumps(columnar(1_000)).encode()
+    fitting += b" " * (MIB - len(fitting))
+    assert (
+        200
+        == (
+            await small.ask("POST", f"{path}/predict/batch", content=packed(fitting), headers={**JSON, **PACKED})
+        ).status_code
+    )
+    problem(
+        await small.ask("POST", f"{path}/predict/batch", content=packed(fitting + b" "), headers={**JSON, **PACKED}),
+        413,
+    )
+    assert 0 == small.app.state.context.budget.used
+
+
+async def test_what_a_body_unpacks_to_counts(start):
+    """While others are being read there is room for as much of it as the budget says."""
+    full = await start(bodies_mb=1)
+    path, budget, other = await full.learnt(), full.app.state.context.budget, {}
+    budget.reserve(other, MIB // 2)
+    bomb = gzip.compress(bytes(MIB))
+    problem(await full.ask("POST", f"{path}/predict/batch", content=bomb, headers={**JSON, **PACKED}), 503)
+    assert MIB // 2 == budget.used
+    budget.release(other)
+
+
+async def test_a_key_stands_for_what_is_packed(api):
+    """The same body is the same request, packed or not."""
+    path, key = await api.learnt(), {**JSON, "Idempotency-Key": "k"}
+    body = json.dumps({**ROW, "label": "UP"}).encode()
+    first = await api.post(f"{path}/feedback", content=body, headers=key)
+    again = await api.post(f"{path}/feedback", content=packed(body), headers={**key, **PACKED})
+    assert {**first, "duplicate": True} == again
