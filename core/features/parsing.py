@@ -7,7 +7,6 @@ cell*, which decides, and names the wrong cells. Both readings agree on every ce
 
 import math
 from collections.abc import Callable, Sequence
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,11 @@ from core.problems import LISTED_MAX, Invalid
 NUMBERS = frozenset({int, float})
 """The types of a number: bool is a subtype of int, but ``true`` is no number."""
 _NUMBERS_OR_NONE = NUMBERS | {type(None)}
+
+
+MISSING_TEXTS = frozenset({"", "NA", "Na", "na", "N/A", "n/a", "#N/A", "<NA>", "NaN", "NAN", "nan", "-NaN", "-nan"})
+MISSING_TEXTS |= {"NULL", "Null", "null", "NONE", "None", "none"}
+"""Cells of CSV that are missing values where a number or a time is expected, as other programs write them."""
 
 
 class Unfit(Exception):
@@ -52,7 +56,7 @@ def number(value: object) -> float:
 
 
 def text_number(cell: str) -> float:
-    """A CSV text as a number; "nan", "inf" and "1_000" are refused.
+    """A CSV text as a number; "nan", "inf", "1_000" and a decimal comma are refused.
 
     Raises:
         Unfit: not a number, or not finite as a double.
@@ -62,7 +66,7 @@ def text_number(cell: str) -> float:
     try:
         return _finite(float(cell))
     except ValueError:
-        raise Unfit("is not a number") from None
+        raise Unfit("is not a number; a decimal comma is not read" if "," in cell else "is not a number") from None
 
 
 def _finite(found: float) -> float:
@@ -89,12 +93,12 @@ class NumberCells:
         return _missing(missing_allowed) if value is None else number(value)
 
     def text(self, cell: str, missing_allowed: bool) -> float:
-        """A CSV text as a number, an empty one as NaN.
+        """A CSV text as a number, one of ``MISSING_TEXTS`` as NaN.
 
         Raises:
-            Unfit: as ``text_number``; an empty text unless ``missing_allowed``.
+            Unfit: as ``text_number``; a missing value unless ``missing_allowed``.
         """
-        return _missing(missing_allowed) if cell == "" else text_number(cell)
+        return _missing(missing_allowed) if cell in MISSING_TEXTS else text_number(cell)
 
 
 class CategoryCells:
@@ -160,15 +164,17 @@ def vectorised_values(values: Sequence[object], missing_allowed: bool) -> Floats
 
 
 def vectorised_texts(cells: Sequence[str], missing_allowed: bool) -> Floats | None:
-    """CSV texts as (m,), empty ones as NaN; None where a text is unusual."""
+    """CSV texts as (m,), those of ``MISSING_TEXTS`` as NaN; None where a text is unusual."""
     joined = "".join(cells)
     if not joined.isascii() or "_" in joined:
         return None
-    missing = np.fromiter(map(str.__eq__, cells, repeat("")), np.bool_, len(cells)) if "" in cells else None
-    if missing is not None:
-        if not missing_allowed:
-            return None
-        cells = [cell or "nan" for cell in cells]
+    if MISSING_TEXTS.isdisjoint(cells):
+        missing = None
+    elif missing_allowed:
+        missing = np.fromiter(map(MISSING_TEXTS.__contains__, cells), np.bool_, len(cells))
+        cells = ["nan" if cell in MISSING_TEXTS else cell for cell in cells]
+    else:
+        return None
     try:
         numbers = np.fromiter(map(float, cells), np.float64, len(cells))
     except ValueError:

@@ -106,7 +106,8 @@ class Gunzip:
             found = self._member.decompress(given, most)
         except zlib.error:
             raise NotGzip(f"the body is not gzip, or damaged (behind byte {self._at})") from None
-        self._at += len(given) - len(self._member.unconsumed_tail) - len(self._member.unused_data)
+        left = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
+        self._at += len(given) - len(left)
         if not (given or found or self._member.eof):
             raise NotGzip("the body is not whole: its gzip data end too early")
         return found

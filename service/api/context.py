@@ -115,17 +115,21 @@ async def fresh_enough(
     return Freshness(min_version, consistency == "strong", incarnation)
 
 
-_fresh_enough = validate_call(fresh_enough)
+_fresh_enough, _FRESHNESS = validate_call(fresh_enough), ("min_version", "consistency", "incarnation")
 
 
-async def fresh_by_query(request: Request) -> Freshness:
+async def fresh_by_query(request: Request, *others: str) -> Freshness:
     """``fresh_enough`` for a request that FastAPI does not read.
+
+    Args:
+        request: the request.
+        others: query parameters that it may have beside.
 
     Raises:
         Invalid, RequestValidationError: naming the query parameter.
     """
-    known_queries(request, "min_version", "consistency", "incarnation")
-    given: dict[str, Any] = dict(request.query_params)
+    known_queries(request, *_FRESHNESS, *others)
+    given: dict[str, Any] = {name: value for name, value in request.query_params.items() if name in _FRESHNESS}
     try:
         return await _fresh_enough(**given)
     except ValidationError as error:

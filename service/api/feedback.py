@@ -19,6 +19,7 @@ from core.metrics import classification_batch, regression_batch
 from core.problems import Invalid, Problem
 from service.api import bodies, json_body, large_bodies, row_requests
 from service.api.context import Context, Ctx, ModelName, idempotency_key
+from service.api.csv_queries import csv_form
 from service.api.idempotency import answer_if_seen, first_reply, read_rows
 from service.api.identity import ID, PREDICTION, Identity, digests_of, identity_of, printable
 from service.api.large_answers import ROW_BYTES, large_answer
@@ -28,7 +29,15 @@ from service.api.openapi.raw_bodies import raw_body
 from service.api.route import LEARN, Route
 from service.api.row_answer import RowAnswer
 from service.api.row_requests import REFUSED, Refused
-from service.api.schemas import FeedbackColumns, FeedbackRow, FeedbackSparse, Learnt, LearntBatch
+from service.api.schemas import (
+    FeedbackColumns,
+    FeedbackRecord,
+    FeedbackRecords,
+    FeedbackRow,
+    FeedbackSparse,
+    Learnt,
+    LearntBatch,
+)
 from service.errors import ModelDown, NotFound
 from service.runtime import threads
 from service.runtime.jobs import Reply
@@ -210,12 +219,15 @@ async def _csv_columns(
 @router.post(
     "/models/{name}/feedback/batch",
     tags=["batches"],
-    dependencies=[LEARN, IDEMPOTENT, Depends(_csv_columns)],
+    dependencies=[LEARN, IDEMPOTENT, Depends(_csv_columns), Depends(csv_form)],
     response_model=LearntBatch,
     openapi_extra=raw_body(
         FeedbackColumns,
+        FeedbackRecords,
         FeedbackSparse,
         shown=examples.FEEDBACK_BATCH,
+        record=FeedbackRecord,
+        lines=examples.FEEDBACK_LINES,
         csv=examples.FEEDBACK_CSV,
         npy="features in the order of the model, the label (a number) last",
         svmlight=True,
@@ -224,10 +236,11 @@ async def _csv_columns(
 async def feedback_batch(ctx: Ctx, name: ModelName, request: Request) -> Response:
     """Learn many labelled rows.
 
-    JSON by column; also `text/csv` with a header (name the columns: `?label=`, `?id=`, `?discount=`) and
+    JSON by column or by name, `application/x-ndjson` (one row by name a line), `text/csv` with a header (name the
+    columns: `?label=`, `?id=`, `?discount=`; others that are no features: `?drop=`; `?delimiter=`) and
     `application/x-npy`, a file of `numpy.save` (float64, columns in schema order, the label, a number, last). `metrics`
-    are those of this batch. Models of sparse rows take `{"rows": [{"names": [...], "values": [...]}], "labels": [...]}`
-    and `text/x-svmlight` (`label name:value ...`).
+    are those of this batch. Models of sparse rows take rows by name,
+    `{"rows": [{"names": [...], "values": [...]}], "labels": [...]}` and `text/x-svmlight` (`label name:value ...`).
     """
     kind = bodies.table_type(request)
     body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)

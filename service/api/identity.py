@@ -10,7 +10,7 @@ import numpy as np
 from core.features.labels import Label
 from core.problems import Invalid, Problem
 from service.api.tables import check_size
-from service.runtime.rows.row_validation import Labels
+from service.runtime.rows.row_validation import IDS, FieldPath, Labels
 
 NO_IDENTITY = "is not 1 to 200 printable characters"
 ID, PREDICTION, REQUEST, OVERLAP, SWITCH = "i:", "p:", "k:", "o:", "s:"
@@ -32,7 +32,12 @@ class Identity(NamedTuple):
 
 
 def identity_of(
-    key: str | None, given: str | Sequence[str] | None, prefix: str, sent: Sequence[bytes], ids_max: int = 1
+    key: str | None,
+    given: str | Sequence[str] | None,
+    prefix: str,
+    sent: Sequence[bytes],
+    ids_max: int = 1,
+    place: FieldPath = IDS,
 ) -> Identity:
     """The identity of a request: by the id of its one row, by the ids of its rows, or else by its Idempotency-Key.
 
@@ -42,6 +47,7 @@ def identity_of(
         prefix: of these ids.
         sent: what an Idempotency-Key stands for, in parts.
         ids_max: most ids in one request.
+        place: how errors name one of several ids.
 
     Raises:
         Invalid: an id that is none.
@@ -53,10 +59,10 @@ def identity_of(
         return Identity((REQUEST + printable(key, "Idempotency-Key"),), (digest(*sent),))
     if isinstance(given, str):
         return Identity((prefix + printable(given, "id"),))
-    check_size(len(given), ids_max, "ids")
+    check_size(len(given), ids_max, "ids", " with ids")
     if not "".join(given).isprintable() or not _LENGTHS.issuperset(map(len, given)):
         odd = [at for at, one in enumerate(given) if not _is_id(one)][:20]
-        raise Invalid(*(Problem(f"ids[{at}]", NO_IDENTITY) for at in odd))
+        raise Invalid(*(Problem(place(at), NO_IDENTITY) for at in odd))
     return Identity(tuple([prefix + one for one in given]))
 
 

@@ -8,7 +8,7 @@ CSV = "text/csv"
 NPY = "application/x-npy"
 SVMLIGHT = "text/x-svmlight"
 NDJSON = "application/x-ndjson"
-DENSE_TABLES, SPARSE_TABLES = (JSON, CSV, NPY), (JSON, SVMLIGHT)
+DENSE_TABLES, SPARSE_TABLES = (JSON, NDJSON, CSV, NPY), (JSON, NDJSON, SVMLIGHT)
 """What batches of models with features come as, and those of models of named sparse rows."""
 
 

@@ -13,13 +13,14 @@ from starlette.responses import Response
 
 from service.api import bodies, large_bodies, row_requests
 from service.api.context import Ctx, ModelName, idempotency_key
+from service.api.csv_queries import csv_form
 from service.api.idempotency import answer_if_seen
 from service.api.media import DENSE_TABLES, JSON
 from service.api.openapi import examples
 from service.api.openapi.raw_bodies import raw_body
 from service.api.route import LEARN, Route
 from service.api.row_requests import Refused
-from service.api.schemas import OverlapBody, Taught
+from service.api.schemas import OverlapBody, OverlapRecord, Taught
 
 router = APIRouter(route_class=Route, tags=["features"])
 _encode = msgspec.json.Encoder().encode
@@ -33,11 +34,13 @@ async def _csv_columns(
 
 @router.post(
     "/models/{name}/features/overlap",
-    dependencies=[LEARN, Depends(idempotency_key), Depends(_csv_columns)],
+    dependencies=[LEARN, Depends(idempotency_key), Depends(_csv_columns), Depends(csv_form)],
     response_model=Taught,
     openapi_extra=raw_body(
         OverlapBody,
         shown=examples.OVERLAP,
+        record=OverlapRecord,
+        lines=examples.OVERLAP_LINES,
         csv=examples.OVERLAP_CSV,
         npy="old features in their order, then the new names",
     ),
@@ -45,9 +48,10 @@ async def _csv_columns(
 async def teach_mapping(ctx: Ctx, name: ModelName, request: Request) -> Response:
     """Unlabelled rows with both sets of features.
 
-    Used only to learn the mapping from new to old features. One row by name, or several by column; also `text/csv` with
-    a header (`?id=`) and `application/x-npy`, a file of `numpy.save` (float64, old features in their order, then the
-    new names). Every name of both spaces has to be there.
+    Used only to learn the mapping from new to old features. One row by name, or several by column or by name; also
+    `application/x-ndjson` (one row by name a line), `text/csv` with a header (`?id=`) and `application/x-npy`, a file
+    of `numpy.save` (float64, old features in their order, then the new names). Every name of both spaces has to be
+    there.
     """
     kind = bodies.media_type(request, DENSE_TABLES)
     body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 import numpy as np
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -19,6 +19,7 @@ from core.machine import Machine
 from core.problems import Invalid
 from service.api import bodies, json_body, large_bodies, row_requests
 from service.api.context import Context, Ctx, Fresh, ModelName
+from service.api.csv_queries import csv_form
 from service.api.idempotency import read_rows
 from service.api.large_answers import ROW_BYTES, large_answer
 from service.api.media import JSON
@@ -27,7 +28,15 @@ from service.api.openapi.raw_bodies import raw_body
 from service.api.route import READ, Route
 from service.api.row_answer import RowAnswer
 from service.api.row_requests import Refused
-from service.api.schemas import PredictColumns, Predicted, PredictedBatch, PredictRow, PredictSparse
+from service.api.schemas import (
+    PredictColumns,
+    Predicted,
+    PredictedBatch,
+    PredictRecord,
+    PredictRecords,
+    PredictRow,
+    PredictSparse,
+)
 from service.api.tables import Sent
 from service.api.weights import no_weights
 from service.errors import PendingFull, ids_full, no_model
@@ -108,12 +117,15 @@ async def predict_asked(ctx: Context, replica: Replica, ask: PredictRow, size: i
 @router.post(
     "/models/{name}/predict/batch",
     tags=["batches"],
-    dependencies=[READ],
+    dependencies=[READ, Depends(csv_form)],
     response_model=PredictedBatch,
     openapi_extra=raw_body(
         PredictColumns,
+        PredictRecords,
         PredictSparse,
         shown=examples.PREDICT_BATCH,
+        record=PredictRecord,
+        lines=examples.PREDICT_LINES,
         csv=examples.PREDICT_CSV,
         npy="features in the order of the model",
         svmlight=True,
@@ -122,9 +134,9 @@ async def predict_asked(ctx: Context, replica: Replica, ask: PredictRow, size: i
 async def predict_batch(ctx: Ctx, name: ModelName, request: Request, fresh: Fresh) -> Response:
     """Predict many rows.
 
-    JSON by column; also `text/csv` with a header and `application/x-npy`, a file of `numpy.save` (float64, columns in
-    schema order). Models of sparse rows take `{"rows": [{"names": [...], "values": [...]}]}` and `text/x-svmlight`,
-    whose labels are ignored.
+    JSON by column or by name, `application/x-ndjson` (one row by name a line), `text/csv` with a header and
+    `application/x-npy`, a file of `numpy.save` (float64, columns in schema order). Models of sparse rows take rows by
+    name, `{"rows": [{"names": [...], "values": [...]}]}` and `text/x-svmlight`, whose labels are ignored.
     """
     kind = bodies.table_type(request)
     body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)

@@ -86,6 +86,8 @@ def problem(error: Exception) -> Response:
         headers["Accept-Encoding"] = "gzip"
     problems: Sequence[Problem] = error.problems if isinstance(error, Invalid | OnepassError) else ()
     detail = error.detail if isinstance(error, OnepassError) else str(error)
+    if isinstance(error, Conflict) and not problems:  # with the state of the model that the path names
+        problems = [Problem("name", detail)]
     return render(status, _slug(type(error)), detail, problems, extra, headers)
 
 

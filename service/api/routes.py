@@ -23,10 +23,11 @@ from service.api import (
     weights,
 )
 from service.api.context import NAME, Context, fresh_by_query, known_queries
+from service.api.csv_tables import CSV_QUERIES
 from service.api.route import Handler, Route, answered
 from service.api.row_answer import RowRequest
 from service.api.row_streams import routes as row_streams
-from service.api.tables import COLUMN_QUERIES
+from service.api.tables import TABLE_QUERIES
 from service.runtime.engine import Freshness
 
 ROUTERS = (
@@ -80,11 +81,13 @@ class App(FastAPI):
         return HOT_ROUTES[found[2]]
 
 
-def _reading(last: str, endpoint: Callable[[Context, str, Request, Freshness | None], Awaitable[Response]]) -> Handler:
+def _reading(
+    last: str, endpoint: Callable[[Context, str, Request, Freshness | None], Awaitable[Response]], *queries: str
+) -> Handler:
     async def answer(request: Request) -> Response:
         context, name = request.app.state.context, request.path_params["name"]
         context.keys.check(request.headers, "read", name)
-        fresh = await fresh_by_query(request) if request.scope["query_string"] else None
+        fresh = await fresh_by_query(request, *queries) if request.scope["query_string"] else None
         return await endpoint(context, name, request, fresh)
 
     return answered(f"/models/{{name}}/{last}", answer)
@@ -103,9 +106,9 @@ def _learning(last: str, endpoint: Callable[[Context, str, Request], Awaitable[R
 
 HOT_ROUTES: dict[str, Handler] = {
     "predict": _reading("predict", predict.predict_row),
-    "predict/batch": _reading("predict/batch", predict.predict_batch),
+    "predict/batch": _reading("predict/batch", predict.predict_batch, *CSV_QUERIES),
     "feedback": _learning("feedback", feedback.feedback_row),
-    "feedback/batch": _learning("feedback/batch", feedback.feedback_batch, *COLUMN_QUERIES),
+    "feedback/batch": _learning("feedback/batch", feedback.feedback_batch, *TABLE_QUERIES),
 }
 
 

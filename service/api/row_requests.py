@@ -6,6 +6,7 @@ server.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -14,18 +15,23 @@ from core.contract import Floats
 from core.entry import Overlap, Rows
 from core.features import COLUMNS_MAX
 from core.problems import Conflict, Invalid, Problem
-from service.api import json_body
+from service.api import json_body, records
 from service.api.identity import ID, OVERLAP, Identity, digests_of, identity_of
+from service.api.records import Form
 from service.api.schemas import (
+    Body,
     FeedbackColumns,
+    FeedbackRecords,
     FeedbackRow,
     FeedbackSparse,
     OverlapBody,
     PredictColumns,
+    PredictRecords,
     PredictRow,
     PredictSparse,
 )
 from service.api.tables import Sent, TableForm, names_given, read_table
+from service.runtime.rows.named_rows import as_written, named_as_first
 from service.runtime.rows.row_rules import RowRules, validator_from
 from service.runtime.rows.row_validation import Growth, Labels, RowValidator, Table
 
@@ -44,9 +50,7 @@ OBJECT_VALUES_MAX = 6 * COLUMNS_MAX
 _predict_row = msgspec.json.Decoder(PredictRow)
 _feedback_row = msgspec.json.Decoder(FeedbackRow)
 _object = msgspec.json.Decoder(dict[str, Any])
-_feedback_columns = msgspec.json.Decoder(FeedbackColumns)
 _feedback_sparse = msgspec.json.Decoder(FeedbackSparse)
-_predict_columns = msgspec.json.Decoder(PredictColumns)
 _predict_sparse = msgspec.json.Decoder(PredictSparse)
 _overlap_body = msgspec.json.Decoder(OverlapBody)
 
@@ -82,15 +86,26 @@ def feedback(sent: Sent, validator: RowValidator) -> ToLearn[Rows] | Refused:
         BadBody, Invalid: the body is no table, or its ids are none.
     """
     table = read_table(_FEEDBACK, sent, validator.space)
-    identity = identity_of(sent.key, table.ids, ID, (sent.query_string, b"\n", sent.body), sent.ids_max)
+    whole = (sent.query_string, b"\n", sent.body)
+    identity = identity_of(sent.key, table.ids, ID, whole, sent.ids_max, table.id_path)
     try:
+        table = _proposing(table, validator)
         rows = validator.feedback(table, identity.ids)
     except REFUSED as error:
         return _refused(error, identity, table, validator)
     return ToLearn(rows, _with_digests(identity, rows.y), table.size)
 
 
+def _proposing(table: Table, validator: RowValidator) -> Table:
+    """Rows of different names, where they fix the features of the model: as a table of the first row's names."""
+    if table.place is None or table.columns is not None or validator.union is not None:
+        return table
+    columns, data = named_as_first(table.data, table.place)
+    return table._replace(columns=columns, data=data)
+
+
 def _refused(error: Invalid | Conflict, identity: Identity, table: Table, validator: RowValidator) -> Refused:
+    error = as_written(error, table)
     try:
         labels = validator.bare_labels(table)
     except Invalid:
@@ -114,7 +129,7 @@ def predict(sent: Sent, validator: RowValidator) -> Floats | Refused:
     try:
         return validator.prediction(table)[1]
     except REFUSED as error:
-        return Refused(error, Identity(), None, table.size)
+        return Refused(as_written(error, table), Identity(), None, table.size)
 
 
 def overlap(sent: Sent, validator: RowValidator) -> ToLearn[Overlap] | Refused:
@@ -125,12 +140,12 @@ def overlap(sent: Sent, validator: RowValidator) -> ToLearn[Overlap] | Refused:
     """
     table = read_table(_OVERLAP, sent, None)
     whole = (b"overlap\n", sent.query_string, b"\n", sent.body)
-    identity = identity_of(sent.key, table.ids, OVERLAP, whole, sent.ids_max)
+    identity = identity_of(sent.key, table.ids, OVERLAP, whole, sent.ids_max, table.id_path)
     identity = Identity(identity.ids, identity.digests or (UNLABELLED,) * len(identity.ids))
     try:
         return ToLearn(validator.overlap(table, identity.ids), identity, table.size)
     except REFUSED as error:
-        return Refused(error, identity, None, table.size)
+        return Refused(as_written(error, table), identity, None, table.size)
 
 
 # ------------------------------------------------------------------------------------------------ large single rows
@@ -190,32 +205,99 @@ def read_plain(
 # ------------------------------------------------------------------------------------------------ JSON
 
 
+def _any_of(columns: type[Body], by_name: type[Body]) -> "msgspec.json.Decoder[Any]":
+    """A decoder of rows by column or by name: of the fields of both, none of them required."""
+    fields = {own.name: own.type for kind in (columns, by_name) for own in msgspec.structs.fields(kind)}
+    optional: Any = [(name, kind | None, None) for name, kind in fields.items()]
+    return msgspec.json.Decoder(msgspec.defstruct("Rows", optional, forbid_unknown_fields=True))
+
+
+_feedback_body = _any_of(FeedbackColumns, FeedbackRecords)
+_predict_body = _any_of(PredictColumns, PredictRecords)
+
+
+def _table(
+    body: bytes,
+    decoder: "msgspec.json.Decoder[Any]",
+    kinds: tuple[type[Body], type[Body]],
+    how: Form[Any],
+    sparse: bool,
+) -> tuple[Any, Table | None]:
+    """A request for rows by column or by name, and the rows where they are given by name.
+
+    Args:
+        body: an object.
+        decoder: of its fields.
+        kinds: what it may be, by column and by name.
+        how: the form of rows by name.
+        sparse: whether the model's rows may hold any names.
+
+    Raises:
+        NotJson, Invalid: it is neither, or both.
+    """
+    try:
+        ask = json_body.decode(body, decoder, lambda ask: names_given(ask) + sum(map(how.names, ask.rows or ())))
+    except Invalid as error:
+        records.blame(body, how, error)
+    own = [field.name for field in msgspec.structs.fields(kinds[1])]
+    if ask.rows is not None:
+        others = [name for name in ask.__struct_fields__ if name not in own and getattr(ask, name) is not None]
+        if others:
+            raise Invalid.of("rows", f"exclude {', '.join(others)}: every row has its own")
+        return ask, records.table(ask.rows, how, sparse, records.in_list)
+    for field in msgspec.structs.fields(kinds[0]):
+        if field.required and getattr(ask, field.name) is None:
+            raise Invalid.of(field.name, "is required", "columns and data, or rows")
+    return ask, None
+
+
 def _feedback_json(body: bytes, sparse: bool) -> Table:
-    if sparse:
+    if records.is_list(body):
+        return records.listed(body, records.FEEDBACK, sparse)
+    if sparse and not records.by_name(body):
         rows = json_body.decode(body, _feedback_sparse, lambda ask: names_given(ask) + 2 * len(ask.rows))
         return Table(rows.rows, len(rows.rows), labels=rows.labels, ids=rows.ids, discounts=rows.discounts)
-    ask = json_body.decode(body, _feedback_columns, names_given)
+    kinds = FeedbackColumns, FeedbackRecords
+    ask, found = _table(body, _feedback_body, kinds, records.FEEDBACK, sparse)
+    if found is not None:
+        return found
     return Table(ask.data, len(ask.data), ask.columns, labels=ask.labels, ids=ask.ids, discounts=ask.discounts)
 
 
 def _predict_json(body: bytes, sparse: bool) -> Table:
-    if sparse:
+    if records.is_list(body):
+        return records.listed(body, records.PREDICT, sparse)
+    if sparse and not records.by_name(body):
         rows = json_body.decode(body, _predict_sparse, lambda ask: 1 + 2 * len(ask.rows)).rows
         return Table(rows, len(rows))
-    ask = json_body.decode(body, _predict_columns, names_given)
-    return Table(ask.data, len(ask.data), ask.columns)
+    ask, found = _table(body, _predict_body, (PredictColumns, PredictRecords), records.PREDICT, sparse)
+    return Table(ask.data, len(ask.data), ask.columns) if found is None else found
 
 
 def _overlap_json(body: bytes, _: bool) -> Table:
-    """One row by names, or several by column."""
-    ask = json_body.decode(body, _overlap_body, lambda ask: names_given(ask) + len(ask.features or ()))
+    """One row by name, or several by column or by name."""
+    how = records.OVERLAP
+    if records.is_list(body):
+        return records.listed(body, how, sparse=False)
+    try:
+        ask = json_body.decode(body, _overlap_body, _overlap_names)
+    except Invalid as error:
+        records.blame(body, how, error)
     if ask.features is not None:
-        _exclude(ask, "features", ("columns", "data", "ids"))
+        _exclude(ask, "features", ("columns", "data", "ids", "rows"))
         return Table(ask.features, 1, ids=ask.id)
+    if ask.rows is not None:
+        _exclude(ask, "rows", ("columns", "data", "ids", "id"))
+        return records.table(ask.rows, how, sparse=False, place=records.in_list)
     if ask.columns is None or ask.data is None:
-        raise Invalid.of("features", "is required", "features of one row, or columns and data of several")
+        allowed = "features of one row, or columns and data, or rows"
+        raise Invalid.of("features", "is required", allowed)
     _exclude(ask, "columns", ("id",))
     return Table(ask.data, len(ask.data), ask.columns, ids=ask.ids)
+
+
+def _overlap_names(ask: OverlapBody) -> int:
+    return names_given(ask) + len(ask.features or ()) + sum(map(records.OVERLAP.names, ask.rows or ()))
 
 
 def _exclude(ask: OverlapBody, given: str, others: Sequence[str]) -> None:
@@ -224,6 +306,6 @@ def _exclude(ask: OverlapBody, given: str, others: Sequence[str]) -> None:
         raise Invalid(*(Problem(name, f"excludes {given}") for name in both))
 
 
-_FEEDBACK = TableForm(labelled=True, json=_feedback_json)
-_PREDICT = TableForm(labelled=False, json=_predict_json)
-_OVERLAP = TableForm(labelled=False, json=_overlap_json)
+_FEEDBACK = TableForm(True, _feedback_json, partial(records.lines, how=records.FEEDBACK))
+_PREDICT = TableForm(False, _predict_json, partial(records.lines, how=records.PREDICT))
+_OVERLAP = TableForm(False, _overlap_json, partial(records.lines, how=records.OVERLAP))

@@ -176,6 +176,35 @@ class FeedbackColumns(Body, forbid_unknown_fields=True):
     discounts: Discounts = None
 
 
+class PredictRecord(Body, forbid_unknown_fields=True):
+    """One row of several."""
+
+    features: Values
+
+
+class FeedbackRecord(Body, forbid_unknown_fields=True):
+    """One labelled row of several."""
+
+    features: Values
+    label: Annotated[TrueLabel, Field(description="A string, integer or boolean; a number for regression.")]
+    id: Annotated[Identity | None, Field(description="Your own id of this row; of every row, or of none.")] = None
+    discount: Annotated[
+        Any, _ANY_DISCOUNT, Field(description="Weight of the past at this row; of every row, or of none.")
+    ] = None
+
+
+class PredictRecords(Body, forbid_unknown_fields=True):
+    """Rows to predict, each by name."""
+
+    rows: Annotated[list[PredictRecord], Field(min_length=1)]
+
+
+class FeedbackRecords(Body, forbid_unknown_fields=True):
+    """Labelled rows, each by name; each is tested, then trained, in order."""
+
+    rows: Annotated[list[FeedbackRecord], Field(min_length=1)]
+
+
 class SparseRow(Body, forbid_unknown_fields=True):
     """One row of a model that takes named sparse rows; a name left out is 0."""
 
@@ -237,8 +266,15 @@ class LearntBatch(Body):
 # ------------------------------------------------------------------------------------------------ overlap rows
 
 
+class OverlapRecord(Body, forbid_unknown_fields=True):
+    """One row of several, with both sets of features."""
+
+    features: Annotated[dict[str, Value], Field(description="A value for every old and new name.")]
+    id: Annotated[Identity | None, Field(description="Your own id of this row; of every row, or of none.")] = None
+
+
 class OverlapBody(Body, forbid_unknown_fields=True, omit_defaults=True):
-    """Unlabelled rows with both sets of features: one by name, or several by column."""
+    """Unlabelled rows with both sets of features: one by name, or several by column or by name."""
 
     features: Annotated[dict[str, Value] | None, Field(description="One row: a value for every old and new name.")] = (
         None
@@ -246,7 +282,8 @@ class OverlapBody(Body, forbid_unknown_fields=True, omit_defaults=True):
     columns: Annotated[list[Name] | None, Field(description="Several rows: every old and new name.")] = None
     data: Annotated[list[list[Value]] | None, Field(description="Their values.")] = None
     id: Annotated[Identity | None, Field(description="Of the one row; sent again within a day it teaches once.")] = None
-    ids: Annotated[list[Identity] | None, Field(description="Of each of several rows.")] = None
+    ids: Annotated[list[Identity] | None, Field(description="Of each of several rows, by column.")] = None
+    rows: Annotated[list[OverlapRecord] | None, Field(description="Several rows, each by name.")] = None
 
 
 class Taught(Body, kw_only=True):

@@ -1,15 +1,14 @@
-"""Tables in bodies: JSON by column, CSV with a header, .npy arrays; sparse rows as JSON or SVMlight.
+"""Tables in bodies: JSON, CSV (``csv_tables``), .npy arrays; sparse rows as JSON or SVMlight.
 
 ``read_table`` makes one record of all of them, and knows no model. Nothing here imports the machine or the server:
 large bodies are read by a process that loads neither.
 """
 
-import csv
 import io
 import math
 from collections.abc import Callable, Mapping
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -19,13 +18,15 @@ from numpy.typing import NDArray
 from core.features import Space, SparseSchema, read_lines
 from core.problems import PROBLEMS_MAX, Invalid, Problem
 from service.api import json_body, media
+from service.api.csv_tables import BESIDE_QUERIES, CSV_QUERIES, read_csv, text_of
 from service.errors import NotTable, TooLarge
 from service.runtime.rows.row_validation import FieldPath, Table
 
-COLUMN_QUERIES = ("label", "id", "discount")
-"""Query parameters that name columns of CSV."""
+TABLE_QUERIES = (*BESIDE_QUERIES, *CSV_QUERIES)
+"""Query parameters of tables."""
 NESTED_IN_ROW, NESTED_BESIDE = 3, 6
 """Most lists and objects that one row of JSON takes (a sparse one), and the request itself."""
+OF_WIDTH = " of this model's width (ONEPASS_BODY_LIMIT_MB, once they are read)"
 
 
 class TableForm(NamedTuple):
@@ -34,10 +35,19 @@ class TableForm(NamedTuple):
     Attributes:
         labelled: whether every row has a label.
         json: reads a JSON body; the second argument is whether the rows are sparse.
+        lines: reads NDJSON, as ``records.lines``.
     """
 
     labelled: bool
     json: Callable[[bytes, bool], Table]
+    lines: "Lines"
+
+
+class Lines(Protocol):
+    """Reads lines of JSON."""
+
+    def __call__(self, body: bytes, *, sparse: bool, most: int) -> Table:
+        """The rows, at most one more than ``most``."""
 
 
 class Sent(NamedTuple):
@@ -76,28 +86,36 @@ def read_table(form: TableForm, sent: Sent, space: Space | None) -> Table:
         TooLarge: more rows than a batch may have (413).
         Invalid: no rows, columns that are not there, or lists that are not one item per row.
     """
-    most, field = sent.rows_max, "data"
-    if isinstance(space, SparseSchema):  # a sparse row is ``width`` numbers once it is read
-        most, field = min(most, max(1, sent.bytes_max // (8 * space.width))), "rows"
-    media.check_media_type(sent.kind, field == "rows")
-    table = _read(form, sent, most, field)
-    check_size(table.size, most, field)
+    most, sparse = sent.rows_max, isinstance(space, SparseSchema)
+    if space is not None:  # once it is read, a row is ``raw_width`` numbers, however few it names
+        most = min(most, max(1, sent.bytes_max // (8 * space.raw_width if sparse else space.raw_width)))
+    media.check_media_type(sent.kind, sparse)
+    of = "" if most == sent.rows_max else OF_WIDTH
+    if sent.kind in (media.JSON, media.NDJSON) and json_body.nested_more_than(sent.body, _lists_of(most)):
+        check_size(most + 1, most, "data" if b'"data"' in sent.body else "rows", of)
+    table = _read(form, sent, most, sparse)
+    check_size(table.size, most, "data" if table.place is None and not sparse else "rows", of)
     return table
 
 
-def _read(form: TableForm, sent: Sent, most: int, field: str) -> Table:
+def _lists_of(rows: int) -> int:
+    """Most lists and objects in JSON of so many rows."""
+    return NESTED_IN_ROW * rows + NESTED_BESIDE
+
+
+def _read(form: TableForm, sent: Sent, most: int, sparse: bool) -> Table:
     if sent.kind == media.CSV:
-        return _csv(sent.body, sent.query, form.labelled, most)
-    misplaced = [name for name in COLUMN_QUERIES if name in sent.query]
+        return read_csv(sent.body, sent.query, form.labelled, most)
+    misplaced = [name for name in TABLE_QUERIES if name in sent.query]
     if misplaced:
-        raise Invalid.of(misplaced[0], "is not a query parameter here", [])
+        raise Invalid.of(misplaced[0], f"is a query parameter of {media.CSV}, which this body is not", [])
     if sent.kind == media.NPY:
         return _npy(sent.body, form.labelled)
     if sent.kind == media.SVMLIGHT:
         return _svmlight(sent.body, form.labelled, most)
-    if json_body.nested_more_than(sent.body, NESTED_IN_ROW * most + NESTED_BESIDE):
-        check_size(most + 1, most, field)
-    table = form.json(sent.body, field == "rows")
+    if sent.kind == media.NDJSON:
+        return form.lines(sent.body, sparse=sparse, most=most)
+    table = form.json(sent.body, sparse)
     _check_counts(table)
     return table
 
@@ -107,8 +125,14 @@ def names_given(ask: msgspec.Struct) -> int:
     return sum(getattr(ask, name) is not None for name in ask.__struct_fields__)
 
 
-def check_size(rows: int, most: int, field: str = "data") -> None:
+def check_size(rows: int, most: int, field: str = "data", of: str = "") -> None:
     """Refuse an empty batch, and one over the bound.
+
+    Args:
+        rows: how many there are.
+        most: how many there may be.
+        field: that holds them.
+        of: which rows the bound is of.
 
     Raises:
         Invalid: no rows.
@@ -117,10 +141,8 @@ def check_size(rows: int, most: int, field: str = "data") -> None:
     if rows == 0:
         raise Invalid.of(field, "holds no rows", ">= 1 row")
     if rows > most:
-        more = {"rows": " of this model's width (ONEPASS_BODY_LIMIT_MB, once they are read)", "ids": " with ids"}
         raise TooLarge(
-            f"the batch holds more than {most} rows{more.get(field, '')}",
-            [Problem(field, "holds too many rows", f"<= {most} rows")],
+            f"the batch holds more than {most} rows{of}", [Problem(field, "holds too many rows", f"<= {most} rows")]
         )
 
 
@@ -128,56 +150,6 @@ def _check_counts(table: Table) -> None:
     for field, values in (("labels", table.labels), ("ids", table.ids), ("discounts", table.discounts)):
         if values is not None and not isinstance(values, str) and len(values) != table.size:
             raise Invalid.of(field, f"has {len(values)} items for {table.size} rows", f"{table.size} items")
-
-
-# ------------------------------------------------------------------------------------------------ CSV
-
-
-def _csv(body: bytes, query: Mapping[str, str], labelled: bool, most: int) -> Table:
-    header, rows = _csv_rows(body, most)
-    label, discount = query.get("label"), query.get("discount")
-    if labelled and label is None:
-        raise Invalid.of("label", "is required as a query parameter: the column that holds the label", header[:100])
-    labels, ids, discounts = (_pop_column(header, rows, query.get(name), name) for name in COLUMN_QUERIES)
-    paths = _cells_of(label), _cells_of(discount)
-    return Table(rows, len(rows), header, True, labels, paths[0], ids, discounts, paths[1])
-
-
-def _cells_of(column: str | None) -> FieldPath:
-    return lambda row: f"row {row + 1}, column {column}"
-
-
-def _csv_rows(body: bytes, most: int) -> tuple[list[str], list[list[str]]]:
-    """Header and rows, at most one more than ``most``; blank lines are passed over."""
-    lines = csv.reader(io.StringIO(_text(body), newline=""), strict=True)
-    try:
-        rows = list(islice(filter(None, lines), most + 2))
-    except csv.Error as error:
-        raise NotTable(f"the body is not CSV: {error}") from None
-    if not rows:
-        raise Invalid.of("body", "has no header line")
-    return rows[0], rows[1:]
-
-
-def _text(body: bytes) -> str:
-    try:
-        return body.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise NotTable(f"the body is not UTF-8 (byte {error.start})") from None
-
-
-def _pop_column(header: list[str], rows: list[list[str]], name: str | None, query: str) -> list[str] | None:
-    """Take the column that a query parameter names out of a table, in place; None where it names none."""
-    if name is None:
-        return None
-    if header.count(name) != 1:
-        raise Invalid.of(query, "does not name exactly one column of the header", header[:100])
-    at, width = header.index(name), len(header)
-    if not {width}.issuperset(map(len, rows)):
-        number, row = next((number, row) for number, row in enumerate(rows) if len(row) != width)
-        raise Invalid.of(f"row {number + 1}", f"has {len(row)} cells", f"{width} cells")
-    header.pop(at)
-    return [row.pop(at) for row in rows]
 
 
 # ------------------------------------------------------------------------------------------------ .npy
@@ -224,7 +196,7 @@ _NPY_HEADERS: dict[Any, Any] = {(1, 0): npy_format.read_array_header_1_0, (2, 0)
 
 def _svmlight(body: bytes, labelled: bool, most: int) -> Table:
     """Rows without features of their own; ids and discounts have no place in this form."""
-    lines = list(islice(read_lines(_text(body)), most + 1))
+    lines = list(islice(read_lines(text_of(body)), most + 1))
     if not labelled:
         return Table(lines, len(lines), texts=True)
     place: FieldPath = lambda row: lines[row].place(-1)  # noqa: E731

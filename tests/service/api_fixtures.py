@@ -123,6 +123,7 @@ def problem(answer: httpx.Response, status: int, field: str | None = None, secre
     assert all({"field", "problem", "allowed"} == set(error) for error in body["errors"])
     assert "Traceback" not in answer.text
     assert ".py" not in answer.text
+    assert body["errors"] or status != 409, answer.text
     if field is not None:
         assert field in [error["field"] for error in body["errors"]], answer.text
     if secret is not None:

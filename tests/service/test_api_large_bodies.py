@@ -8,7 +8,7 @@ import pytest
 
 from core.features import Schema
 from service.api import json_body
-from service.api.tables import _csv_rows
+from service.api.csv_tables import _rows as _csv_rows
 from service.errors import NotTable
 from service.runtime import threads as large_work
 from service.runtime.rows.row_validation import RowValidator
@@ -145,10 +145,10 @@ async def test_a_colon_in_a_value_costs_no_second_reading(api, monkeypatch):
 
 async def test_csv_is_read_no_further_than_its_bound():
     """One row more tells that there are too many; blank lines are not kept, and what follows is not looked at."""
-    header, rows = _csv_rows(b"a\n" + b"\n" * 100_000 + b'1\n\n2\n3\n4\n"5', 2)
+    header, rows = _csv_rows(b"a\n" + b"\n" * 100_000 + b'1\n\n2\n3\n4\n"5', ",", 2)
     assert (["a"], [["1"], ["2"], ["3"]]) == (header, rows)
     with pytest.raises(NotTable):
-        _csv_rows(b'a\n1\n"2', 2)
+        _csv_rows(b'a\n1\n"2', ",", 2)
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ async def test_forms_that_do_not_go_with_the_model(api):
                 f"{path}/{verb}/batch{query}", 415, "Content-Type", content=content, headers=headers
             )
             assert ("text/x-svmlight" in refused["errors"][0]["allowed"]) == (path == sparse)
-    await api.refuses(f"{dense}/predict/batch", 422, "rows", json=lists())
+    await api.refuses(f"{dense}/predict/batch", 422, "rows[0].names", json=lists())
 
 
 async def test_models_that_cannot_be(api):

@@ -38,9 +38,11 @@ GIVEN_TO_THREADS = {
         ("feedback", "read_table"), ("predict", "read_table"), ("overlap", "read_table"),
         ("_feedback_json", "json_body.decode"), ("_predict_json", "json_body.decode"),
         ("_overlap_json", "json_body.decode"), ("feedback_row", "json_body.decode"),
-        ("predict_row", "json_body.decode"), ("json_object", "json_body.decode"),
+        ("predict_row", "json_body.decode"), ("json_object", "json_body.decode"), ("_table", "json_body.decode"),
     ]
 } | {
+    ("service/api/records.py", "listed", "json_body.decode"),
+    ("service/api/records.py", "_one", "json_body.decode"),
     ("service/api/route.py", "_read_object", "row_requests.json_object"),  # a lambda, for the helper
     ("service/api/feedback.py", "_learnt", "large_answer"),
     ("service/api/feedback.py", "_metrics", "classification_batch"),

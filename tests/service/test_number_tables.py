@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.features import Schema, parse_features
+from core.features.parsing import MISSING_TEXTS
 from core.problems import Invalid
 from service.runtime.rows import number_tables
 
@@ -21,6 +22,7 @@ CELLS = st.one_of(
     st.sampled_from(
         ["", "-0", "-0.0", "-0e1", "0", "1.", ".5", "+1", "01", " 1", "1 ", "1\n", "null", " null", "1e999"]
     ),
+    st.sampled_from(["NA", "NaN", "None", "n/a", "nan"]),
     st.text('0123456789+-.eE,[]{}" \t\nnul', max_size=6),
 )
 
@@ -93,11 +95,22 @@ def test_a_long_table_is_its_parts():
 
 @pytest.mark.parametrize(
     ("cells", "missing_allowed"),
-    [(["null", ""], True), (["null", "1"], False), (["1,2", ""], True), (["1],[2", "3"], False), (["-0", "1"], False)],
+    [(["null", "x"], True), (["null", "1"], False), (["1,2", ""], True), (["1],[2", "3"], False), (["-0", "1"], False)],
 )
 def test_a_text_is_never_taken_for_several_numbers_or_for_none(cells, missing_allowed):
-    """A text "null" is no missing value, "1,2" in quotes no number, and "-0" is not 0: the schema looks at each."""
+    """Where no missing values are taken "null" is none, "1,2" in quotes no number, "-0" not 0: the schema looks."""
     assert number_tables.from_texts([cells], 2, missing_allowed) is None
+
+
+@pytest.mark.parametrize("word", sorted(MISSING_TEXTS))
+def test_words_for_missing_values_are_nan(word):
+    """Of a model that takes missing values, beside empty cells."""
+    rows = [["1.5", word], ["", "-2"]]
+    expected = [[1.5, math.nan], [math.nan, -2]]
+    for found in (number_tables.from_texts(rows, 2, True), SPACE.text_cells(NAMES, rows, True)):
+        assert np.array_equal(expected, found, equal_nan=True)
+    with pytest.raises(Invalid):
+        SPACE.text_cells(NAMES, rows, False)
 
 
 def test_a_missing_text_is_nan():

@@ -9,9 +9,9 @@ from service.api.routes import HOT, HOT_ROUTES, ROUTES
 in_the_loop_of_the_service = pytest.mark.asyncio(loop_scope="module")
 DONE_BY_HAND = {
     "feedback": ["_context", "idempotency_key", "learn"],
-    "feedback/batch": ["_context", "_csv_columns", "idempotency_key", "learn"],
+    "feedback/batch": ["_context", "_csv_columns", "csv_form", "idempotency_key", "learn"],
     "predict": ["_context", "fresh_enough", "read"],
-    "predict/batch": ["_context", "fresh_enough", "read"],
+    "predict/batch": ["_context", "csv_form", "fresh_enough", "read"],
 }
 """What ``routes._learning`` and ``routes._reading`` do, or their endpoints themselves, in the words of FastAPI."""
 
@@ -52,9 +52,9 @@ async def test_both_ways_let_in_and_refuse_alike(start):
             found[root_path] = [
                 (await client.post(f"/models/m/{last}{query}", json=body, headers=headers)).status_code
                 for last, body in bodies.items()
-                for query in ("", "?odd=1", "?consistency=strong", "?label=a")
+                for query in ("", "?odd=1", "?consistency=strong", "?label=a", "?drop=a")
                 for headers in ({}, {"x-api-key": "secret-ro"}, admin)
             ]
     assert found[""] == found["/root"]
     assert [401, 200, 200] == found[""][:3]
-    assert [401, 403, 200] == found[""][12:15]
+    assert [401, 403, 200] == found[""][15:18]

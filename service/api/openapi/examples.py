@@ -49,9 +49,21 @@ FEEDBACK = _examples(
     bare=("Without an id: learned each time", {"features": {**ROW, "load": 0.44}, "label": "DOWN"}),
     mail=(OF_SPARSE, {"features": {"cheap": 1, "pills": 2}, "label": "spam"}),
 )
-PREDICT_BATCH = _examples(columns=("By column", ROWS), mail=(OF_SPARSE, {"rows": SPARSE_ROWS}))
+OTHER_ROW = {**ROW, "load": 0.44}
+PREDICT_BATCH = _examples(
+    columns=("By column", ROWS),
+    records=("By name; the list alone will do as well", {"rows": [{"features": ROW}, {"features": OTHER_ROW}]}),
+    mail=(OF_SPARSE, {"rows": SPARSE_ROWS}),
+)
 FEEDBACK_BATCH = _examples(
     columns=("By column", {**ROWS, "labels": ["UP", "DOWN"]}),
+    records=(
+        "By name",
+        [
+            {"features": ROW, "label": "UP", "id": "order-1140"},
+            {"features": OTHER_ROW, "label": "DOWN", "id": "order-1141"},
+        ],
+    ),
     mail=(OF_SPARSE, {"rows": SPARSE_ROWS, "labels": ["spam", "ham"]}),
 )
 RESTORE = _examples(version=("Replace 18 by a version that GET .../snapshots lists", {"version": 18}))
@@ -63,6 +75,10 @@ SWITCHES = _examples(
 OVERLAP = _examples(
     row=("One row, after begin and before complete", {"features": {**ROW, "wind": 4.2}}),
     columns=("Several", {"columns": ["load", "price", "wind"], "data": [[0.31, 0.056, 4.2], [0.44, 0.061, 3.7]]}),
+    records=("Several, by name", {"rows": [{"features": {**ROW, "wind": 4.2}}, {"features": {**ROW, "wind": 3.7}}]}),
+)
+OVERLAP_LINES = (
+    '{"features":{"load":0.31,"price":0.056,"wind":4.2}}\n{"features":{"load":0.44,"price":0.061,"wind":3.7}}\n'
 )
 FEEDBACK_LINES = (
     '{"features":{"load":0.31,"price":0.056},"label":"UP","id":"order-1138"}\n'

@@ -8,8 +8,6 @@ the way of ``POST /feedback``: the log is read on, a repeated id is answered fir
 
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import chain, groupby
-from operator import itemgetter
-from typing import Any
 
 import numpy as np
 
@@ -23,10 +21,11 @@ from service.api.row_requests import REFUSED
 from service.api.row_streams import answers, decoding
 from service.api.row_streams.decoding import Segment
 from service.api.row_streams.intake import SEGMENT_ROWS
-from service.api.schemas import FeedbackRow, SparseRow
+from service.api.schemas import FeedbackRow
 from service.errors import BadBody, Denied, NotFound, QueueFull, Recreated
 from service.runtime.jobs import Reply
 from service.runtime.replica import Replica
+from service.runtime.rows.named_rows import columns_of
 from service.runtime.rows.row_rules import validator_of
 from service.runtime.rows.row_validation import RowValidator, Table
 
@@ -161,25 +160,6 @@ def _rows(validator: RowValidator, asks: Sequence[FeedbackRow]) -> Rows:
     discounts = None if asks[0].discount is None else [ask.discount for ask in asks]
     labels = [ask.label for ask in asks]
     return validator.feedback(Table(data, len(asks), columns, labels=labels, discounts=discounts), identity.ids)
-
-
-def columns_of(rows: Sequence[dict[str, Any]], sparse: bool) -> tuple[Sequence[str] | None, list[Any]] | None:
-    """Rows given by names as a table; None where they do not all have the same names.
-
-    Args:
-        rows: the rows.
-        sparse: of a model whose rows may hold any names, which has its own kind of table.
-    """
-    if sparse:
-        return None, [SparseRow([*row], [*row.values()]) for row in rows]
-    columns = [*rows[0]]
-    if not columns or {len(columns)} != {*map(len, rows)}:
-        return None
-    pick = itemgetter(*columns)
-    try:
-        return columns, [pick(row) for row in rows] if len(columns) > 1 else [(pick(row),) for row in rows]
-    except KeyError:
-        return None
 
 
 def _rows_of_one(validator: RowValidator, ask: FeedbackRow) -> Rows:

@@ -11,8 +11,9 @@ from service.api.row_requests import REFUSED
 from service.api.row_streams import answers, decoding
 from service.api.row_streams.decoding import Segment
 from service.api.row_streams.intake import SEGMENT_ROWS
-from service.api.row_streams.learning import LINE_ERRORS, columns_of, same_replica
+from service.api.row_streams.learning import LINE_ERRORS, same_replica
 from service.api.schemas import Predicted, PredictRow
+from service.runtime.rows.named_rows import columns_of
 from service.runtime.rows.row_rules import validator_of
 from service.runtime.rows.row_validation import Table
 

@@ -18,10 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import Floats
+from core.features.parsing import MISSING_TEXTS
 
 ROWS_AT_ONCE = 2048
 """A thread that reads a large table holds the interpreter for as long as so many rows take."""
 _FLOAT = 0xCB
+_EMPTY = frozenset({""})
 _UNPACKABLE = (OverflowError, RecursionError, UnicodeEncodeError)
 """An integer of more than 64 bits; lists in lists; half a surrogate pair."""
 _pack = msgspec.msgpack.Encoder().encode
@@ -36,7 +38,7 @@ def from_values(rows: Sequence[Sequence[Any]], width: int) -> Floats | None:
 
 
 def from_texts(rows: Sequence[Sequence[str]], width: int, missing_allowed: bool) -> Floats | None:
-    """Rows of CSV texts that are numbers as JSON writes them, as (n, width), empty ones as NaN where that is allowed.
+    """Rows of CSV texts that are numbers as JSON writes them, as (n, width), missing ones as NaN where that is allowed.
 
     None where a row is longer or shorter, or holds anything else.
     """
@@ -69,7 +71,18 @@ def _of_values(rows: Sequence[Sequence[Any]], width: int) -> Floats | None:
 
 def _of_texts(rows: Sequence[Sequence[str]], width: int, missing_allowed: bool) -> Floats | None:
     missing = sum(row.count("") for row in rows) if missing_allowed else 0
-    cells: Iterable[Iterable[str]] = rows if not missing else ([cell or "null" for cell in row] for row in rows)
+    found = _of_numbers(rows, width, missing, _EMPTY)
+    if found is None and missing_allowed:  # some are missing by a word, perhaps
+        missing = sum(sum(map(MISSING_TEXTS.__contains__, row)) for row in rows)
+        found = _of_numbers(rows, width, missing, MISSING_TEXTS) if missing else None
+    return found
+
+
+def _of_numbers(rows: Sequence[Sequence[str]], width: int, missing: int, words: frozenset[str]) -> Floats | None:
+    """Rows of texts, of which ``missing`` are some words, and the others numbers."""
+    cells: Iterable[Iterable[str]] = rows
+    if missing:
+        cells = (["null" if cell in words else cell for cell in row] for row in rows)
     joined = "],[".join(map(",".join, cells))
     try:
         numbers: list[list[Any]] = (_rows_with_null if missing else _rows).decode(f"[[{joined}]]")
@@ -82,7 +95,7 @@ def _of_texts(rows: Sequence[Sequence[str]], width: int, missing_allowed: bool) 
 
 
 def _with_null(rows: Sequence[Sequence[float | None]], width: int, missing: int) -> Floats | None:
-    """Rows of numbers as (n, width), null as NaN; None where they are others, or as many nulls ("null" is one)."""
+    """Rows of numbers as (n, width), null as NaN; None where they are others, or not as many nulls as missing texts."""
     if not {width}.issuperset(map(len, rows)) or sum(row.count(None) for row in rows) != missing:
         return None
     return np.array(rows, dtype=np.float64)

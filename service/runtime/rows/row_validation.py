@@ -20,6 +20,7 @@ from core.problems import PROBLEMS_MAX, Invalid, Problem, lacking
 from service.errors import RequestConflict
 from service.runtime.rows import number_tables
 from service.runtime.rows.config_rules import ConfigRules
+from service.runtime.rows.named_rows import Place, first_lacking, read_ragged
 
 DISCOUNT_MIN = 1e-3
 """A smaller one would forget everything at one row; the kernels' own floor."""
@@ -32,6 +33,7 @@ FieldPath = Callable[[int], str]
 """How errors name one item of a list, from its index."""
 LABEL, LABELS = "label".format, "labels[{}]".format
 DISCOUNT, DISCOUNTS = "discount".format, "discounts[{}]".format
+IDS = "ids[{}]".format
 
 
 class Table(NamedTuple):
@@ -39,13 +41,17 @@ class Table(NamedTuple):
 
     Attributes:
         data: one row by names (a dict); rows of JSON values or of CSV texts; an array (n, columns), the label last
-            where there are labels; or sparse rows: objects with ``names`` and ``values``, or lines of SVMlight.
+            where there are labels; sparse rows: objects with ``names`` and ``values``, or lines of SVMlight; or rows
+            by name (dicts) that do not all have the same names.
         size: n.
-        columns: names of the columns; None of one row, of an array (they are in schema order) and of sparse rows.
+        columns: names of the columns; None of one row, of an array (they are in schema order), of sparse rows and of
+            rows of different names.
         texts: whether cells are texts.
         labels, discounts: one per row, or None.
         label_path, discount_path: how errors name them.
         ids: as the client gave them, one per row or the one of a single row; or None.
+        id_path: how errors name them.
+        place: of rows that were given by name, how errors name their members; else None.
     """
 
     data: Any
@@ -57,6 +63,8 @@ class Table(NamedTuple):
     ids: str | Sequence[str] | None = None
     discounts: Sequence[Any] | None = None
     discount_path: FieldPath = DISCOUNTS
+    id_path: FieldPath = IDS
+    place: Place | None = None
 
 
 class Growth(NamedTuple):
@@ -193,6 +201,8 @@ class RowValidator:
             if table.texts:
                 return space.lines(data)
             return space.lists([row.names for row in data], [row.values for row in data])
+        if isinstance(data, list) and table.columns is None:
+            return read_ragged(table, space.names, lambda part: self._named(space, part, part.columns or ()))
         if table.columns is None:
             return space.matrix(self._columns(space, table), self.missing_allowed, "body")
         return self._named(space, table, table.columns)
@@ -319,9 +329,11 @@ def _refuse_incomplete(union: Space, table: Table) -> None:
     A name that is absent comes from a client that does not know of the change; filling it would teach the mapping what
     is not so.
     """
-    names = _names(table)
-    if names is not None:
-        _refuse_absent(union.names, names, _names_field(table))
+    if table.place is not None and table.columns is None:
+        if (at := first_lacking(table.data, union.names)) is not None:
+            _refuse_absent(union.names, table.data[at], table.place(at, "features"))
+    elif (given := _names(table)) is not None:
+        _refuse_absent(union.names, given, _names_field(table))
 
 
 def _names(table: Table) -> Collection[str] | None:

@@ -21,6 +21,10 @@ _SINGLE = ("redis", "rediss", "unix")
 _MANY = ("redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster")
 _PORT = {"sentinel": 26379, "cluster": 6379}
 _UNREADABLE = "the store's {}:// URL cannot be read"
+_FORMS = (
+    "redis://HOST:6379/0 (rediss:// over TLS), unix:///PATH, redis+sentinel://HOST:26379,.../SERVICE or "
+    "redis+cluster://HOST:6379,...; empty for a private store"
+)
 
 Server = tuple[str, int]
 """Host and port."""
@@ -53,8 +57,7 @@ def parse(url: str) -> StoreUrl:
     """
     scheme = urlsplit(url).scheme
     if scheme not in (*_SINGLE, *_MANY):
-        known = ", ".join(f"{s}://" for s in (*_SINGLE, *_MANY))
-        raise ValueError(f"the store's URL has to begin with one of {known}; {scheme or 'no scheme'} is not supported")
+        raise ValueError(f"the store's URL (ONEPASS_REDIS_URL) names no kind of store that is known: write {_FORMS}")
     try:
         return StoreUrl("single", dict(parse_url(url))) if scheme in _SINGLE else _many(url, scheme)
     except ValueError:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.features import Feature, parse_features
+from core.features.parsing import MISSING_TEXTS
 from core.problems import Invalid
 from tests.core.features.schemas import FINITE, MIXED, NAN, schema
 
@@ -236,13 +237,26 @@ def test_a_ragged_row_says_how_long_it_is():
         schema().block(["a", "b", "c"], [[1]], False)
 
 
-@pytest.mark.parametrize("cell", ["nan", "inf", "-Infinity", "1_000", "1e999", "٣", "a", "0x10", "true", " "])
+@pytest.mark.parametrize("cell", ["inf", "-Infinity", "1_000", "1e999", "٣", "a", "0x10", "true", " "])
 def test_a_text_that_is_no_number_is_refused(cell):
     """Numbers in CSV are plain finite decimals; the cell is named by row and column."""
     for missing_allowed in (False, True):
         with pytest.raises(Invalid) as refused:
             schema().text_cells(["c", "a", "b"], [["1", "2", "3"], ["1", cell, "3"]], missing_allowed)
         assert ["row 2, column a"] == fields(refused)
+
+
+@pytest.mark.parametrize("word", sorted(MISSING_TEXTS))
+def test_a_word_for_a_missing_value(word):
+    """It is missing where numbers are expected, alone as well as among unusual cells."""
+    for cell in ("3", "٣"):
+        rows = [["1", word, "3"], ["1", "2", cell]]
+        if cell == "3":
+            table = schema().text_cells(["c", "a", "b"], rows, True)
+            assert np.array_equal([[NAN, 3, 1], [2, 3, 1]], table, equal_nan=True)
+        with pytest.raises(Invalid) as refused:
+            schema().text_cells(["c", "a", "b"], rows, cell != "3")
+        assert ["row 1, column a" if cell == "3" else "row 2, column b"] == fields(refused)
 
 
 def test_texts_are_numbers_and_categories():

@@ -1,0 +1,20 @@
+"""How CSV is read, as query parameters in /openapi.json; ``csv_tables`` reads them."""
+
+from typing import Annotated
+
+from fastapi import Query
+
+
+async def csv_form(
+    delimiter: Annotated[
+        str | None,
+        Query(description="text/csv only: one character between cells, or `tab`; a comma where nothing is said."),
+    ] = None,
+    drop: Annotated[
+        str | None,
+        Query(
+            description="text/csv only: columns to pass over, separated by commas (a name with a comma in quotes).",
+        ),
+    ] = None,
+) -> None:
+    """The queries that every route of tables has."""

@@ -1,0 +1,113 @@
+"""CSV with a header: which columns are what, and which are passed over, is said by query parameters.
+
+A decimal comma is not read, whatever the delimiter: numbers are written as in JSON.
+"""
+
+import csv
+import io
+from collections.abc import Mapping
+from itertools import compress, islice
+
+from core.problems import Invalid
+from service.errors import NotTable
+from service.runtime.rows.row_validation import FieldPath, Table
+
+BESIDE_QUERIES = ("label", "id", "discount")
+"""Query parameters that name columns which are no features."""
+CSV_QUERIES = ("delimiter", "drop")
+"""Query parameters that say how CSV is read."""
+DELIMITERS = 'one character that is no letter, digit, quote, ".", "+", "-" or line end; or "tab"'
+HEADER_SHOWN = 100
+
+
+def read_csv(body: bytes, query: Mapping[str, str], labelled: bool, most: int) -> Table:
+    """The rows of a CSV body, at most one more than ``most``.
+
+    Args:
+        body: UTF-8, with or without a byte order mark.
+        query: the query parameters.
+        labelled: whether every row has a label.
+        most: rows.
+
+    Raises:
+        NotTable: not CSV, or not UTF-8.
+        Invalid: no header, or columns that are not there.
+    """
+    header, rows = _rows(body, _delimiter(query.get("delimiter")), most)
+    if labelled and "label" not in query:
+        problem = "is required as a query parameter: the column that holds the label"
+        raise Invalid.of("label", problem, header[:HEADER_SHOWN])
+    beside = {f"{name}s": _pop_column(header, rows, query.get(name), name) for name in BESIDE_QUERIES}
+    paths = {f"{name}_path": _cells_of(query.get(name)) for name in BESIDE_QUERIES}
+    if "drop" in query:
+        header, rows = _without(header, rows, query["drop"])
+    return Table(rows, len(rows), header, texts=True, **beside, **paths)  # type: ignore[arg-type]  # by their names
+
+
+def _cells_of(column: str | None) -> FieldPath:
+    return lambda row: f"row {row + 1}, column {column}"
+
+
+def _delimiter(given: str | None) -> str:
+    if given is None:
+        return ","
+    if given == "tab":
+        return "\t"
+    if len(given) != 1 or given.isalnum() or given in "\"'.+-\r\n":
+        raise Invalid.of("delimiter", "is no delimiter", DELIMITERS)
+    return given
+
+
+def _rows(body: bytes, delimiter: str, most: int) -> tuple[list[str], list[list[str]]]:
+    """Header and rows, at most one more than ``most``; blank lines are passed over."""
+    lines = csv.reader(io.StringIO(text_of(body), newline=""), strict=True, delimiter=delimiter)
+    try:
+        rows = list(islice(filter(None, lines), most + 2))
+    except csv.Error as error:
+        raise NotTable(f"the body is not CSV: {error}") from None
+    if not rows:
+        raise Invalid.of("body", "has no header line")
+    return rows[0], rows[1:]
+
+
+def text_of(body: bytes) -> str:
+    """A body as text.
+
+    Raises:
+        NotTable: it is not UTF-8.
+    """
+    try:
+        return body.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise NotTable(f"the body is not UTF-8 (byte {error.start})") from None
+
+
+def _pop_column(header: list[str], rows: list[list[str]], name: str | None, query: str) -> list[str] | None:
+    """Take the column that a query parameter names out of a table, in place; None where it names none."""
+    if name is None:
+        return None
+    if header.count(name) != 1:
+        raise Invalid.of(query, "does not name exactly one column of the header", header[:HEADER_SHOWN])
+    _check_lengths(header, rows)
+    at = header.index(name)
+    header.pop(at)
+    return [row.pop(at) for row in rows]
+
+
+def _without(header: list[str], rows: list[list[str]], given: str) -> tuple[list[str], list[list[str]]]:
+    """The table without some columns, whose names are separated by commas, as a line of CSV."""
+    dropped = frozenset(next(csv.reader([given]), ()))
+    if not dropped.issubset(header) or not dropped:
+        problem = "names a column that the header does not have, or that is the label, the id or the discount"
+        raise Invalid.of("drop", problem, header[:HEADER_SHOWN])
+    _check_lengths(header, rows)
+    kept = [name not in dropped for name in header]
+    return [*compress(header, kept)], [[*compress(row, kept)] for row in rows]
+
+
+def _check_lengths(header: list[str], rows: list[list[str]]) -> None:
+    """Refuse rows that have not as many cells as the header."""
+    width = len(header)
+    if not {width}.issuperset(map(len, rows)):
+        number, row = next((number, row) for number, row in enumerate(rows) if len(row) != width)
+        raise Invalid.of(f"row {number + 1}", f"has {len(row)} cells", f"{width} cells")

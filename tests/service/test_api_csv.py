@@ -1,0 +1,146 @@
+"""CSV as other programs write it: other delimiters, words for missing values, columns that are no features."""
+
+import math
+
+import numpy as np
+import pytest
+
+from tests.service.api_fixtures import CSV, JSON, RLS, columnar, npy, problem
+from tests.service.switches import overlapping, row
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+TABLE = columnar(4)
+LABELS = ["UP", "DOWN", "DOWN", "UP"]
+
+
+def csv(delimiter=",", extra=("note", "when")):
+    """The rows with two columns that are no features."""
+    lines = [["a", extra[0], "y", "b", extra[1]]]
+    lines += [
+        [repr(a), f"n{at}", label, repr(b), "2026"]
+        for at, ((a, b), label) in enumerate(zip(TABLE["data"], LABELS, strict=True))
+    ]
+    return "\n".join(delimiter.join(line) for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "query"),
+    [(",", None), (",", ","), (";", ";"), ("\t", "tab"), ("\t", "\t"), ("|", "|"), (" ", " "), ("¦", "¦"), (":", ":")],
+)
+async def test_columns_are_passed_over_and_delimiters_are_read(api, delimiter, query):
+    """Of both kinds of batches; the rest is read as ever."""
+    paths = [await api.new() for _ in range(2)]
+    expected = await api.post(f"{paths[0]}/feedback/batch", {**TABLE, "labels": LABELS})
+    params = {"label": "y", "drop": "note,when", **({} if query is None else {"delimiter": query})}
+    answer = await api.post(f"{paths[1]}/feedback/batch", content=csv(delimiter), headers=CSV, params=params)
+    assert {**expected, "incarnation": answer["incarnation"]} == answer
+    params = {**params, "drop": "note,when,y"}
+    del params["label"]
+    told = await api.post(f"{paths[1]}/predict/batch", content=csv(delimiter), headers=CSV, params=params)
+    assert told == await api.post(f"{paths[1]}/predict/batch", TABLE)
+
+
+async def test_a_dropped_name_may_hold_a_comma(api):
+    """In quotes, as in a line of CSV; a column that is there twice goes twice."""
+    path = await api.learnt()
+    content = '"x,y",a,z,b,z\n1,2,3,4,5\n'
+    params = {"drop": '"x,y",z'}
+    told = await api.post(f"{path}/predict/batch", content=content, headers=CSV, params=params)
+    assert told == await api.post(f"{path}/predict/batch", {"columns": ["a", "b"], "data": [[2, 4]]})
+
+
+async def test_overlap_rows_pass_over_columns_too(api):
+    """With their own delimiter."""
+    path = await overlapping(api)
+    names = [*row(0)]
+    lines = [[*names, "odd"], *([*map(repr, row(at).values()), "x"] for at in range(3))]
+    content, params = "\n".join(";".join(line) for line in lines), {"delimiter": ";", "drop": "odd"}
+    answer = await api.post(f"{path}/features/overlap", content=content, headers=CSV, params=params)
+    assert 11 == answer["overlap_rows"]
+
+
+@pytest.mark.parametrize("word", ["", "NA", "N/A", "NaN", "nan", "null", "None", "<NA>", "#N/A"])
+async def test_words_for_missing_values(api, word):
+    """Where numbers are expected they are missing values, as NaN of an array is; refused where these are."""
+    path = await api.learnt(missing="mean")
+    content = f"a,b\n1,{word}\n{word},2\n{word},{word}\n"
+    told = await api.post(f"{path}/predict/batch", content=content, headers=CSV)
+    holes = [[1, math.nan], [math.nan, 2], [math.nan, math.nan]]
+    expected = await api.post(
+        f"{path}/predict/batch", content=npy(holes), headers={"Content-Type": "application/x-npy"}
+    )
+    assert expected == told
+    strict = await api.learnt()
+    answer = await api.ask("POST", f"{strict}/predict/batch", content=content, headers=CSV)
+    assert "is missing" in problem(answer, 422, "row 1, column b")["errors"][0]["problem"]
+
+
+async def test_words_for_missing_values_among_categories(api):
+    """A category may be called so; what is none is no missing value, but for the empty cell."""
+    declared = ["x", {"name": "day", "type": "categorical", "categories": ["NA", "mon"]}]
+    paths = [await api.new(RLS, features=declared, missing="zero") for _ in range(2)]
+    content = "x,day,y\nNA,NA,1\n1,mon,2\nnull,,3\n"
+    answer = await api.post(f"{paths[0]}/feedback/batch?label=y", content=content, headers=CSV)
+    data = [[None, "NA"], [1, "mon"], [None, None]]
+    body = {"columns": ["x", "day"], "data": data, "labels": [1, 2, 3]}
+    expected = await api.post(f"{paths[1]}/feedback/batch", body)
+    assert {**expected, "incarnation": answer["incarnation"]} == answer
+
+
+async def test_many_missing_values_are_read_alike(api):
+    """By the process that reads large bodies, whichever word stands for them."""
+    path, rows = await api.learnt(missing="mean"), 20_000
+    cells = np.where(np.arange(2 * rows).reshape(-1, 2) % 7 == 0, "NA", "0.12345")
+    lines = "\n".join(["a,b", *map(",".join, cells.tolist())])
+    told = await api.post(f"{path}/predict/batch", content=lines, headers=CSV)
+    assert told == await api.post(f"{path}/predict/batch", content=lines.replace("NA", ""), headers=CSV)
+
+
+@pytest.mark.parametrize("cell", ['"0,5"', '"1.000,5"'])
+async def test_a_decimal_comma_is_not_read(api, cell):
+    """And the answer says so."""
+    path = await api.learnt()
+    found = await api.refuses(f"{path}/predict/batch", 422, "row 1, column b", content=f"a,b\n1,{cell}\n", headers=CSV)
+    assert "a decimal comma is not read" in found["errors"][0]["problem"]
+
+
+@pytest.mark.parametrize(
+    ("params", "field"),
+    [
+        ({"delimiter": ""}, "delimiter"),
+        ({"delimiter": ";;"}, "delimiter"),
+        ({"delimiter": '"'}, "delimiter"),
+        ({"delimiter": "a"}, "delimiter"),
+        ({"delimiter": "."}, "delimiter"),
+        ({"delimiter": "\n"}, "delimiter"),
+        ({"drop": ""}, "drop"),
+        ({"drop": "nobody"}, "drop"),
+        ({"drop": "note,nobody"}, "drop"),
+        ({"drop": "y"}, "drop"),
+        ({"delimiter": ";"}, "label"),
+        ({"drop": "note", "label": "note"}, "drop"),
+    ],
+)
+async def test_what_is_wrong_with_the_queries_of_csv(api, params, field):
+    """The parameter is named; what is the label cannot be passed over."""
+    path = await api.learnt()
+    how = {"content": csv(), "headers": CSV, "params": {"label": "y", **params}}
+    await api.refuses(f"{path}/feedback/batch", 422, field, **how)
+
+
+async def test_ragged_rows_beside_dropped_columns(api):
+    """The row is named, however many cells it lacks."""
+    path = await api.learnt()
+    how = {"content": "a,b,z\n1,2,3\n1,2\n", "headers": CSV, "params": {"drop": "z"}}
+    await api.refuses(f"{path}/predict/batch", 422, "row 2", **how)
+
+
+@pytest.mark.parametrize("query", ["delimiter=;", "drop=x"])
+async def test_the_queries_of_csv_are_for_csv(api, query):
+    """Of other bodies they are refused."""
+    path = await api.learnt()
+    name = query.partition("=")[0]
+    for route in ("predict", "feedback"):
+        await api.refuses(f"{path}/{route}/batch?{query}", 422, name, json={**TABLE, "labels": LABELS})
+    await api.refuses(f"{path}/predict?{query}", 422, name, content=b"{}", headers=JSON)
