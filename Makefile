@@ -130,7 +130,7 @@ lock: .venv/stamp-test ## rewrite the lock files from pyproject.toml: tests, thi
 	$(LOCK) pyproject.toml --extra replay --group dev --output-file tests/requirements.txt
 	$(LOCK) pyproject.toml --extra replay --group build --constraint tests/requirements.txt --output-file service/requirements.txt
 	$(LOCK) pyproject.toml --group build --constraint tests/requirements.txt --output-file docker/requirements.txt
-	$(LOCK) --group installer --constraint tests/requirements.txt --output-file service/uv-requirements.txt
+	$(LOCK) --group installer --constraint tests/requirements.txt --output-file service/first_run/uv-requirements.txt
 
 format: test-setup ## let ruff rewrite what it can
 	$(PY) -m ruff check --fix .

@@ -32,7 +32,9 @@ _WORKERS = (
 )
 _EXTRA = ("rich", "matplotlib")
 """What ``onepass replay`` needs beyond the service's own packages."""
-_COMPILE = "import sys; sys.path[:] = sys.argv[1:]; from service.first_run import main; sys.exit(main(['compile']))"
+_COMPILE = (
+    "import sys; sys.path[:] = sys.argv[1:]; from service.first_run.steps import main; sys.exit(main(['compile']))"
+)
 COLUMNS_MAX = 110
 """Width of ``onepass settings``, in a terminal that is wider."""
 
@@ -124,8 +126,8 @@ def _unknown_settings(settings: "Settings", environment: Iterable[str]) -> list[
 
 def _compile_kernels() -> bool:
     """Compile what is missing of core's kernels, in processes of their own, before anything is started."""
-    from service.kernel_cache import KernelCache, report_compilations  # noqa: PLC0415  the others start without core
-    from service.kernels import Sources  # noqa: PLC0415  likewise
+    from service.first_run.kernel_cache import KernelCache, report_compilations  # noqa: PLC0415  the others start without core
+    from service.first_run.kernels import Sources  # noqa: PLC0415  likewise
 
     report_compilations(lambda *kernel: logger.warning("compiling while serving, which takes seconds: %s %s", *kernel))
     if KernelCache(Sources()).complete():
@@ -169,9 +171,9 @@ def _serve(settings: "Settings", options: argparse.Namespace) -> int:
 def _run_server(settings: "Settings", options: argparse.Namespace) -> int:
     import uvicorn  # noqa: PLC0415  the other commands start without it
 
-    from service import descriptors  # noqa: PLC0415  likewise
     from service.app import Grace, build, crasher, end_streams, refused  # noqa: PLC0415  likewise
-    from service.http_protocol import KEEP_ALIVE_S, Gate, bounded  # noqa: PLC0415  likewise
+    from service.server import descriptors  # noqa: PLC0415  likewise
+    from service.server.http_protocol import KEEP_ALIVE_S, Gate, bounded  # noqa: PLC0415  likewise
 
     grace = Grace(settings.grace_s)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from service import compiling
-from service.compiling import FIRST, ranked
-from service.kernels import Kernel, Sources
+from service.first_run import compiling
+from service.first_run.compiling import FIRST, ranked
+from service.first_run.kernels import Kernel, Sources
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -26,9 +26,9 @@ def {name}(x):
 RUN = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from service import compiling
-from service.kernels import Sources
-from service.kernel_cache import KernelCache
+from service.first_run import compiling
+from service.first_run.kernels import Sources
+from service.first_run.kernel_cache import KernelCache
 sources = Sources("pack")
 cache = KernelCache(sources)
 print("complete", cache.complete())

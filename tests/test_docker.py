@@ -19,7 +19,7 @@ COMPOSE = ROOT / "docker/compose.yaml"
 IMAGE = ROOT / "docker/requirements.txt"
 RUN = ROOT / "service/requirements.txt"
 TEST = ROOT / "tests/requirements.txt"
-UV = ROOT / "service/uv-requirements.txt"
+UV = ROOT / "service/first_run/uv-requirements.txt"
 
 
 def _run(*command: object) -> tuple[int, str]:

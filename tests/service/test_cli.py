@@ -13,7 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from service import cli, kernel_cache
+from service import cli
+from service.first_run import kernel_cache
 from service.replay.options import default_name
 from service.settings import Settings
 

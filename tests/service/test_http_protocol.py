@@ -14,8 +14,8 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from service import descriptors, http_protocol
-from service.http_protocol import HEAD_BYTES_MAX, HEAD_LINES_MAX, REFUSED_OPEN_MAX, Gate, bounded
+from service.server import descriptors, http_protocol
+from service.server.http_protocol import HEAD_BYTES_MAX, HEAD_LINES_MAX, REFUSED_OPEN_MAX, Gate, bounded
 from tests.service.test_cli import serving
 
 SENT_MAX = 8 * 2**20
@@ -225,7 +225,7 @@ def test_some_descriptors_are_never_the_clients(limit, wanted, granted):
 
 LIMITS = """
 import resource
-from service import descriptors
+from service.server import descriptors
 resource.setrlimit(resource.RLIMIT_NOFILE, (100, 200))
 print(descriptors.raise_limit(), *resource.getrlimit(resource.RLIMIT_NOFILE))
 """

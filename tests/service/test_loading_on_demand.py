@@ -13,7 +13,7 @@ from core.algorithm import Algorithm
 from core.config import Config
 from core.learners.catalogue import ALGORITHMS, find
 from core.machine import loading
-from service.kernels import Sources
+from service.first_run.kernels import Sources
 from service.store import codec
 from tests.service.api_fixtures import STATE
 
@@ -163,7 +163,7 @@ def test_what_is_compiled_while_serving_is_said(tmp_path) -> None:
         "from numba import njit\n@njit('f8(f8)', cache=True)\ndef one(x):\n    return x\n"
     )
     code = (
-        "import sys; from service.kernel_cache import report_compilations\n"
+        "import sys; from service.first_run.kernel_cache import report_compilations\n"
         "report_compilations(lambda *kernel: print(*kernel))\nsys.path.insert(0, sys.argv[1])\nimport late"
     )
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}

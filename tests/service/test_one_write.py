@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from service.one_write import JOINED_BYTES_MAX, OneWrite
+from service.server.one_write import JOINED_BYTES_MAX, OneWrite
 
 pytestmark = pytest.mark.asyncio
 

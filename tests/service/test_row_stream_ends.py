@@ -7,10 +7,10 @@ import socket
 import pytest
 import pytest_asyncio
 
-from service import http_protocol
 from service.api.row_streams import exchange, intake
 from service.errors import QueueFull, StoreDown
 from service.runtime.actor import Actor
+from service.server import http_protocol
 from tests.service.api_fixtures import features
 from tests.service.stream_client import lines_of, serving
 from tests.service.test_row_streams import labelled, refusal

@@ -27,7 +27,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.registry import cpu_target
 from numba.misc.appdirs import AppDirs
 
-from service.kernels import Sources
+from service.first_run.kernels import Sources
 
 
 class Compiled(TypedDict):

@@ -26,8 +26,8 @@ from service.api.connection import CONNECTION
 from service.api.problems import problem
 from service.api.route import Handler
 from service.errors import BadHead, ConnectionsFull, HeadTooLarge, OnepassError, TooLate
-from service.one_write import OneWrite
-from service.short_way import ShortCycle, Writer, by_short_way
+from service.server.one_write import OneWrite
+from service.server.short_way import ShortCycle, Writer, by_short_way
 
 logger = logging.getLogger(__name__)
 _on_header = HttpToolsProtocol.on_header  # called for every line, and super() costs as much as it does
@@ -87,7 +87,7 @@ def bounded(gate: Gate, short_way: Callable[[Scope], Handler | None] = _none) ->
 
     Args:
         gate: how many there may be.
-        short_way: what answers a request without messages of ASGI (``service.short_way``), or None.
+        short_way: what answers a request without messages of ASGI (``service.server.short_way``), or None.
     """
     return type("BoundedProtocol", (_Bounded,), {"gate": gate, "short_way": staticmethod(short_way)})
 

@@ -21,7 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
 
-from service.terminal import Progress
+from service.first_run.terminal import Progress
 
 UV_LOCK = Path(__file__).with_name("uv-requirements.txt")
 NO_UV = "no"

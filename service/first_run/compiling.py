@@ -21,8 +21,8 @@ from typing import Any, Literal, NamedTuple, Self
 
 from numba.core.registry import cpu_target
 
-from service.kernel_cache import files_of, report_compilations
-from service.kernels import Job, Kernel, Sources, chains
+from service.first_run.kernel_cache import files_of, report_compilations
+from service.first_run.kernels import Job, Kernel, Sources, chains
 
 FIRST = ("core.machine", "core.learners.dfop.bank")
 """What a model of the default algorithm imports."""

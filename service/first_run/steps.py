@@ -17,9 +17,9 @@ from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
-from service.installing import install, install_project, locked
-from service.kernels import Kernel, Sources, declared
-from service.terminal import Progress
+from service.first_run.installing import install, install_project, locked
+from service.first_run.kernels import Kernel, Sources, declared
+from service.first_run.terminal import Progress
 
 ALSO = ("service.app", "uvicorn", "uvicorn.loops.auto", "uvicorn.protocols.http.auto")
 """Imported with the kernels, for their bytecode: the first start of the service need not compile it."""
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.step == "install":
         return install(options.lock, Progress(sys.stdout), options.uv)
     if options.step == "project":
-        return install_project(Path(__file__).parents[1], Progress(sys.stdout), options.uv)
+        return install_project(Path(__file__).parents[2], Progress(sys.stdout), options.uv)
     return compile_kernels(Progress(sys.stdout))
 
 
@@ -65,7 +65,7 @@ def compile_kernels(progress: Progress) -> int:
     sys.dont_write_bytecode = False
     for kind in (signal.SIGINT, signal.SIGTERM):
         signal.signal(kind, _Stopped.stop)
-    from service import compiling, kernel_cache  # noqa: PLC0415  Numba need not be installed for the other steps
+    from service.first_run import compiling, kernel_cache  # noqa: PLC0415  Numba need not be installed for the other steps
 
     count = 0
 
@@ -100,7 +100,3 @@ class _Stopped(BaseException):
     @classmethod
     def stop(cls, kind: int, _: FrameType | None) -> None:
         raise cls(kind)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
