@@ -143,6 +143,7 @@ class Algorithm:
         row_exact: whether with a spec a block is its rows bit for bit, however it is cut; else to round-off only.
         row_discounts: whether a feedback row may carry its own ``discount``.
         class_bound: the largest number of classes it learns.
+        probabilities: whether a classifier says how probable the classes are, not only which one it takes.
         selects: whether after a switch one expert's prediction is drawn for each row instead of a mixture of all.
     """
 
@@ -158,6 +159,7 @@ class Algorithm:
     row_exact: Callable[[Spec], bool] = _always
     row_discounts: bool = False
     class_bound: int = CLASS_BOUND
+    probabilities: bool = True
     selects: bool = False
 
     def __post_init__(self) -> None:

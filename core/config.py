@@ -6,6 +6,7 @@ is asked for, defaults written out or left out) give equal configurations and eq
 
 import json
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -15,16 +16,17 @@ from core.contract import Floats, Spec, Task
 from core.drift.config import OnDrift, Tests, parse_on_drift, parse_watch
 from core.drift.detector import detector_bytes
 from core.features import Feature, Schema, Space, SparseSchema, parse_features
-from core.features.labels import Label, parse_declared
+from core.features.labels import Label, LabelSet, key, parse_declared
 from core.features.scaling_parameter import scaler_bytes
 from core.learners.catalogue import find
-from core.problems import Invalid
+from core.problems import PROBLEMS_MAX, Invalid, Problem
 
 Missing = Literal["error", "zero", "mean"]
 MISSING: tuple[Missing, ...] = ("error", "zero", "mean")
+_COSTS = "a finite number above 0"
 SEED_MAX = 2**53 - 1
 """Seeds stay exact in every JSON reader."""
-FIELDS = ("algorithm", "task", "params", "features", "labels", "missing", "seed", "watch", "on_drift")
+FIELDS = ("algorithm", "task", "params", "features", "labels", "missing", "seed", "watch", "on_drift", "class_costs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,8 @@ class Config:
         seed: seed of every draw.
         watch: the drift tests that run, by kind.
         on_drift: what an alarm does to the model.
+        class_costs: what missing a class costs, by the JSON key of its label; 1 for a class that is not named. None:
+            nothing is said of costs, and the answer is the learner's class.
     """
 
     algorithm_id: str
@@ -52,6 +56,7 @@ class Config:
     seed: int = 0
     watch: Tests = field(default_factory=dict)
     on_drift: OnDrift = "report"
+    class_costs: Mapping[str, float] | None = None
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> "Config":
@@ -68,6 +73,7 @@ class Config:
         algorithm = find(_text(raw, "algorithm"))
         task = _task(raw.get("task"), algorithm)
         features, labels = raw.get("features"), raw.get("labels")
+        declared = None if labels is None else _labels(labels, task, algorithm.class_bound)
         tests = parse_watch(raw, algorithm)
         if algorithm.sparse:
             _refuse_dense(algorithm, features, raw.get("missing", "error"))
@@ -76,15 +82,20 @@ class Config:
             task=task,
             params=algorithm.complete(_params(raw.get("params"))),
             features=None if features is None else parse_features(features),
-            labels=None if labels is None else _labels(labels, task, algorithm.class_bound),
+            labels=declared,
             missing=_missing(raw.get("missing", "error")),
             seed=_seed(raw.get("seed", 0)),
             watch=tests,
             on_drift=parse_on_drift(raw, tests, algorithm),
+            class_costs=_class_costs(raw.get("class_costs"), task, algorithm, declared),
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The configuration as ``parse`` reads it, complete."""
+        """The configuration as ``parse`` reads it, complete but for later fields that have their default.
+
+        So that configurations written before a field was there stay equal to themselves.
+        """
+        later = {} if self.class_costs is None else {"class_costs": dict(self.class_costs)}
         return {
             "algorithm": self.algorithm_id,
             "task": self.task,
@@ -95,6 +106,7 @@ class Config:
             "seed": self.seed,
             "watch": {kind: test.to_json() for kind, test in self.watch.items()} or None,
             "on_drift": self.on_drift,
+            **later,
         }
 
     @property
@@ -113,6 +125,11 @@ class Config:
         if self.algorithm.sparse:
             return SparseSchema(self.seed, self.params["compressed_dim"], self.params["projection"])
         return None if self.features is None else Schema(self.features)
+
+    def costs_of(self, labels: LabelSet) -> list[float]:
+        """What missing each of some labels costs, in their order; nothing where nothing is said of costs."""
+        costs = self.class_costs
+        return [] if costs is None else [costs.get(name, 1.0) for name in labels.keys]
 
     def spec(self, dimension: int, ranges: Floats | None = None) -> Spec:
         """What the learner is built from.
@@ -167,6 +184,30 @@ def _labels(value: object, task: Task, bound: int) -> tuple[Label, ...]:
     if task == "regression":
         raise Invalid.of("labels", "go with classification only; a regression model's labels are numbers")
     return parse_declared(value, bound=bound)
+
+
+def _class_costs(
+    value: object, task: Task, algorithm: Algorithm, labels: tuple[Label, ...] | None
+) -> dict[str, float] | None:
+    """Costs by the JSON keys of labels; None where none is named."""
+    if value is None:
+        return None
+    if task == "regression":
+        raise Invalid.of("class_costs", "go with classification only: a regression has no classes to miss")
+    if not algorithm.probabilities:
+        raise Invalid.of("class_costs", f"need probabilities, and {algorithm.id} has none")
+    if not isinstance(value, dict) or len(value) > algorithm.class_bound:
+        raise Invalid.of("class_costs", "must be an object of the costs of missing a class, by its label", _COSTS)
+    problems: list[Problem] = []
+    known = None if labels is None else [key(label) for label in labels]
+    for name, cost in value.items():
+        if known is not None and name not in known:
+            problems.append(Problem(f"class_costs.{name}", "is not one of the declared labels", known))
+        elif isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 < cost <= sys.float_info.max:
+            problems.append(Problem(f"class_costs.{name}", "is not what missing a class can cost", _COSTS))
+    if problems:
+        raise Invalid(*problems[:PROBLEMS_MAX])
+    return {name: float(cost) for name, cost in value.items()} or None
 
 
 def _refuse_dense(algorithm: Algorithm, features: object, missing: object) -> None:

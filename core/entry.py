@@ -31,7 +31,7 @@ class ServedPrediction:
     """A tracked prediction as the client received it; this is what is scored.
 
     Attributes:
-        prediction: the label or number, or None where no class had been seen.
+        prediction: the label or number, or None where no label was known.
         probabilities: the probabilities as (label, probability) pairs, or None.
     """
 
@@ -181,10 +181,10 @@ class Learned(NamedTuple):
 
     Attributes:
         predictions: one per row that was not skipped: label, number or None; for a tracked row the one that was served.
-        losses: 0/1 loss or squared error of each, float64 (n,).
+        losses: 0/1 loss or squared error of each, NaN where nothing was said; float64 (n,).
         rows: number of rows the model has learned after this segment.
         learned: False where a row could only be scored (its feature space is gone).
-        p_true: probability that each prediction gave to the true label, NaN where it gave none; () for regression.
+        p_true: probability that each prediction gave to the true label, NaN where nothing was said; () for regression.
     """
 
     predictions: list[Any]

@@ -43,7 +43,7 @@ from core.machine.training import (
     learn_classes,
     learn_numbers,
     scored_as_served,
-    without_predictions,
+    unpredicted_numbers,
 )
 from core.metrics import RegressionMetrics
 from core.switching.feature_recovery import Kind
@@ -123,13 +123,13 @@ class Machine(Estimates):
         else:
             if raw.shape != (len(labels), route.schema.raw_width):
                 raise ValueError(f"rows of shape {raw.shape} with {len(labels)} labels are not of this feature space")
-            block = TrainingBlock(route, self.drift_response, raw, discounts, self.rows)
+            block = TrainingBlock(route, self.drift_response, self.answers, raw, discounts, self.rows)
             if self.regression:
                 scored = learn_numbers(block, np.asarray(labels, dtype=np.float64))
             else:
-                scored = learn_classes(block, self.labels, labels)
+                scored = learn_classes(block, labels)
         if served is not None:
-            scored = scored_as_served(scored, served, None if self.regression else self.labels)
+            scored = scored_as_served(scored, served, None if self.regression else self.answers, self.rows)
         self.rows += len(raw)
         self._score(scored)
         return self._outcomes(segments, scored, served, route is not None)
@@ -151,21 +151,21 @@ class Machine(Estimates):
     def _only_labels(self, labels: Any) -> Scored:
         """Tracked rows of a space that is gone: the labels, to be scored by the predictions that were served."""
         if self.regression:
-            return without_predictions(np.asarray(labels, dtype=np.float64), self.regression)
+            return unpredicted_numbers(np.asarray(labels, dtype=np.float64))
         for label in labels:
             if self.labels.index(label) < 0:
-                self.labels.add(label)
+                self.answers.add(label)
                 if self.pipeline is not None and self.drift_response is not None:
                     self.pipeline.add_class()
                     self.drift_response.add_class()
-        return without_predictions(self.labels.indices(labels), self.regression)
+        return Scored(*self.answers.unsaid(labels))
 
     def _score(self, scored: Scored) -> None:
         """Add rows to the metrics."""
         if isinstance(self.metrics, RegressionMetrics):
             self.metrics.absorb(scored.predicted, scored.truth)
         else:
-            self.metrics.absorb(scored.predicted, scored.truth, scored.p_true, len(self.labels.labels))
+            self.metrics.absorb(scored.predicted, scored.truth, scored.p_true, len(self.answers.said.labels))
 
     def _outcomes(
         self,
@@ -256,14 +256,15 @@ class Machine(Estimates):
     # ---------------------------------------------------------------- predictions and other readings
 
     def predict(self, raw: Floats) -> Prediction:
-        """Predict raw rows (n, F) of ``prediction_schema``; changes nothing.
+        """Predict raw rows (n, F) of ``prediction_schema``, classes in terms of ``answers.said``; changes nothing.
 
         Raises:
             RuntimeError: the space is not fixed yet.
         """
         if self.switching.in_force is None:
             raise RuntimeError("no feature space yet")
-        return self.switching.in_force.predict(raw)
+        prediction = self.switching.in_force.predict(raw)
+        return prediction if self.regression else self.answers.of(prediction, self.rows)
 
     def served(self, prediction: Prediction, row: int) -> ServedPrediction:
         """One row of a prediction as a client receives it."""
@@ -271,15 +272,15 @@ class Machine(Estimates):
             return ServedPrediction(float(prediction.value[row]))
         if prediction.value[row] < 0:
             return ServedPrediction(None)
-        shares = prediction.probabilities
-        pairs = None if shares is None else tuple(zip(self.labels.labels, shares[row].tolist(), strict=True))
-        return ServedPrediction(self.labels.labels[prediction.value[row]], pairs)
+        labels, shares = self.answers.said.labels, prediction.probabilities
+        pairs = None if shares is None else tuple(zip(labels, shares[row].tolist(), strict=True))
+        return ServedPrediction(labels[prediction.value[row]], pairs)
 
     def named(self, values: NDArray[Any]) -> list[Any]:
-        """Predicted values in the client's terms: labels, None before the first class, or numbers."""
+        """Predicted values in the client's terms: labels, None where none is known, or numbers."""
         if self.regression:
             return values.tolist()  # type: ignore[no-any-return]
-        labels = self.labels.labels
+        labels = self.answers.said.labels
         return [labels[index] if index >= 0 else None for index in values.tolist()]
 
     def weights(self) -> Weights | None:

@@ -2,6 +2,7 @@
 
     config                  what the model was created with, for ever
     switching, labels       feature spaces with the models that learn their rows; classes seen
+    answers                 what is said of a learner's predictions; follows from configuration and classes
     rows, metrics           rows learned and their prequential scores
     drift_response, outbox  drift tests; the alarms they raised
 
@@ -19,6 +20,7 @@ from core.contract import Buffer, Header
 from core.drift.outbox import Outbox
 from core.features import Schema, Space
 from core.features.labels import LabelSet
+from core.machine.answers import Answers
 from core.machine.drift_response import DriftResponse
 from core.metrics import ClassificationMetrics, RegressionMetrics
 from core.state import envelope
@@ -37,6 +39,7 @@ class ModelState:
     Attributes:
         rows: rows learned.
         labels: the classes seen.
+        answers: what is said of predictions, over which labels.
         switching: the feature spaces and the models that learn their rows.
         drift_response: None until there is a space.
         outbox: alarms to be published; resets and restores leave it alone, since versions go on.
@@ -52,6 +55,7 @@ class ModelState:
         """The first state, but for the outbox."""
         self.rows = 0
         self.labels = LabelSet()
+        self.answers = Answers(self.config, self.labels)
         self.metrics = RegressionMetrics() if self.regression else ClassificationMetrics()
         self.enter(switching or Switching(self.config, self.config.space))
 
@@ -164,6 +168,7 @@ class ModelState:
 
     def _load(self, arrays: Mapping[str, NDArray[Any]], state: Header) -> None:
         self.labels = LabelSet.from_header(state["labels"])
+        self.answers = Answers(self.config, self.labels)
         unflatten(self.parts(), arrays, state)
         self.rows = state["rows"]
         self._check_together()
@@ -181,5 +186,5 @@ class ModelState:
         if now is None or self.drift_response is None or not isinstance(self.metrics, ClassificationMetrics):
             return
         tested = self.drift_response.detector.classes
-        if {self.metrics.classes, tested} != {classes} or now.classes_differ(classes):
+        if tested != classes or now.classes_differ(classes) or self.metrics.classes > len(self.answers.said):
             raise ValueError("the classes of the parts differ")

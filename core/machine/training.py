@@ -12,28 +12,32 @@ from numpy.typing import NDArray
 
 from core.contract import Floats, Ints
 from core.entry import ServedPrediction
-from core.features.labels import Label, LabelSet
+from core.features.labels import Label
+from core.machine.answers import Answers
 from core.machine.drift_response import DriftResponse
-from core.metrics.losses import squared_errors, true_probabilities, zero_one_losses
+from core.metrics.losses import squared_errors
 from core.switching.phases import RowRoute
 
-_NONE = np.empty(0)
+_NONE, _NO_SHARES = np.empty(0), np.empty((0, 0))
 
 
 class Scored(NamedTuple):
     """Rows beside their a-priori predictions.
 
     Attributes:
-        predicted: class indices (-1: none), or numbers; for tracked rows as served.
-        truth: class indices, or numbers.
-        p_true: probability given to the true label, NaN where there was none; empty for regression.
-        losses: 0 or 1, or squared errors.
+        predicted: indices of labels (core.machine.answers), -1 where none was said, or one that the model knows no
+            more; or numbers; for tracked rows as served.
+        truth: indices of labels, or numbers.
+        p_true: probability given to the true label, NaN where nothing was said; empty for regression.
+        losses: 0 or 1, or squared errors; NaN where nothing was said: such a row is not scored.
+        probabilities: (n, K) of all labels; 0 for one that no row had yet; (0, 0) for regression.
     """
 
     predicted: NDArray[Any]
     truth: NDArray[Any]
     p_true: Floats
     losses: Floats
+    probabilities: Floats
 
 
 class TrainingBlock(NamedTuple):
@@ -42,6 +46,7 @@ class TrainingBlock(NamedTuple):
     Attributes:
         route: how rows of the space are read, and which models they train.
         drift_response: the drift tests.
+        answers: what is said of predictions.
         raw: (n, F) rows.
         discounts: (n,) or None.
         row: rows the model had learned before them.
@@ -49,6 +54,7 @@ class TrainingBlock(NamedTuple):
 
     route: RowRoute
     drift_response: DriftResponse
+    answers: Answers
     raw: Floats
     discounts: Floats | None
     row: int
@@ -76,11 +82,12 @@ class TrainingBlock(NamedTuple):
         if self.drift_response.regression:
             scored = scored_numbers(predictions.value, truth)
         else:
-            scored = scored_classes(predictions.value, truth, None if new else predictions.probabilities)
+            scored = Scored(*self.answers.score(predictions, truth, self.row, new))
         if route.watched:
             D = model.schema.width  # in an overlap the new space's columns follow
             shown = X if X.shape[1] == D else np.ascontiguousarray(X[:, :D])
-            self.drift_response.observe(model, shown, truth, scored.losses, self.row)
+            losses = scored.losses if self.row else np.nan_to_num(scored.losses, nan=1.0)  # the first may be unscored
+            self.drift_response.observe(model, shown, truth, losses, self.row)
         else:
             model.take_alarms()
         return scored
@@ -88,13 +95,7 @@ class TrainingBlock(NamedTuple):
 
 def scored_numbers(predicted: Floats, truth: Floats) -> Scored:
     """Numbers (n,) predicted, beside those that came."""
-    return Scored(predicted, truth, _NONE, squared_errors(predicted, truth))
-
-
-def scored_classes(predicted: Ints, truth: Ints, probabilities: Floats | None) -> Scored:
-    """Class indices (n,) predicted with probabilities (n, K) or without, beside those that came."""
-    p_true = np.full(len(truth), np.nan) if probabilities is None else true_probabilities(probabilities, truth)
-    return Scored(predicted, truth, p_true, zero_one_losses(predicted, truth))
+    return Scored(predicted, truth, _NONE, squared_errors(predicted, truth), _NO_SHARES)
 
 
 def learn_numbers(block: TrainingBlock, truth: Floats) -> Scored:
@@ -112,18 +113,18 @@ def _number_parts(block: TrainingBlock, truth: Floats) -> Iterator[Scored]:
         start = stop
 
 
-def learn_classes(block: TrainingBlock, seen: LabelSet, labels: Sequence[Label]) -> Scored:
-    """Learn classification rows with their labels, in order; labels not seen before join ``seen``."""
-    found = seen.find(labels)
+def learn_classes(block: TrainingBlock, labels: Sequence[Label]) -> Scored:
+    """Learn classification rows with their labels, in order; labels not seen before join those of ``block.answers``."""
+    found = block.answers.seen.find(labels)
     truth = np.array(found, dtype=np.int64)
     if not found:  # every row of a request may have been learned before
-        return scored_classes(truth, truth, None)
+        return Scored(*block.answers.unsaid(labels))
     if -1 in found or block.acts:
-        return _joined([*_class_parts(block, seen, labels, truth)])
+        return _joined([*_class_parts(block, labels, truth)])
     return block.learn(truth)
 
 
-def _class_parts(block: TrainingBlock, seen: LabelSet, labels: Sequence[Label], truth: Ints) -> Iterator[Scored]:
+def _class_parts(block: TrainingBlock, labels: Sequence[Label], truth: Ints) -> Iterator[Scored]:
     """The rows up to each class that is new or, where one is acted upon, each alarm that can be."""
     start = 0
     while start < len(truth):
@@ -131,8 +132,8 @@ def _class_parts(block: TrainingBlock, seen: LabelSet, labels: Sequence[Label], 
         new = known == 0
         if new:
             stop = start + 1
-            truth[start] = seen.add(labels[start])
-            truth[stop:] = seen.indices(labels[stop:])
+            truth[start] = block.answers.add(labels[start])
+            truth[stop:] = block.answers.seen.indices(labels[stop:])
             block.drift_response.add_class()
         elif block.acts:
             stop = start + block.drift_response.rows_until_next_test(truth[start : start + known])
@@ -149,34 +150,42 @@ def _known(truth: Ints) -> int:
 
 
 def _joined(parts: Sequence[Scored]) -> Scored:
-    """Parts of a block as one."""
-    return parts[0] if len(parts) == 1 else Scored(*map(np.concatenate, zip(*parts, strict=True)))
+    """Parts of a block as one; labels that appeared later had no probability before."""
+    if len(parts) == 1:
+        return parts[0]
+    *columns, shares = zip(*parts, strict=True)
+    K = max(own.shape[1] for own in shares)
+    padded = [np.pad(own, ((0, 0), (0, K - own.shape[1]))) if own.shape[1] < K else own for own in shares]
+    return Scored(*map(np.concatenate, columns), np.concatenate(padded))
 
 
-def without_predictions(truth: NDArray[Any], regression: bool) -> Scored:
-    """Rows without predictions, with their numbers or class indices (n,): for ``scored_as_served``."""
-    if regression:
-        return scored_numbers(np.zeros(len(truth)), truth)
-    return scored_classes(np.full(len(truth), -1, dtype=np.int64), truth, None)
+def unpredicted_numbers(truth: Floats) -> Scored:
+    """Numbers (n,) that came, of rows without predictions: for ``scored_as_served``."""
+    return scored_numbers(np.zeros(len(truth)), truth)
 
 
-def scored_as_served(scored: Scored, served: Sequence[ServedPrediction | None], seen: LabelSet | None) -> Scored:
+def scored_as_served(
+    scored: Scored, served: Sequence[ServedPrediction | None], answers: Answers | None, rows: int
+) -> Scored:
     """Tracked rows scored by the prediction that the client received.
 
     Args:
         scored: the rows with the predictions made now.
         served: one per row, None for rows that were not tracked.
-        seen: the classes seen, None for regression.
+        answers: the labels; None for regression.
+        rows: that the model had learned before them.
     """
-    predicted, p_true, truth = scored.predicted.copy(), scored.p_true.copy(), scored.truth
+    predicted, p_true, losses = scored.predicted.copy(), scored.p_true.copy(), scored.losses.copy()
+    truth, shares = scored.truth, scored.probabilities.copy()
     for row, answer in enumerate(served):
         if answer is None:
             continue
-        if seen is None:
+        if answers is None:
             predicted[row] = answer.prediction
-            continue
-        predicted[row] = -1 if answer.prediction is None else seen.index(answer.prediction)  # type: ignore[arg-type]
-        shares = {seen.index(label): share for label, share in answer.probabilities or ()}
-        p_true[row] = shares.get(int(truth[row]), np.nan)
-    losses = squared_errors(predicted, truth) if seen is None else zero_one_losses(predicted, truth)
-    return Scored(predicted, truth, p_true, losses)
+            losses[row] = squared_errors(predicted[row : row + 1], truth[row : row + 1])[0]
+        elif answer.prediction is None:
+            predicted[row], p_true[row], losses[row] = -1, np.nan, np.nan
+        else:
+            predicted[row], shares[row] = answers.served(answer, rows + row)
+            p_true[row], losses[row] = shares[row, truth[row]], float(predicted[row] != truth[row])
+    return Scored(predicted, truth, p_true, losses, shares)

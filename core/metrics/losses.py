@@ -1,10 +1,10 @@
-"""What is known of every scored row, compiled: its loss, and the probability that its true label was given."""
+"""The losses of numbers that were predicted, compiled; core.machine.answers has those of classes."""
 
 import numpy as np
 from numba import njit
 
-from core.contract import Floats, Ints
-from core.metrics.prequential import READ_FLOATS, READ_INTS
+from core.contract import Floats
+from core.metrics.prequential import READ_FLOATS
 
 LOSS_MAX = 1e300
 
@@ -17,27 +17,3 @@ def squared_errors(predicted: Floats, truth: Floats) -> Floats:
         error = predicted[i] - truth[i]
         losses[i] = min(error * error, LOSS_MAX)
     return losses
-
-
-@njit(f"f8[::1]({READ_INTS}, {READ_INTS})", cache=True)
-def zero_one_losses(predicted: Ints, truth: Ints) -> Floats:
-    """1 where a predicted class index is not the true one, else 0; (n,)."""
-    losses = np.empty(truth.shape[0])
-    for i in range(truth.shape[0]):
-        losses[i] = 0.0 if predicted[i] == truth[i] else 1.0
-    return losses
-
-
-@njit(f"f8[::1](Array(f8, 2, 'C', readonly=True), {READ_INTS})", cache=True)
-def true_probabilities(probabilities: Floats, truth: Ints) -> Floats:
-    """What probabilities (n, K) give to the true classes (n,).
-
-    Raises:
-        IndexError: a class index that is none of the K.
-    """
-    p_true = np.empty(truth.shape[0])
-    for i in range(truth.shape[0]):
-        if not 0 <= truth[i] < probabilities.shape[1]:
-            raise IndexError("a class without a probability")
-        p_true[i] = probabilities[i, truth[i]]
-    return p_true

@@ -87,6 +87,12 @@ class ModelBody(RequestBody):
         description="What an alarm does besides being reported: nothing (the default), the learner starts again, or it "
         "forgets most of its past. `vigod` restarts a class by itself.",
     )
+    class_costs: dict[str, Annotated[float, Field(gt=0)]] | None = Field(
+        None,
+        examples=[{"fraud": 20}],
+        description="Classification: what missing a class costs, by its label; 1 for one that is not named. The "
+        "prediction is then the label of least expected cost. Left out: the prediction is the class the learner takes.",
+    )
 
     @model_validator(mode="wrap")
     @classmethod

@@ -205,7 +205,7 @@ def answers(replica: Replica, prediction: Prediction) -> list[Predicted]:
         for value in machine.named(prediction.value)
     ]
     if machine.config.task == "classification":
-        keys, shares = machine.labels.keys, prediction.probabilities
+        keys, shares = machine.answers.said.keys, prediction.probabilities
         named = [{}] * len(found) if shares is None else [dict(zip(keys, own, strict=True)) for own in shares.tolist()]
         for answer, own in zip(found, named, strict=True):
             answer.probabilities = own
@@ -223,7 +223,7 @@ def _many(replica: Replica, raw: Floats) -> PredictedBatch:
         predictions=machine.named(prediction.value), version=version, incarnation=replica.incarnation
     )
     if machine.config.task == "classification":
-        answer.classes = list(machine.labels.labels)
+        answer.classes = list(machine.answers.said.labels)
         answer.probabilities = [] if prediction.probabilities is None else cast("Any", prediction.probabilities)
     elif prediction.std is not None:
         answer.std = cast("Any", prediction.std)
@@ -267,12 +267,14 @@ async def _explain(
     weights = machine.weights()
     if weights is None or machine.pipeline is None or machine.prediction_schema is None:
         raise Invalid.of("explain", f"is not possible: {no_weights(machine)}")
-    output = 0 if machine.config.task == "regression" else int(prediction.value[0])
-    if output < 0:
+    (label,) = machine.named(prediction.value)
+    classes = machine.config.task == "classification"
+    output = machine.labels.index(label) if classes else 0
+    if output < 0:  # no row had this label: it has no weights
         return {"bias": 0.0, "contributions": {}}
     explained: dict[str, Any] = {"bias": float(weights.bias[output]), "contributions": {}}
-    if machine.config.task == "classification":
-        explained["class"] = key(machine.labels.labels[output])
+    if classes:
+        explained["class"] = key(label)
     w = weights.coefficients[output]
     if isinstance(machine.prediction_schema, SparseSchema):
         explained["contributions"] = await in_thread_if_large(size, machine.prediction_schema.contributions, values, w)

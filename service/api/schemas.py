@@ -27,7 +27,7 @@ Durability = Annotated[str, Field(examples=["everysec"], description="What the s
 Time = Annotated[str, Field(examples=["2026-01-31T12:00:00.000Z"], json_schema_extra={"format": "date-time"})]
 Predictable = Annotated[Label | float | None, Field(examples=["UP"], description="Null where no label is known yet.")]
 Loss = Annotated[float | None, Field(examples=[0.0], description="0 or 1, or the squared error; null: not scored.")]
-Probability = Annotated[float, Field(ge=0, le=1)]
+Probability = Annotated[float, Field(gt=0, lt=1)]
 
 _ANY_LABEL = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]})
 _ANY_VALUE = WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}, {"type": "boolean"}, {"type": "null"}]})
@@ -91,7 +91,10 @@ class Predicted(Body, omit_defaults=True, kw_only=True):
     prediction: Predictable
     probabilities: Annotated[
         dict[str, Probability] | None,
-        Field(examples=[{"UP": 0.83, "DOWN": 0.17}], description="Classification: of each label."),
+        Field(
+            examples=[{"UP": 0.83, "DOWN": 0.17}],
+            description="Classification: of each label, declared or seen; never 0 or 1.",
+        ),
     ] = None
     std: Annotated[float | None, Field(description="Regression: the standard deviation, where there is one.")] = None
     version: Version
@@ -237,7 +240,8 @@ class PredictedBatch(Body, omit_defaults=True, kw_only=True):
 
     predictions: Annotated[list[Predictable], Field(examples=[["UP", "DOWN"]])]
     classes: Annotated[
-        list[Label] | None, Field(examples=[["UP", "DOWN"]], description="Classification: the known labels.")
+        list[Label] | None,
+        Field(examples=[["UP", "DOWN"]], description="Classification: the declared labels, else those seen."),
     ] = None
     probabilities: Annotated[
         list[list[Probability]] | None,

@@ -13,6 +13,7 @@ front.
 Arrays are little-endian float64 in C order. A record with another version number is refused, never guessed at.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -100,7 +101,7 @@ class Answer(msgspec.Struct, array_like=True, frozen=True, gc=False):
         version: the version its entry made.
         rows: rows learned after it.
         predictions: a-priori predictions, or those served earlier, one per row; None where a row was refused earlier.
-        losses: one per row; None where a row was refused earlier.
+        losses: one per row; None where nothing was said of a row, or it was refused earlier.
         learned: False where the row could only be scored.
         p_true: probability given to each true label, NaN where there was none; empty for regression.
         refusal: why it was refused (409), or None.
@@ -265,7 +266,7 @@ def outcome_answer(version: int, outcome: Outcome, feature_state: bytes = b"") -
         return Answer(FORMAT, version, outcome.rows, [], [], switch=step, feature_state=feature_state)
     if isinstance(outcome, Mapped):
         return Answer(FORMAT, version, outcome.rows, [], [], switch=(None, outcome.overlap_rows, None))
-    losses: list[float | None] = outcome.losses.tolist()
+    losses: list[float | None] = [None if math.isnan(loss) else loss for loss in outcome.losses.tolist()]
     return Answer(FORMAT, version, outcome.rows, outcome.predictions, losses, outcome.learned, list(outcome.p_true))
 
 

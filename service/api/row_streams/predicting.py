@@ -41,7 +41,7 @@ class Predicting:
     def most(self) -> int:
         """Rows in one go: fewer where each is answered with the probabilities of many classes."""
         replica = self._ctx.engine.models.peek(self._name)
-        classes = 0 if replica is None else len(replica.machine.labels)
+        classes = 0 if replica is None else len(replica.machine.answers.said)
         return min(SEGMENT_ROWS, max(1, VALUES_AT_ONCE // max(1, classes)))
 
     async def settle(self, segment: Segment[PredictRow], out: list[answers.Answer]) -> None:

@@ -75,9 +75,12 @@ class Observed:
         elif isinstance(outcome, Learned):
             rows = len(segment.X) - len(segment.skip)
             assert [rows, rows] == [len(outcome.predictions), len(outcome.losses)]
-            assert np.isfinite(outcome.losses).all()
-            shares = np.array(outcome.p_true)
-            assert ((shares >= 0) & (shares <= 1 + 1e-12) | np.isnan(shares)).all()
+            unsaid = np.array([said is None for said in outcome.predictions], dtype=bool)
+            np.testing.assert_array_equal(unsaid, np.isnan(outcome.losses))
+            assert np.isfinite(outcome.losses[~unsaid]).all()
+            if self.config.task == "classification":
+                shares = np.array(outcome.p_true)
+                assert ((shares > 0) & (shares < 1) | unsaid).all()
 
     def _check_alarms(self, newest, phase):
         new = self.machine.outbox.after(newest)
@@ -112,11 +115,11 @@ class Observed:
             assert np.isfinite(prediction.value).all()
             assert prediction.std is None or (np.isfinite(prediction.std) & (prediction.std >= 0)).all()
             return
-        classes = len(self.machine.labels)
-        assert ((prediction.value >= min(classes, 1) - 1) & (prediction.value < max(classes, 1))).all()
-        if prediction.probabilities is not None and classes:
-            assert (3, classes) == prediction.probabilities.shape
-            assert (prediction.probabilities >= 0).all()
+        labels = len(self.machine.answers.said)
+        assert ((prediction.value >= min(labels, 1) - 1) & (prediction.value < max(labels, 1))).all()
+        assert (3, labels) == prediction.probabilities.shape
+        assert ((prediction.probabilities > 0) & (prediction.probabilities < 1)).all()
+        if labels > 1:
             np.testing.assert_allclose(prediction.probabilities.sum(axis=1), 1.0, rtol=1e-9)
 
     def replay(self):

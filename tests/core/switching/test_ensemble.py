@@ -105,7 +105,7 @@ def test_the_paper_s_variant_has_its_two_experts_and_an_untrained_new_model():
     assert not phase.experts["new"].learner.W.any()
     assert phase.input_mapping.paper
     odds = [np.log(p[:, 1] / p[:, 0]) for p in (predictions(driver, n).probabilities for n in ("recovered", "new"))]
-    mixed = driver.predict(40).probabilities
+    mixed = phase.predict(driver.raw(SCHEMAS[1], 0, 40)).probabilities
     assert_allclose(np.mean(odds, axis=0), np.log(mixed[:, 1] / mixed[:, 0]), rtol=1e-9, atol=1e-12)
     driver.learn(20)
     driver.reborn().live(2)

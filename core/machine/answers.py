@@ -1,0 +1,223 @@
+r"""What is said of a row: from a learner's prediction over the classes it has seen to an answer over the labels.
+
+Learners know classes by index, in the order in which they appeared. What is said, scored and counted is over the labels
+that the configuration declares, in its order, or where it declares none over those seen, in the order in which they
+appeared: K of them. With p_k the learner's probability of label k (0 where the class has not been seen) and n the rows
+that the model has learned before,
+
+    q_k = (1 - m) p_k + m / max(K, 2)            m = max(1 / (n + 1), 1e-6)
+
+All labels together count as one row more, shared equally, beside the n rows that speak through the learner. So the
+labels are equally probable before the first row, and no probability is ever 0 or 1; where K = 1, what is missing to 1
+is that of a label not known yet.
+
+The answer is the learner's class; before the first row, the first label. With ``class_costs`` it is the label whose
+choice costs least in expectation, of equals the first one: with c_k the cost of missing label k,
+
+    argmin_k sum_{j != k} c_j q_j = argmax_k c_k q_k
+
+A row whose label no row had before is scored as if that label had been one of the K. Where no label is known at all
+(the first row of a model that declares none) nothing is said, and nothing is scored.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from core.config import Config
+from core.contract import Floats, Ints, Prediction
+from core.entry import ServedPrediction
+from core.features.labels import Label, LabelSet
+
+MASS_MIN = 1e-6
+"""Least m: what all labels together share equally after many rows."""
+_ROWS_IN = "Array(f8, 2, 'C', readonly=True)"
+_CLASSES_IN = "Array(i8, 1, 'C', readonly=True)"
+
+
+class Answered(NamedTuple):
+    """Rows that were tested: what was said a priori beside the label that came, in the order of the labels.
+
+    Attributes:
+        predicted: (n,) indices of the labels said, -1 where nothing was.
+        truth: (n,) indices of the labels that came.
+        p_true: (n,) the probability that each was given, NaN where nothing was said.
+        losses: (n,) 0 or 1, NaN where nothing was said.
+        probabilities: (n, K) of all labels.
+    """
+
+    predicted: Ints
+    truth: Ints
+    p_true: Floats
+    losses: Floats
+    probabilities: Floats
+
+
+@njit(cache=True, nogil=True)
+def _say(i: int, own: int, p: Floats, order: Ints, costs: Floats, known: int, rows: float, q: Floats) -> int:
+    """Probabilities of row i, for which the learner says class ``own``, into q (n, K); the index of the label said."""
+    K = q.shape[1]
+    mass = max(1.0 / (rows + 1.0), MASS_MIN)
+    for k in range(K):
+        q[i, k] = mass / max(K, 2)
+    for c in range(p.shape[1]):
+        q[i, order[c]] += (1.0 - mass) * p[i, c]
+    if own >= 0 and costs.shape[0] == 0:
+        return int(order[own])
+    best = 0 if known else -1
+    for k in range(1, known if costs.shape[0] else 0):
+        if costs[k] * q[i, k] > costs[best] * q[i, best]:
+            best = k
+    return best
+
+
+@njit(
+    f"Tuple((i8[::1], f8[:,::1]))({_CLASSES_IN}, {_ROWS_IN}, i8[::1], f8[::1], i8, f8)",
+    cache=True,
+    nogil=True,
+)
+def say_rows(value: Ints, p: Floats, order: Ints, costs: Floats, labels: int, rows: float) -> tuple[Ints, Floats]:
+    """What is said of n rows that are predicted at the same time.
+
+    Args:
+        value: (n,) the learner's classes, -1 for none.
+        p: (n, classes) its probabilities.
+        order: (classes,) the label of each class.
+        costs: (K,) of missing each label; (0,): all alike.
+        labels: K.
+        rows: that the model has learned.
+
+    Returns:
+        Labels (n,), -1 where there is none, and probabilities (n, K).
+    """
+    n = value.shape[0]
+    said, q = np.empty(n, dtype=np.int64), np.empty((n, labels))
+    for i in range(n):
+        said[i] = _say(i, value[i], p, order, costs, labels, rows, q)
+    return said, q
+
+
+@njit(
+    "Tuple((i8[::1], i8[::1], f8[::1], f8[::1], f8[:,::1]))"
+    f"({_CLASSES_IN}, {_ROWS_IN}, {_CLASSES_IN}, i8[::1], f8[::1], i8, i8, f8)",
+    cache=True,
+    nogil=True,
+)
+def score_rows(
+    value: Ints, p: Floats, truth: Ints, order: Ints, costs: Floats, labels: int, known: int, rows: float
+) -> tuple[Ints, Ints, Floats, Floats, Floats]:
+    """What was said of n rows, each before it was learned, beside their classes.
+
+    Args:
+        value: (n,) the learner's a-priori classes, -1 for none.
+        p: (n, classes) its probabilities.
+        truth: (n,) the classes that came.
+        order: the label of each class, those of ``truth`` among them.
+        costs: (K,) of missing each label; (0,): all alike.
+        labels: K.
+        known: how many of them could be said: all, or all but the last.
+        rows: that the model had learned before the first of the rows.
+
+    Returns:
+        The parts of ``Answered``.
+
+    Raises:
+        IndexError: a class that is none.
+    """
+    n = truth.shape[0]
+    said, came = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    p_true, losses, q = np.empty(n), np.empty(n), np.empty((n, labels))
+    for i in range(n):
+        if not 0 <= truth[i] < order.shape[0]:
+            raise IndexError("a class that is none")
+        said[i] = _say(i, value[i], p, order, costs, known, rows + i, q)
+        came[i] = order[truth[i]]
+        p_true[i] = q[i, came[i]] if said[i] >= 0 else np.nan
+        losses[i] = np.nan if said[i] < 0 else 0.0 if said[i] == came[i] else 1.0
+    return said, came, p_true, losses, q
+
+
+class Answers:
+    """The labels of one model, and what it says of them. It holds no state: all follows from what it is given.
+
+    Args:
+        config: the model's configuration.
+        seen: the classes seen, by index; ``add`` adds to it.
+
+    Attributes:
+        seen: as given.
+        said: the labels that are said: the declared ones, or ``seen`` itself.
+    """
+
+    def __init__(self, config: Config, seen: LabelSet) -> None:
+        self.seen = seen
+        self.said = seen if config.labels is None else LabelSet(config.labels)
+        self._config = config
+        self._arrange()
+
+    def _arrange(self) -> None:
+        self._order = self.said.indices(self.seen.labels)
+        self._costs = np.array(self._config.costs_of(self.said))
+
+    def add(self, label: Label) -> int:
+        """The class of a label, which has been seen from now on."""
+        index = self.seen.add(label)
+        self._arrange()
+        return index
+
+    def of(self, prediction: Prediction, rows: int) -> Prediction:
+        """A learner's prediction in terms of the labels, after so many rows."""
+        p = self._probabilities(prediction)
+        return Prediction(*say_rows(prediction.value, p, self._order, self._costs, len(self.said.labels), rows))
+
+    def score(self, prediction: Prediction, truth: Ints, rows: int, new: bool = False) -> Answered:
+        """A-priori predictions of n rows beside the classes that came.
+
+        Args:
+            prediction: the learner's.
+            truth: (n,) class indices.
+            rows: that the model had learned before them.
+            new: whether the class of the one row has just been added, and the prediction was made without it.
+        """
+        labels = len(self.said.labels)
+        known = labels - (new and self.said is self.seen)
+        p = self._probabilities(prediction)
+        return Answered(*score_rows(prediction.value, p, truth, self._order, self._costs, labels, known, rows))
+
+    def _probabilities(self, prediction: Prediction) -> Floats:
+        """The learner's probabilities; those of a vote where it has none."""
+        if prediction.probabilities is not None:
+            return prediction.probabilities
+        return (prediction.value[:, None] == np.arange(len(self.seen.labels))).astype(np.float64)
+
+    def unsaid(self, labels: Sequence[Label]) -> Answered:
+        """Rows of which nothing was said, with their labels."""
+        truth = self.said.indices(labels)
+        nothing = np.full(len(truth), np.nan)
+        shares = np.full((len(truth), len(self.said)), 1.0 / max(len(self.said), 2))
+        return Answered(np.full(len(truth), -1, dtype=np.int64), truth, nothing, nothing.copy(), shares)
+
+    def served(self, answer: ServedPrediction, rows: int) -> tuple[int, Floats]:
+        """What a client was told, in terms of the labels of now.
+
+        Labels that were not known then share equally what the told ones leave to 1; where there are any, all are
+        smoothed as they would be now.
+
+        Args:
+            answer: as it was served; something was said.
+            rows: that the model has learned by now.
+
+        Returns:
+            The index of the label that was said, -1 where the model knows it no more; probabilities (K,).
+        """
+        told = {self.said.index(label): share for label, share in answer.probabilities or ()}
+        told.pop(-1, None)
+        q = np.zeros(len(self.said))
+        q[[*told]] = [*told.values()]
+        if untold := [k for k in range(len(q)) if k not in told]:
+            q[untold] = max(1.0 - q.sum(), 0.0) / len(untold)
+            mass = max(1.0 / (rows + 1.0), MASS_MIN)
+            q = (1.0 - mass) * q + mass / max(len(q), 2)
+        return self.said.index(answer.prediction), q  # type: ignore[arg-type]  # of classification: a label
