@@ -142,6 +142,7 @@ class Algorithm:
         cost: floating-point operations of learning one row (coarse); None: some for every number of the state.
         row_exact: whether with a spec a block is its rows bit for bit, however it is cut; else to round-off only.
         row_discounts: whether a feedback row may carry its own ``discount``.
+        row_weights: whether a feedback row may carry its own ``weight``.
         class_bound: the largest number of classes it learns.
         probabilities: whether a classifier says how probable the classes are, not only which one it takes.
         selects: whether after a switch one expert's prediction is drawn for each row instead of a mixture of all.
@@ -158,6 +159,7 @@ class Algorithm:
     cost: Callable[[Spec, int], float] | None = None
     row_exact: Callable[[Spec], bool] = _always
     row_discounts: bool = False
+    row_weights: bool = False
     class_bound: int = CLASS_BOUND
     probabilities: bool = True
     selects: bool = False

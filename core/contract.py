@@ -109,6 +109,10 @@ class Alarm(NamedTuple):
     n_after: int
 
 
+WEIGHT_MIN, WEIGHT_MAX = 1e-6, 1e3
+"""Least and largest weight of a row: with these, sums of many rows and what single ones do stay well within float64."""
+
+
 class Learner(Protocol):
     """One model's learning state. Classes are known by index, in the order in which they first appeared."""
 
@@ -118,13 +122,17 @@ class Learner(Protocol):
     def predict(self, X: Floats) -> Prediction:
         """Predict n rows X (n, d), C-contiguous float64, all finite. Changes nothing."""
 
-    def learn(self, X: Floats, y: NDArray[Any], discounts: Floats | None = None) -> Prediction:
+    def learn(
+        self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
+    ) -> Prediction:
         """Test then train on n rows in order.
 
         Args:
             X: (n, d) C-contiguous float64, all finite; never mutated.
             y: regression: float64 (n,). Classification: class indices int64 (n,), all below the number of classes.
             discounts: (n,) in (0, 1], only for learners whose algorithm says ``row_discounts``; None: the default.
+            weights: (n,) within WEIGHT_MIN and WEIGHT_MAX, only for learners whose algorithm says ``row_weights``: how
+                many times each row counts in what is learned. None is 1, to the bit.
 
         Returns:
             The predictions made for each row before it was learned.

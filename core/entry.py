@@ -49,6 +49,7 @@ class Rows:
         X: (n, F) raw values in schema order: numbers, category indices, NaN for missing.
         y: n labels: values for classification, float64 (n,) for regression.
         discounts: (n,) or None.
+        weights: (n,) or None: how many times each row counts in what is learned.
         served: the prediction that was served for a tracked row (n = 1), or None.
         ids: one id per row, or a single id for the whole request, or () where the client gave none.
         skip: indices of rows that must not be learned because their id had been seen before.
@@ -62,6 +63,7 @@ class Rows:
     served: ServedPrediction | None = None
     ids: tuple[str, ...] = ()
     skip: tuple[int, ...] = ()
+    weights: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +175,8 @@ class MergedRows:
         rows = self.rows
         part = slice(self.start(first), self.start(stop))
         discounts = None if rows.discounts is None else rows.discounts[part]
-        return Rows(rows.space, None, rows.X[part], rows.y[part], discounts)
+        weights = None if rows.weights is None else rows.weights[part]
+        return Rows(rows.space, None, rows.X[part], rows.y[part], discounts, weights=weights)
 
 
 class Learned(NamedTuple):

@@ -11,7 +11,7 @@ slope is learned from the stream instead, by one Newton step per row on the log 
     H <- .99 H + sum_k p_k s_k^2 - (sum_k p_k s_k)^2          curvature, at least .004 of its first sum
     a <- a + sum_k (t_k - p_k) s_k / H                        t_k = 1 for the row's class, else 0; a within [.05, 25]
 
-It starts from a = 1, H = 4.
+It starts from a = 1, H = 4. A row of weight c adds c times its curvature and goes c times its way.
 """
 
 import math
@@ -72,7 +72,7 @@ def _classify_row(scores: Floats, i: int, slope: float, p: Floats) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _fit_row(scores: Floats, i: int, label: float, p: Floats, calibration: Floats) -> None:
+def _fit_row(scores: Floats, i: int, label: float, p: Floats, calibration: Floats, weight: float) -> None:
     """One Newton step of the slope; scores count within +-2, so that a wild one cannot spoil it."""
     mean = square = right = 0.0
     for k in range(p.shape[1]):
@@ -81,9 +81,9 @@ def _fit_row(scores: Floats, i: int, label: float, p: Floats, calibration: Float
         square += p[i, k] * s * s
         if k == label:
             right = s
-    curvature = _MEMORY * calibration[CURVATURE] + max(square - mean * mean, _VARIANCE_SHARE * square)
+    curvature = _MEMORY * calibration[CURVATURE] + weight * max(square - mean * mean, _VARIANCE_SHARE * square)
     calibration[CURVATURE] = max(curvature, _CURVATURE_MIN)
-    slope = calibration[SLOPE] + (right - mean) / calibration[CURVATURE]
+    slope = calibration[SLOPE] + weight * (right - mean) / calibration[CURVATURE]
     calibration[SLOPE] = min(max(slope, SLOPE_MIN), SLOPE_MAX)
 
 
@@ -99,14 +99,24 @@ def classify(scores: Floats, classes: int, calibration: Floats) -> tuple[Ints, F
     return value, p
 
 
-@njit("Tuple((i8[::1], f8[:,::1]))(f8[:,::1], Array(f8, 1, 'C', readonly=True), i8, f8[::1])", cache=True, nogil=True)
-def classify_and_fit(scores: Floats, y: Floats, classes: int, calibration: Floats) -> tuple[Ints, Floats]:
-    """``classify`` for each row before its label y (n,), an index as a float, moves the slope."""
+@njit(
+    "Tuple((i8[::1], f8[:,::1]))"
+    "(f8[:,::1], Array(f8, 1, 'C', readonly=True), i8, f8[::1], Array(f8, 1, 'C', readonly=True))",
+    cache=True,
+    nogil=True,
+)
+def classify_and_fit(
+    scores: Floats, y: Floats, classes: int, calibration: Floats, weights: Floats
+) -> tuple[Ints, Floats]:
+    """``classify`` for each row before its label y (n,), an index as a float, moves the slope.
+
+    Weights are (n,), or (0,): every row counts once.
+    """
     n = scores.shape[0]
     value = np.full(n, -1 if classes == 0 else 0, dtype=np.int64)
     p = np.ones((n, classes))
     if classes > 1:
         for i in range(n):
             value[i] = _classify_row(scores, i, calibration[SLOPE], p)
-            _fit_row(scores, i, y[i], p, calibration)
+            _fit_row(scores, i, y[i], p, calibration, weights[i] if weights.shape[0] else 1.0)
     return value, p

@@ -90,5 +90,6 @@ def _alike(first: Segment, other: Segment) -> bool:
         isinstance(first, Rows)
         and isinstance(other, Rows)
         and (first.discounts is None) == (other.discounts is None)
+        and (first.weights is None) == (other.weights is None)
         and not first.skip
     )

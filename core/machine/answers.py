@@ -190,7 +190,7 @@ class Answers:
         """The learner's probabilities; those of a vote where it has none."""
         if prediction.probabilities is not None:
             return prediction.probabilities
-        return (prediction.value[:, None] == np.arange(len(self.seen.labels))).astype(np.float64)
+        return np.asarray(prediction.value[:, None] == np.arange(len(self.seen.labels)), dtype=np.float64)
 
     def unsaid(self, labels: Sequence[Label]) -> Answered:
         """Rows of which nothing was said, with their labels."""

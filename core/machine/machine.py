@@ -117,13 +117,13 @@ class Machine(Estimates):
         if len(segments) == 1 and (refused := self._accept(first)) is not None:
             return [refused]
         route = self.switching.routes.get(first.space)
-        raw, labels, discounts, served = _table(segments)
+        raw, labels, (discounts, weights), served = _table(segments)
         if route is None or self.drift_response is None:
             scored = self._only_labels(labels)
         else:
             if raw.shape != (len(labels), route.schema.raw_width):
                 raise ValueError(f"rows of shape {raw.shape} with {len(labels)} labels are not of this feature space")
-            block = TrainingBlock(route, self.drift_response, self.answers, raw, discounts, self.rows)
+            block = TrainingBlock(route, self.drift_response, self.answers, raw, discounts, weights, self.rows)
             if self.regression:
                 scored = learn_numbers(block, np.asarray(labels, dtype=np.float64))
             else:
@@ -321,23 +321,29 @@ class Machine(Estimates):
         return {"features": features, "labels": labels, "state_bytes": self.nbytes, **self.learner_info()}
 
 
-_Table = tuple[Floats, Any, Floats | None, list[ServedPrediction | None] | None]
+_Given = tuple[Floats | None, Floats | None]
+_Table = tuple[Floats, Any, _Given, list[ServedPrediction | None] | None]
 
 
 def _table(segments: Sequence[Rows]) -> _Table:
-    """The rows of a block to be learned: X (n, F), labels, discounts, and what was served where a row was tracked."""
+    """The rows of a block to be learned: X (n, F), labels, discounts and weights, what was served of a tracked row."""
     first = segments[0]
     if len(segments) == 1 and not first.skip:
         tracked: list[ServedPrediction | None] | None = None if first.served is None else [first.served] * len(first.X)
-        return np.ascontiguousarray(first.X), first.y, first.discounts, tracked
+        return np.ascontiguousarray(first.X), first.y, (first.discounts, first.weights), tracked
     raw = np.concatenate([rows.X for rows in segments])
     labels = [label for rows in segments for label in rows.y]
-    discounts = None
-    if first.discounts is not None:
-        discounts = np.concatenate([rows.discounts for rows in segments if rows.discounts is not None])
+    discounts = _column([rows.discounts for rows in segments])
+    weights = _column([rows.weights for rows in segments])
     all_served = [rows.served for rows in segments for _ in range(len(rows.X))]
     if first.skip:  # such a segment is a block of its own
         kept = np.setdiff1d(np.arange(len(raw)), first.skip)
         raw, labels, all_served = raw[kept], [labels[at] for at in kept], [all_served[at] for at in kept]
-        discounts = None if discounts is None else discounts[kept]
-    return raw, labels, discounts, all_served if any(all_served) else None
+        discounts, weights = (None if given is None else given[kept] for given in (discounts, weights))
+    return raw, labels, (discounts, weights), all_served if any(all_served) else None
+
+
+def _column(given: Sequence[Floats | None]) -> Floats | None:
+    """What the rows of several segments were sent with: in all of them, or in none."""
+    found = [one for one in given if one is not None]
+    return np.concatenate(found) if found else None

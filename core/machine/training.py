@@ -49,6 +49,7 @@ class TrainingBlock(NamedTuple):
         answers: what is said of predictions.
         raw: (n, F) rows.
         discounts: (n,) or None.
+        weights: (n,) or None.
         row: rows the model had learned before them.
     """
 
@@ -57,6 +58,7 @@ class TrainingBlock(NamedTuple):
     answers: Answers
     raw: Floats
     discounts: Floats | None
+    weights: Floats | None
     row: int
 
     @property
@@ -67,7 +69,8 @@ class TrainingBlock(NamedTuple):
     def part(self, start: int, stop: int) -> "TrainingBlock":
         """Some of the rows."""
         discounts = None if self.discounts is None else self.discounts[start:stop]
-        return self._replace(raw=self.raw[start:stop], discounts=discounts, row=self.row + start)
+        weights = None if self.weights is None else self.weights[start:stop]
+        return self._replace(raw=self.raw[start:stop], discounts=discounts, weights=weights, row=self.row + start)
 
     def learn(self, truth: NDArray[Any], new: bool = False) -> Scored:
         """Test then train on all rows, and test the predictions for drift.
@@ -78,7 +81,7 @@ class TrainingBlock(NamedTuple):
         """
         route, model = self.route, self.route.model
         X = model.absorb(self.raw if route.columns is None else np.ascontiguousarray(self.raw[:, route.columns]))
-        predictions = (route.learn_new_class if new else model.learn)(X, truth, self.discounts)
+        predictions = (route.learn_new_class if new else model.learn)(X, truth, self.discounts, self.weights)
         if self.drift_response.regression:
             scored = scored_numbers(predictions.value, truth)
         else:
@@ -156,7 +159,7 @@ def _joined(parts: Sequence[Scored]) -> Scored:
     *columns, shares = zip(*parts, strict=True)
     K = max(own.shape[1] for own in shares)
     padded = [np.pad(own, ((0, 0), (0, K - own.shape[1]))) if own.shape[1] < K else own for own in shares]
-    return Scored(*map(np.concatenate, columns), np.concatenate(padded))
+    return Scored(*map(np.concatenate, [*columns, padded]))
 
 
 def unpredicted_numbers(truth: Floats) -> Scored:

@@ -174,13 +174,18 @@ class Ensemble(Nested):
         """Encode raw rows of the new space."""
         return self.encoder.absorb(raw)
 
-    def learn(self, X: Floats, truth: NDArray[Any], discounts: Floats | None) -> Prediction:
-        """Test, then train every expert on encoded rows, and weigh them."""
-        return self.mixture.learn([expert.learn(X, truth, discounts) for expert in self.experts.values()], truth)
+    def learn(
+        self, X: Floats, truth: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
+    ) -> Prediction:
+        """Test, then train every expert on encoded rows, and weigh them, for which every row counts once."""
+        told = [expert.learn(X, truth, discounts, weights) for expert in self.experts.values()]
+        return self.mixture.learn(told, truth)
 
-    def learn_new_class(self, X: Floats, truth: NDArray[Any], discounts: Floats | None) -> Prediction:
+    def learn_new_class(
+        self, X: Floats, truth: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
+    ) -> Prediction:
         """The same for one row of a class that is new; the weights of the experts do not move."""
-        predictions = [expert.learn_new_class(X, truth, discounts) for expert in self.experts.values()]
+        predictions = [expert.learn_new_class(X, truth, discounts, weights) for expert in self.experts.values()]
         if "recovered" not in self.experts:
             self.old.add_class()
         return self.mixture.predict(predictions)

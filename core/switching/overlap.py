@@ -79,41 +79,52 @@ class OverlapPeriod(Nested):
     def _parted(self, raw: Floats) -> tuple[Floats, Floats]:
         return np.ascontiguousarray(raw[:, self._old_places]), np.ascontiguousarray(raw[:, self._new_places])
 
-    def learn(self, X: Floats, truth: NDArray[Any], discounts: Floats | None) -> Prediction:
+    def learn(
+        self, X: Floats, truth: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
+    ) -> Prediction:
         """Test the old model, then train all, on rows as ``absorb`` gave them."""
         X1, X2 = self._columns(X)
         if self.paper or not len(X):
             self.recovery.learn(X2, self.old.to_own_columns(X1))
-            return self.old.learn(X1, truth, discounts)
-        new = self.new.learn(X2, truth, discounts)
+            return self.old.learn(X1, truth, discounts, weights)
+        new = self.new.learn(X2, truth, discounts, weights)
         self.initial_weights.labelled_rows += len(X)
         self._alarms = []
         rows = [slice(i, i + 1) for i in range(len(X))]
-        return _joined([self._learn_row(X1, X2, truth, discounts, _row(new, row), row) for row in rows])
+        return _joined([self._learn_row(X1, X2, truth, (discounts, weights), _row(new, row), row) for row in rows])
 
     def _learn_row(
-        self, X1: Floats, X2: Floats, truth: NDArray[Any], discounts: Floats | None, new: Prediction, row: slice
+        self,
+        X1: Floats,
+        X2: Floats,
+        truth: NDArray[Any],
+        given: tuple[Floats | None, Floats | None],
+        new: Prediction,
+        row: slice,
     ) -> Prediction:
         """One row, tried on recovered columns with the mapping and the old model of the rows before it."""
-        x1, x2, given = X1[row], X2[row], None if discounts is None else discounts[row]
+        x1, x2 = X1[row], X2[row]
+        discount, weight = (None if one is None else one[row] for one in given)
         if self.recovery.ready:
             recovered = self.old.predict_from_columns(self.recovery.recover(x2))
             self.initial_weights.compare(recovered, new, truth[row])
         self.recovery.learn(x2, self.old.to_own_columns(x1))
-        predictions = self.old.learn(x1, truth[row], given)
+        predictions = self.old.learn(x1, truth[row], discount, weight)
         self._alarms += [alarm._replace(row=alarm.row + row.start) for alarm in self.old.take_alarms()]
         return predictions
 
-    def learn_new_class(self, X: Floats, truth: NDArray[Any], discounts: Floats | None) -> Prediction:
+    def learn_new_class(
+        self, X: Floats, truth: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
+    ) -> Prediction:
         """The same for one row of a class that is new."""
         X1, X2 = self._columns(X)
         self.recovery.learn(X2, self.old.to_own_columns(X1))
         if self.paper:
             self.new.add_class()
         else:
-            self.new.learn_new_class(X2, truth, discounts)
+            self.new.learn_new_class(X2, truth, discounts, weights)
             self.initial_weights.labelled_rows += 1
-        return self.old.learn_new_class(X1, truth, discounts)
+        return self.old.learn_new_class(X1, truth, discounts, weights)
 
     def _columns(self, X: Floats) -> tuple[Floats, Floats]:
         width = self.schema.width

@@ -65,13 +65,15 @@ class RowRoute:
     new: Pipeline | None = None
     watched: bool = True
 
-    def learn_new_class(self, X: Floats, truth: NDArray[Any], discounts: Floats | None) -> Prediction:
+    def learn_new_class(
+        self, X: Floats, truth: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
+    ) -> Prediction:
         """Test then train on one encoded row of a class that no model has seen."""
         if self.ensemble is not None:
             self.ensemble.add_class_to_others()
         if self.new is not None:
             self.new.add_class()
-        return self.model.learn_new_class(X, truth, discounts)
+        return self.model.learn_new_class(X, truth, discounts, weights)
 
 
 class Switching:

@@ -94,24 +94,29 @@ class Expert(Nested):
         """Predict rows given as ``columns`` (n, d); changes nothing."""
         return self.learner.predict(Y if self.scaler is None else self.scaler.scale(Y))
 
-    def learn(self, X: Floats, truth: NDArray[Any], discounts: Floats | None) -> Prediction:
+    def learn(
+        self, X: Floats, truth: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
+    ) -> Prediction:
         """Test then train on encoded rows X (n, D); the predictions made before each row.
 
         Args:
             X: encoded rows.
             truth: class indices (n,), all below the number of classes, or numbers (n,).
             discounts: (n,) or None.
+            weights: (n,) or None.
         """
         own = X if self.input_mapping is None else self.input_mapping.recover(X)
-        return self.learner.learn(own if self.scaler is None else self.scaler.absorb(own), truth, discounts)
+        return self.learner.learn(own if self.scaler is None else self.scaler.absorb(own), truth, discounts, weights)
 
-    def learn_new_class(self, X: Floats, truth: NDArray[Any], discounts: Floats | None) -> Prediction:
+    def learn_new_class(
+        self, X: Floats, truth: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
+    ) -> Prediction:
         """Test then train on one encoded row whose class the learner has not seen: it is tested without it."""
         own = self.to_own_columns(X)
         Z = own if self.scaler is None else self.scaler.absorb(own)
         predictions = self.learner.predict(Z)
         self.learner.add_class()
-        self.learner.learn(Z, truth, discounts)
+        self.learner.learn(Z, truth, discounts, weights)
         return predictions
 
     def add_class(self) -> None:

@@ -10,9 +10,10 @@ from itertools import compress, islice
 
 from core.problems import Invalid
 from service.errors import NotTable
-from service.runtime.rows.row_validation import FieldPath, Table
+from service.runtime.rows.row_numbers import FieldPath
+from service.runtime.rows.row_validation import Table
 
-BESIDE_QUERIES = ("label", "id", "discount")
+BESIDE_QUERIES = ("label", "id", "discount", "weight")
 """Query parameters that name columns which are no features."""
 CSV_QUERIES = ("delimiter", "drop")
 """Query parameters that say how CSV is read."""
@@ -98,7 +99,7 @@ def _without(header: list[str], rows: list[list[str]], given: str) -> tuple[list
     """The table without some columns, whose names are separated by commas, as a line of CSV."""
     dropped = frozenset(next(csv.reader([given]), ()))
     if not dropped.issubset(header) or not dropped:
-        problem = "names a column that the header does not have, or that is the label, the id or the discount"
+        problem = "names a column that the header does not have, or that is a label, an id, a discount or a weight"
         raise Invalid.of("drop", problem, header[:HEADER_SHOWN])
     _check_lengths(header, rows)
     kept = [name not in dropped for name in header]

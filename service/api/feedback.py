@@ -42,8 +42,9 @@ from service.errors import ModelDown, NotFound
 from service.runtime import threads
 from service.runtime.jobs import Reply
 from service.runtime.replica import Replica
+from service.runtime.rows.row_numbers import DISCOUNT, WEIGHT
 from service.runtime.rows.row_rules import validator_of
-from service.runtime.rows.row_validation import DISCOUNT, LABEL, Labels, RowValidator, Table
+from service.runtime.rows.row_validation import LABEL, Labels, RowValidator, Table
 from service.runtime.threads import in_process, in_thread_if_large
 from service.store import codec
 
@@ -99,7 +100,13 @@ async def feedback_row(ctx: Ctx, name: ModelName, request: Request) -> Response:
 def names_in_row(ask: FeedbackRow) -> int:
     """How many names a body that decodes to this row holds."""
     names = 1 + len(ask.features) + 1 if ask.features is not None else 1
-    return names + (ask.prediction_id is not None) + (ask.id is not None) + (ask.discount is not None)
+    return (
+        names
+        + (ask.prediction_id is not None)
+        + (ask.id is not None)
+        + (ask.discount is not None)
+        + (ask.weight is not None)
+    )
 
 
 def identity_of_row(ask: FeedbackRow, key: str | None = None, body: bytes = b"") -> Identity:
@@ -119,6 +126,21 @@ def identity_of_row(ask: FeedbackRow, key: str | None = None, body: bytes = b"")
     return identity_of(key, ask.id, ID, (body,))
 
 
+def table_of_row(ask: FeedbackRow) -> Table:
+    """A row as a table of one."""
+    discounts, weights = (None if given is None else [given] for given in (ask.discount, ask.weight))
+    return Table(
+        ask.features,
+        1,
+        labels=[ask.label],
+        label_path=LABEL,
+        discounts=discounts,
+        discount_path=DISCOUNT,
+        weights=weights,
+        weight_path=WEIGHT,
+    )
+
+
 async def learn_row(ctx: Context, replica: Replica, ask: FeedbackRow, identity: Identity, size: int) -> Reply:
     """Learn one row, by its features or by the id of its prediction, or answer it as the first time.
 
@@ -129,8 +151,7 @@ async def learn_row(ctx: Context, replica: Replica, ask: FeedbackRow, identity: 
         identity: what it is remembered by.
         size: bytes of the body.
     """
-    discounts = None if ask.discount is None else [ask.discount]
-    row = Table(ask.features, 1, labels=[ask.label], label_path=LABEL, discounts=discounts, discount_path=DISCOUNT)
+    row = table_of_row(ask)
     if ask.prediction_id is not None:
         return await _learn_tracked(ctx, replica, row, ask.prediction_id, identity.ids)
     reply, _ = await _learn(ctx, replica, row, identity, size)
@@ -187,12 +208,12 @@ async def _learn_tracked(ctx: Context, replica: Replica, row: Table, prediction_
     if seen is not None:
         return await first_reply(ctx, replica, identity, [seen])
     labels = validator.labels(row)
-    discounts = None if row.discounts is None else validator.discounts(row)
+    discounts, weights = validator.discounts(row), validator.weights(row)
     try:
         tracked = codec.decode_tracked(blob or b"")
     except ValueError as error:
         raise ModelDown(f"model {replica.name}: {error}") from error
-    rows = Rows(tracked.space, None, tracked.raw, labels, discounts, tracked.served, ids)
+    rows = Rows(tracked.space, None, tracked.raw, labels, discounts, tracked.served, ids, weights=weights)
     return await replica.inbox.submit(rows, identity.digests, prediction_id)
 
 
@@ -212,6 +233,7 @@ async def _csv_columns(
     ] = None,
     id: Annotated[str | None, Query(description="text/csv only: the column of the id.")] = None,  # noqa: A002
     discount: Annotated[str | None, Query(description="text/csv only: the column of the discount.")] = None,
+    weight: Annotated[str | None, Query(description="text/csv only: the column of the weight.")] = None,
 ) -> None:
     """The queries of a batch, for /openapi.json; ``tables`` reads them."""
 
@@ -237,7 +259,7 @@ async def feedback_batch(ctx: Ctx, name: ModelName, request: Request) -> Respons
     """Learn many labelled rows.
 
     JSON by column or by name, `application/x-ndjson` (one row by name a line), `text/csv` with a header (name the
-    columns: `?label=`, `?id=`, `?discount=`; others that are no features: `?drop=`; `?delimiter=`) and
+    columns: `?label=`, `?id=`, `?discount=`, `?weight=`; others that are no features: `?drop=`; `?delimiter=`) and
     `application/x-npy`, a file of `numpy.save` (float64, columns in schema order, the label, a number, last). `metrics`
     are those of this batch. Models of sparse rows take rows by name,
     `{"rows": [{"names": [...], "values": [...]}], "labels": [...]}` and `text/x-svmlight` (`label name:value ...`).

@@ -10,7 +10,8 @@ import numpy as np
 from core.features.labels import Label
 from core.problems import Invalid, Problem
 from service.api.tables import check_size
-from service.runtime.rows.row_validation import IDS, FieldPath, Labels
+from service.runtime.rows.row_numbers import FieldPath
+from service.runtime.rows.row_validation import IDS, Labels
 
 NO_IDENTITY = "is not 1 to 200 printable characters"
 ID, PREDICTION, REQUEST, OVERLAP, SWITCH = "i:", "p:", "k:", "o:", "s:"

@@ -191,7 +191,7 @@ def table(records: Sequence[Any], how: Form[Any], sparse: bool, place: Place) ->
         place: how errors name their members.
 
     Raises:
-        Invalid: some rows have an id or a discount, and others none.
+        Invalid: some rows have an id, a discount or a weight, and others none.
     """
     features = [record.features for record in records]
     columns, data = (columns_of(features, sparse) if features else None) or (None, features)

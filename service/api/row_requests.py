@@ -256,12 +256,17 @@ def _feedback_json(body: bytes, sparse: bool) -> Table:
         return records.listed(body, records.FEEDBACK, sparse)
     if sparse and not records.by_name(body):
         rows = json_body.decode(body, _feedback_sparse, lambda ask: names_given(ask) + 2 * len(ask.rows))
-        return Table(rows.rows, len(rows.rows), labels=rows.labels, ids=rows.ids, discounts=rows.discounts)
+        return _labelled(Table(rows.rows, len(rows.rows)), rows)
     kinds = FeedbackColumns, FeedbackRecords
     ask, found = _table(body, _feedback_body, kinds, records.FEEDBACK, sparse)
     if found is not None:
         return found
-    return Table(ask.data, len(ask.data), ask.columns, labels=ask.labels, ids=ask.ids, discounts=ask.discounts)
+    return _labelled(Table(ask.data, len(ask.data), ask.columns), ask)
+
+
+def _labelled(table: Table, ask: Any) -> Table:
+    """A table with what stands beside its rows in a request by column, or for sparse rows."""
+    return table._replace(labels=ask.labels, ids=ask.ids, discounts=ask.discounts, weights=ask.weights)
 
 
 def _predict_json(body: bytes, sparse: bool) -> Table:

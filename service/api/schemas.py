@@ -11,6 +11,8 @@ import msgspec
 from pydantic import Field, GetCoreSchemaHandler, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
+from core.contract import WEIGHT_MAX, WEIGHT_MIN
+
 Label = str | int | bool
 Identity = Annotated[str, Field(min_length=1, max_length=200, description="1 to 200 printable characters.")]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
@@ -31,6 +33,8 @@ Probability = Annotated[float, Field(gt=0, lt=1)]
 
 _ANY_LABEL = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]})
 _ANY_VALUE = WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}, {"type": "boolean"}, {"type": "null"}]})
+_WEIGHT = {"type": "number", "minimum": WEIGHT_MIN, "maximum": WEIGHT_MAX}
+_ANY_WEIGHT = WithJsonSchema({"anyOf": [_WEIGHT, {"type": "null"}]})
 _ANY_DISCOUNT = WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": 1}, {"type": "null"}]})
 TrueLabel = Annotated[Any, _ANY_LABEL]
 Value = Annotated[Any, _ANY_VALUE]
@@ -50,6 +54,10 @@ Ids = Annotated[
 Discounts = Annotated[
     list[Annotated[Any, WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": 1})]] | None,
     Field(description="One per row; only for algorithms that take them."),
+]
+Weights = Annotated[
+    list[Annotated[Any, WithJsonSchema(_WEIGHT)]] | None,
+    Field(description="How many times each row counts in what is learned; only for algorithms that take weights."),
 ]
 
 
@@ -117,6 +125,11 @@ class FeedbackRow(Body, forbid_unknown_fields=True):
         _ANY_DISCOUNT,
         Field(description="Weight of the past at this row, in (0, 1]; only for algorithms that take one."),
     ] = None
+    weight: Annotated[
+        Any,
+        _ANY_WEIGHT,
+        Field(description="How many times the row counts in what is learned; not in the metrics. Not for VIGO."),
+    ] = None
 
 
 class Learnt(Body):
@@ -177,6 +190,7 @@ class FeedbackColumns(Body, forbid_unknown_fields=True):
     labels: Labels
     ids: Ids = None
     discounts: Discounts = None
+    weights: Weights = None
 
 
 class PredictRecord(Body, forbid_unknown_fields=True):
@@ -193,6 +207,9 @@ class FeedbackRecord(Body, forbid_unknown_fields=True):
     id: Annotated[Identity | None, Field(description="Your own id of this row; of every row, or of none.")] = None
     discount: Annotated[
         Any, _ANY_DISCOUNT, Field(description="Weight of the past at this row; of every row, or of none.")
+    ] = None
+    weight: Annotated[
+        Any, _ANY_WEIGHT, Field(description="How many times the row counts in what is learned; of every row, or none.")
     ] = None
 
 
@@ -233,6 +250,7 @@ class FeedbackSparse(Body, forbid_unknown_fields=True):
     labels: Labels
     ids: Ids = None
     discounts: Discounts = None
+    weights: Weights = None
 
 
 class PredictedBatch(Body, omit_defaults=True, kw_only=True):

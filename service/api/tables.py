@@ -20,7 +20,8 @@ from core.problems import PROBLEMS_MAX, Invalid, Problem
 from service.api import json_body, media
 from service.api.csv_tables import BESIDE_QUERIES, CSV_QUERIES, read_csv, text_of
 from service.errors import NotTable, TooLarge
-from service.runtime.rows.row_validation import FieldPath, Table
+from service.runtime.rows.row_numbers import FieldPath
+from service.runtime.rows.row_validation import Table
 
 TABLE_QUERIES = (*BESIDE_QUERIES, *CSV_QUERIES)
 """Query parameters of tables."""
@@ -147,7 +148,8 @@ def check_size(rows: int, most: int, field: str = "data", of: str = "") -> None:
 
 
 def _check_counts(table: Table) -> None:
-    for field, values in (("labels", table.labels), ("ids", table.ids), ("discounts", table.discounts)):
+    given = (("labels", table.labels), ("ids", table.ids), ("discounts", table.discounts), ("weights", table.weights))
+    for field, values in given:
         if values is not None and not isinstance(values, str) and len(values) != table.size:
             raise Invalid.of(field, f"has {len(values)} items for {table.size} rows", f"{table.size} items")
 
@@ -195,7 +197,7 @@ _NPY_HEADERS: dict[Any, Any] = {(1, 0): npy_format.read_array_header_1_0, (2, 0)
 
 
 def _svmlight(body: bytes, labelled: bool, most: int) -> Table:
-    """Rows without features of their own; ids and discounts have no place in this form."""
+    """Rows without features of their own; ids, discounts and weights have no place in this form."""
     lines = list(islice(read_lines(text_of(body)), most + 1))
     if not labelled:
         return Table(lines, len(lines), texts=True)

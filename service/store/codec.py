@@ -2,6 +2,7 @@
 front.
 
     rows     ["rows", 1, space, schema names | nil, n, X float64 (n, F), labels [...] | float64, discounts, served, ids]
+             ["rows", 2, ... the same ..., weights]                    rows that count more or less than once
     reset    ["reset", 1, ids]
     state    ["state", 1, digest, size, source, ids]    a restore or import; states.py has the bytes
     restore  ["restore", 1, state, source, ids]         the same as written by earlier versions
@@ -41,6 +42,8 @@ from service.store.entries import RawEntry
 
 FORMAT = 1
 """Version of the records."""
+WEIGHTED = 2
+"""That of rows with weights: code that does not know weights must not learn such rows without them."""
 
 
 class RowsRecord(msgspec.Struct, array_like=True, tag="rows", frozen=True, gc=False):
@@ -55,6 +58,7 @@ class RowsRecord(msgspec.Struct, array_like=True, tag="rows", frozen=True, gc=Fa
     discounts: bytes | None = None
     served: tuple[str | int | bool | float | None, list[tuple[str | int | bool, float]] | None] | None = None
     ids: tuple[str, ...] = ()
+    weights: bytes | None = None
 
 
 class _Reset(msgspec.Struct, array_like=True, tag="reset", frozen=True):
@@ -146,13 +150,13 @@ class _Versioned(Protocol):
 R = TypeVar("R", bound=_Versioned)
 
 
-def _decoded(decoder: "msgspec.msgpack.Decoder[R]", blob: Buffer, what: str) -> R:
-    """A record of this version from bytes; ValueError for anything else."""
+def _decoded(decoder: "msgspec.msgpack.Decoder[R]", blob: Buffer, what: str, newest: int = FORMAT) -> R:
+    """A record of a version up to ``newest`` from bytes; ValueError for anything else."""
     try:
         record = decoder.decode(blob)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ValueError(f"{what} is corrupt: {error}") from error
-    if record.format != FORMAT:
+    if not FORMAT <= record.format <= newest:
         raise ValueError(f"{what} has format {record.format}, this version reads {FORMAT}")
     return record
 
@@ -168,7 +172,10 @@ def _record(segment: Segment) -> tuple[Any, ...]:
         discounts = None if segment.discounts is None else _bytes(segment.discounts)
         served = None if segment.served is None else (segment.served.prediction, segment.served.probabilities)
         x, n = _bytes(segment.X), len(segment.X)
-        return "rows", FORMAT, segment.space, segment.names, n, x, labels, discounts, served, segment.ids
+        plain = segment.space, segment.names, n, x, labels, discounts, served, segment.ids
+        if segment.weights is not None:
+            return "rows", WEIGHTED, *plain, _bytes(segment.weights)
+        return "rows", FORMAT, *plain
     if isinstance(segment, Reset):
         return "reset", FORMAT, segment.ids
     if isinstance(segment, Switch):
@@ -200,7 +207,9 @@ def record_of(blob: Buffer) -> Record:
     Raises:
         ValueError: corrupt, or of another format version.
     """
-    record: Record = _decoded(_segments, blob, "log segment")
+    record: Record = _decoded(_segments, blob, "log segment", WEIGHTED)
+    if record.format != (FORMAT if getattr(record, "weights", None) is None else WEIGHTED):
+        raise ValueError("log segment is corrupt: its format is that of other content")
     return record
 
 
@@ -238,6 +247,7 @@ def _rows(record: RowsRecord, skip: tuple[int, ...]) -> Rows:
         served=None if served is None else ServedPrediction(served[0], None if served[1] is None else tuple(served[1])),
         ids=record.ids,
         skip=skip,
+        weights=None if record.weights is None else np.frombuffer(record.weights, dtype="<f8"),
     )
 
 

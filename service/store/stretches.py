@@ -4,9 +4,9 @@
     one stretch      one by itself    one stretch      one by itself
 
 Entries are merged where every segment is rows that propose no names, answer no tracked prediction and have nothing to
-skip, and where all rows are of one space and width, with discounts or without. The bytes of their records are joined
-and read as one array: nothing is made of a row but the record of its answer. Whether a merged block has the bits of its
-entries one by one depends on the state: ``Machine.apply_merged`` says how far it has.
+skip, and where all rows are of one space and width, all or none with discounts, and all or none with weights. The bytes
+of their records are joined and read as one array: nothing is made of a row but the record of its answer. Whether a
+merged block has the bits of its entries one by one depends on the state: ``Machine.apply_merged`` says how far it has.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -25,8 +25,9 @@ MERGED_ENTRIES_MAX = 1000
 MERGED_BYTES_MAX = 131_072
 """Most bytes of a stretch: decoding them takes a millisecond or two. A larger entry is not decoded here."""
 
-_Kind = tuple[str, int, bool, bool]
-"""Space, bytes of a row, whether labels are numbers, whether there are discounts: equal where rows may be merged."""
+_Kind = tuple[str, int, bool, bool, bool]
+"""Space, bytes of a row, whether labels are numbers, whether there are discounts, and weights: equal where rows may be
+merged."""
 _Decoded = tuple[list[Record], _Kind | None, int, int]
 """Records of an entry's segments, none where it is large, names one of them or is corrupt; the kind of its rows, None
 where it goes by itself; its bytes on the log; how many rows it has, 0 where it goes by itself."""
@@ -66,16 +67,19 @@ class Stretch:
     def merged(self) -> MergedRows:
         """The rows of all entries; there is more than one."""
         assert self._kind is not None
-        space, width, numbers, discounted = self._kind
+        space, width, numbers, discounted, weighted = self._kind
         records: list[Any] = self._records
         labels = [record.labels for record in records]
         X = np.frombuffer(b"".join([record.x for record in records]), dtype="<f8").reshape(-1, width // 8)
         y = np.frombuffer(b"".join(labels), dtype="<f8") if numbers else [*chain.from_iterable(labels)]
-        discounts = None
+        discounts = weights = None
         if discounted:
             discounts = np.frombuffer(b"".join([record.discounts for record in records]), dtype="<f8")
+        if weighted:
+            weights = np.frombuffer(b"".join([record.weights for record in records]), dtype="<f8")
         times = [raw.time_ms for raw in self.entries]
-        return MergedRows(Rows(space, None, X, y, discounts), self.entries[0].version, times, self._stops)
+        rows = Rows(space, None, X, y, discounts, weights=weights)
+        return MergedRows(rows, self.entries[0].version, times, self._stops)
 
     def answers(self, first: int, stop: int, learned: Learned) -> list[Item]:
         """What to store with the ids of the entries from ``first`` to before ``stop``, whose rows were learned."""
@@ -166,6 +170,7 @@ def _kind(record: Record) -> _Kind | None:
     numbers = type(labels) is bytes
     if not count or bytes_of_rows % (8 * count) or len(labels) != (8 * count if numbers else count):
         return None
-    if discounts is not None and len(discounts) != 8 * count:
+    weights = record.weights
+    if any(given is not None and len(given) != 8 * count for given in (discounts, weights)):
         return None
-    return record.space, bytes_of_rows // count, numbers, discounts is not None
+    return record.space, bytes_of_rows // count, numbers, discounts is not None, weights is not None

@@ -104,7 +104,7 @@ def calibrated() -> None:
     for name, X, y in streams + [(name, *multiclass(name)) for name in MULTICLASS]:
         auto = learner(None, X, y).learn(X, y).probabilities
         scores, _ = learner(0.01, X, y).absorb(X, y.astype(np.float64))
-        _, fixed = classify_and_fit(scores, y.astype(np.float64), int(y.max()) + 1, fresh_calibration())
+        _, fixed = classify_and_fit(scores, y.astype(np.float64), int(y.max()) + 1, fresh_calibration(), np.empty(0))
         told = (auto, fixed, clipped(scores))
         line = [log_loss(p, y) for p in told] + [calibration_error(p, y) for p in told]
         totals.append(line)

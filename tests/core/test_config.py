@@ -1,6 +1,7 @@
 """The body of PUT /models/{name}: checked, completed, and compared by what it means."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -57,6 +58,8 @@ def test_every_default_is_filled_in():
         ({"labels": [1, 2]}, {"labels": [1.0, 2.0]}),
         ({"features": ["a", {"name": "b"}]}, {"features": [{"name": "a", "type": "numeric"}, "b"]}),
         ({"features": [{"name": "a", "min": 0, "max": 1}]}, {"features": [{"name": "a", "min": 0.0, "max": 1.0}]}),
+        ({"class_costs": {"a": 2, "b": 1}}, {"class_costs": {"b": 1.0, "a": 2.0}}),
+        ({"class_costs": {}}, {"class_costs": None}),
     ],
 )
 def test_bodies_that_mean_the_same_are_the_same(one, other):
@@ -77,6 +80,7 @@ def test_bodies_that_mean_the_same_are_the_same(one, other):
         ({"params": {"bias": False}}, {}),
         ({"missing": "zero"}, {"missing": "mean"}),
         ({"task": "regression"}, {}),
+        ({"class_costs": {"a": 1}}, {}),
     ],
 )
 def test_bodies_that_mean_something_else_differ(one, other):
@@ -113,7 +117,7 @@ def test_a_configuration_survives_json(body):
 def test_unknown_fields_are_named_beside_the_known_ones():
     """A field that no model has is refused, and the error lists those it could have."""
     problem = refusal(lables=["a", "b"])["lables"]
-    known = {"algorithm", "task", "params", "features", "labels", "missing", "seed", "watch", "on_drift"}
+    known = {"algorithm", "task", "params", "features", "labels", "missing", "seed", "watch", "on_drift", "class_costs"}
     assert known == set(problem.allowed)
 
 
@@ -276,3 +280,41 @@ def test_the_announced_size_is_the_size(algorithm, d):
     )
     held = machine.pipeline.nbytes - machine.pipeline.encoder.nbytes + machine.drift_response.detector.nbytes
     assert 1.0 >= held / config.state_bytes(d) >= 0.5
+
+
+@pytest.mark.parametrize(
+    ("costs", "field"),
+    [
+        (5, "class_costs"),
+        ([5], "class_costs"),
+        ({"maybe": 5}, "class_costs.maybe"),
+        ({"yes": 0}, "class_costs.yes"),
+        ({"yes": -1}, "class_costs.yes"),
+        ({"yes": True}, "class_costs.yes"),
+        ({"yes": "5"}, "class_costs.yes"),
+        ({"yes": None}, "class_costs.yes"),
+        ({"yes": float("inf")}, "class_costs.yes"),
+        ({"yes": float("nan")}, "class_costs.yes"),
+        ({"yes": 10**400}, "class_costs.yes"),
+        ({f"class {k}": 2 for k in range(101)}, "class_costs"),
+    ],
+)
+def test_costs_that_are_none_are_refused(costs, field):
+    """Not an object of positive finite numbers, or of a label that is not declared."""
+    declared = None if isinstance(costs, dict) and len(costs) > 100 else ["no", "yes"]
+    assert {field} == set(refusal(labels=declared, class_costs=costs))
+
+
+def test_costs_name_labels_by_their_json_keys():
+    """The label false is declared as false and named as "false"; without declared labels any may be named."""
+    assert {"false": 2.5} == Config.parse({**LEAST, "labels": [False, "a"], "class_costs": {"false": 2.5}}).class_costs
+    assert ["false", "a"] == refusal(labels=[False, "a"], class_costs={"0": 2})["class_costs.0"].allowed
+    assert {"anything": 2.0} == Config.parse({**LEAST, "class_costs": {"anything": 2}}).class_costs
+
+
+def test_costs_need_classes_and_probabilities(monkeypatch):
+    """A regression misses no class, and without probabilities no cost is to be expected."""
+    assert {"class_costs"} == set(refusal(task="regression", class_costs={"a": 2}))
+    silent = replace(ALGORITHMS["dfop"], id="silent", probabilities=False)
+    monkeypatch.setitem(ALGORITHMS, "silent", silent)
+    assert "silent has none" in refusal(algorithm="silent", class_costs={"a": 2})["class_costs"].problem

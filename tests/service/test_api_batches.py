@@ -63,9 +63,12 @@ async def test_predictions_of_a_batch(api, kind):
         assert one["probabilities"] == dict(zip(answer["classes"], answer["probabilities"][row], strict=True))
 
 
-async def test_predictions_of_a_batch_before_the_first_class(api):
-    """Nulls, no classes, and so no probabilities for any row."""
+async def test_predictions_of_a_batch_before_the_first_row(api):
+    """The declared labels, equally probable; without any nulls, no classes, and so no probabilities for any row."""
     answer = await api.post(f"{await api.new()}/predict/batch", columnar(2))
+    assert (["UP", "UP"], ["UP", "DOWN"]) == (answer["predictions"], answer["classes"])
+    assert [[0.5, 0.5]] * 2 == answer["probabilities"]
+    answer = await api.post(f"{await api.new(labels=None)}/predict/batch", columnar(2))
     assert ([None, None], [], [[], []]) == (answer["predictions"], answer["classes"], answer["probabilities"])
 
 

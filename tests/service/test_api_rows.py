@@ -12,12 +12,31 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROW = {"features": {"a": 0.25, "b": -0.5}}
 
 
-async def test_predict_before_the_first_class(api):
-    """No class has been seen: the prediction is null, and nobody has a probability."""
-    path = await api.new()
-    answer = await api.post(f"{path}/predict", ROW)
+async def test_predict_before_the_first_row(api):
+    """The first declared label, all of them equally probable; null where none is declared and none has been seen."""
+    answer = await api.post(f"{await api.new()}/predict", ROW)
     assert {"prediction", "probabilities", "version", "incarnation"} == set(answer)
-    assert (None, {}, 0) == (answer["prediction"], answer["probabilities"], answer["version"])
+    assert ("UP", {"UP": 0.5, "DOWN": 0.5}, 0) == (answer["prediction"], answer["probabilities"], answer["version"])
+    path = await api.new(labels=None)
+    answer = await api.post(f"{path}/predict", ROW)
+    assert (None, {}) == (answer["prediction"], answer["probabilities"])
+    first = await api.post(f"{path}/feedback", {**ROW, "label": "UP"})
+    assert (None, None, 1) == (first["prediction"], first["loss"], first["rows"])
+    assert {"UP": 0.75} == (await api.post(f"{path}/predict", ROW))["probabilities"]
+
+
+async def test_a_declared_label_that_was_never_seen_stays_possible(api):
+    """Three rows of one label do not make it certain, nor does one of the other cost more than its surprise."""
+    path = await api.new(labels=["no", "yes"])
+    for _ in range(3):
+        await api.post(f"{path}/feedback", {**ROW, "label": "no"})
+    answer = await api.post(f"{path}/predict", ROW)
+    assert {"no": 0.875, "yes": 0.125} == answer["probabilities"]
+    missed = await api.post(f"{path}/feedback", {**ROW, "label": "yes"})
+    assert ("no", 1.0) == (missed["prediction"], missed["loss"])
+    overall = (await api.get(f"{path}/metrics"))["overall"]
+    expected = -sum(math.log(p) for p in (1 / 2, 3 / 4, 5 / 6, 1 / 8)) / 4
+    assert math.isclose(expected, overall["log_loss"], rel_tol=1e-9)
 
 
 async def test_predict_answers_a_label_and_its_probability(api):
@@ -201,13 +220,13 @@ async def test_pending_lists_what_waits_for_its_label(api):
 
 
 async def test_a_tracked_null_is_a_prediction(api):
-    """Before the first class null is told, listed as null, and counts as wrong."""
-    path = await api.new()
+    """Where no label is known null is told, listed as null, and not scored."""
+    path = await api.new(labels=None)
     told = await api.post(f"{path}/predict", {**ROW, "track": True})
     assert None is (await api.get(f"{path}/pending"))["pending"][0]["prediction"]
     await api.post(f"{path}/feedback", {**ROW, "label": "UP"})
     answer = await api.post(f"{path}/feedback", {"prediction_id": told["prediction_id"], "label": "UP"})
-    assert (None, 1.0) == (answer["prediction"], answer["loss"])
+    assert (None, None) == (answer["prediction"], answer["loss"])
 
 
 async def test_a_label_after_expiry_is_404(start):

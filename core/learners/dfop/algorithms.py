@@ -116,7 +116,13 @@ _SPARSITY = Param(
 )
 
 _family = partial(
-    Algorithm, tasks=("classification", "regression"), paper=_PAPER, size=size, cost=cost, row_exact=row_exact
+    Algorithm,
+    tasks=("classification", "regression"),
+    paper=_PAPER,
+    size=size,
+    cost=cost,
+    row_exact=row_exact,
+    row_weights=True,
 )
 
 ALGORITHMS = (

@@ -9,6 +9,8 @@ r"""DFOP with ``forgetting_rate: "auto"``: RLS and DFOPs of many rates, mixed by
     v_k <- v_k exp(-(l_k - min l) / (2 D)), normalised   Bayes under normal errors of variance D
     v_k <- .999 v_k + .001 / K                           fixed share: a member with no weight can regain it
 
+A row of weight c counts c times: l_k is multiplied by c, and r by c up to 1.
+
 One set of weights serves all classes. Class and probabilities are those of core.learners.dfop.learner for the mixed
 scores.
 
@@ -47,6 +49,7 @@ from core.learners.dfop.learner import Dfop, learns_blocks, refresh_rows
 from core.learners.dfop.rates import member_rates, member_specs
 from core.state.layout import Array, Layout, Range, Shares
 
+_NONE = np.empty(0)
 _CHUNK_ROWS = 1024
 """Rows whose member predictions are held at once; chunks end at absolute row numbers, as blocks do."""
 
@@ -140,41 +143,44 @@ class ForgettingBank:
         predict_members(X, W, Q, counters, self._constants, P, S)
         mix_rows(P, S, self.mixing, self.rows, self.span, scores, std)
 
-    def learn(self, X: Floats, y: NDArray[Any], discounts: Floats | None = None) -> Prediction:
+    def learn(
+        self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
+    ) -> Prediction:
         """Test, then train on X (n, d), y (n,); see ``core.contract.Learner``. Takes no discounts."""
         del discounts
+        given = _NONE if weights is None else weights
         scores, std = self.members[0].empty(X.shape[0])
         numbers = np.ascontiguousarray(y, dtype=np.float64)
         end = _CHUNK_ROWS - self.rows % _CHUNK_ROWS
         if X.shape[0] <= end:
-            self._learn(X, numbers, scores, std)
+            self._learn(X, numbers, given, scores, std)
         else:
             begin = 0
             while begin < X.shape[0]:
                 part = slice(begin, end)
-                self._learn(X[part], numbers[part], scores[part], std[part])
+                self._learn(X[part], numbers[part], given[part], scores[part], std[part])
                 begin, end = end, end + _CHUNK_ROWS
         if self.regression:
             return Prediction(scores[:, 0], None, std)
-        return Prediction(*classify_and_fit(scores, numbers, self.classes, self.calibration))
+        return Prediction(*classify_and_fit(scores, numbers, self.classes, self.calibration, given))
 
-    def _learn(self, X: Floats, y: Floats, scores: Floats, std: Floats) -> None:
+    def _learn(self, X: Floats, y: Floats, weights: Floats, scores: Floats, std: Floats) -> None:
         """Learn one chunk; its scores (n, m) and deviations (n,), (0,) for classification, are written."""
         P, S = self._member_predictions(*scores.shape)
         rows = self.rows
         if learns_blocks(X.shape[0], self._stack.W.shape[2]):
             for member, p, s in zip(self.members, P, S, strict=True):
-                member.absorb(X, y, None, (p, s))
+                member.absorb(X, y, None, weights, (p, s))
         else:
-            self._learn_rows(X, y, P, S)
-        self.loss[0] = mix_and_weigh(P, S, y, self.mixing, self.loss[0], rows, self.span, scores, std)
+            self._learn_rows(X, y, weights, P, S)
+        self.loss[0] = mix_and_weigh(P, S, y, weights, self.mixing, self.loss[0], rows, self.span, scores, std)
 
-    def _learn_rows(self, X: Floats, y: Floats, P: Floats, S: Floats) -> None:
+    def _learn_rows(self, X: Floats, y: Floats, weights: Floats, P: Floats, S: Floats) -> None:
         """Every member learns the rows one by one; Q is refreshed where that is due."""
         member, row, reason = 0, 0, REFRESH
         while reason != DONE:
             member, row, reason = learn_members(
-                X, y, *self._stack, self._constants, P, S, member, row, reason == SPOILED, self._refresh_rows
+                X, y, weights, *self._stack, self._constants, P, S, member, row, reason == SPOILED, self._refresh_rows
             )
             if reason != DONE:
                 self.members[member].refresh(leaks=reason == LEAK)

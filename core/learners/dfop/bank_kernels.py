@@ -38,13 +38,14 @@ _STACK = f"{_CUBE}, {_CUBE}, {_CUBE}, {_MATRIX}, {_MATRIX}"
 
 
 @njit(
-    f"UniTuple(i8, 3)({_ROWS_IN}, {_VECTOR_IN}, {_STACK}, {_MATRIX}, {_CUBE}, {_MATRIX}, i8, i8, b1, i8)",
+    f"UniTuple(i8, 3)({_ROWS_IN}, {_VECTOR_IN}, {_VECTOR_IN}, {_STACK}, {_MATRIX}, {_CUBE}, {_MATRIX}, i8, i8, b1, i8)",
     cache=True,
     nogil=True,
 )
 def learn_members(
     X: Floats,
     y: Floats,
+    weights: Floats,
     W: Floats,
     Q: Floats,
     R: Floats,
@@ -63,6 +64,7 @@ def learn_members(
     Args:
         X: (n, d) rows.
         y: (n,) numbers, or class indices as floats.
+        weights: (n,) of the rows, or (0,): every row counts once.
         W: the members' weights, updated in place like the four that follow.
         Q: their covariances.
         R: their precisions.
@@ -84,7 +86,7 @@ def learn_members(
     for k in range(member, W.shape[0]):
         if row < n:
             row, reason = learn_rows(
-                X, y, discounts, W[k], Q[k], R[k], mean_square[k], counters[k], P[k], S[k], row, n, refreshed,
+                X, y, discounts, weights, W[k], Q[k], R[k], mean_square[k], counters[k], P[k], S[k], row, n, refreshed,
                 constants[k, DISCOUNT], constants[k, STEP], constants[k, LEAK_SIZE], constants[k, FRESH], refresh_rows,
             )  # fmt: skip
             if reason != DONE:
@@ -174,7 +176,7 @@ def _widen(span: Floats, y: float, rows: float) -> None:
 
 
 @njit(
-    "f8(f8[:,:,::1], f8[:,::1], Array(f8, 1, 'C', readonly=True), f8[::1], f8, f8, f8[::1], f8[:,::1], f8[::1])",
+    f"f8(f8[:,:,::1], f8[:,::1], {_VECTOR_IN}, {_VECTOR_IN}, f8[::1], f8, f8, f8[::1], f8[:,::1], f8[::1])",
     cache=True,
     nogil=True,
 )
@@ -182,6 +184,7 @@ def mix_and_weigh(
     P: Floats,
     S: Floats,
     y: Floats,
+    weights: Floats,
     mixing: Floats,
     loss: float,
     rows: float,
@@ -195,6 +198,7 @@ def mix_and_weigh(
         P: (K, n, m) the members' scores, clipped in place.
         S: (K, n) their deviations, clipped in place; (K, 0) for classification.
         y: (n,) numbers, or class indices.
+        weights: (n,) of the rows, or (0,): every row counts once.
         mixing: (K,) weights v, updated.
         loss: D.
         rows: rows seen before.
@@ -220,9 +224,10 @@ def mix_and_weigh(
             mixed += _squared(scores[i, j] - target) / m
             for k in range(K):
                 losses[k] += _squared(P[k, i, j] - target) / m
-        rate = max(1.0 / (rows + i + 1.0), LOSS_RATE)
+        weight = weights[i] if weights.shape[0] else 1.0
+        rate = min(weight * max(1.0 / (rows + i + 1.0), LOSS_RATE), 1.0)
         whole = loss + rate * (mixed - loss)
-        scale = -0.5 / max(whole, _LOSS_MIN)
+        scale = -0.5 * weight / max(whole, _LOSS_MIN)
         if regression and rows + i >= SPAN_ROWS and 0.0 < _LOSS_WINSOR * loss < mixed:
             loss += rate * (_LOSS_WINSOR * loss - loss)
         else:

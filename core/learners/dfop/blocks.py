@@ -1,6 +1,7 @@
 r"""The exact block update of DFOP: m rows at once with matrix products, for many columns (equations of learner.py).
 
-With c_i = lam_1 ... lam_i over the rows of the block, xs_i = x_i / sqrt(c_i), and w, Q, R from before the block:
+With c_i = lam_1 ... lam_i over the rows of the block, xs_i = x_i / sqrt(c_i), and w, Q, R from before the block (rows
+with weights have c_i divided by them, except in the last line):
 
     G = Xs Q                  S = I + G Xs' = C C'           Cholesky; C_ii^2 = 1 + g_i / lam_i, g_i as in the rows
     rs_i = (y_i - w'x_i) / sqrt(c_i)                         C u = rs,  C V = G
@@ -66,12 +67,13 @@ class State(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Rows X (m, D) with their bias, targets T (m, k), discounts and their -ln (m,)."""
+    """Rows X (m, D) with their bias, targets T (m, k), discounts and their -ln (m,), weights (m,)."""
 
     X: Floats
     T: Floats
     lams: Floats
     steps: Floats
+    weights: Floats
 
 
 class Predicted(NamedTuple):
@@ -130,12 +132,12 @@ def learn_block(rows: Block, state: State, predicted: Predicted, lam0: float, *,
     Returns:
         False where the block cannot be done with all digits; then nothing has changed.
     """
-    X, T, lams, steps = rows
+    X, T, lams, steps, weights = rows
     W, Q, R, mean_square, counters = state
     if not (np.abs(X).max() <= _INPUT_MAX and np.abs(T).max() <= _INPUT_MAX and np.abs(W).max() <= _WEIGHT_MAX):
         return False
     c = np.cumprod(lams)  # (m,)
-    root = np.sqrt(c)[:, None]  # (m, 1)
+    root = np.sqrt(c / weights)[:, None]  # (m, 1)
     Xs = X / root  # (m, D)
     G = symmetric_product(Q.T, Xs.T).T  # (m, D); Q.T has the upper triangle of Q as its lower one
     C = _factor(G, Xs, Q)
@@ -155,7 +157,8 @@ def learn_block(rows: Block, state: State, predicted: Predicted, lam0: float, *,
         add_outer(Q.T, V.T, -1.0 / c[-1], 1.0 / c[-1])
     add_outer(R.T, Xs.T, c[-1], c[-1])
     predicted.scores[:] = f[:, : predicted.scores.shape[1]]
-    _absorb_counters(C.diagonal() ** 2, root[:, 0] * C.diagonal() * u[:, 0], lams, steps, counters, predicted.std, lam0)
+    e = root[:, 0] * C.diagonal() * u[:, 0]  # (m,)
+    _absorb_counters(C.diagonal() ** 2, e, lams, steps, weights, counters, predicted.std, lam0)
     _absorb_squares(mean_square, X, counters[ROWS] - len(X))
     return True
 
@@ -184,21 +187,25 @@ def _spoiled(G: Floats, g: Floats, diagonal: Floats) -> bool:
     return spoiled
 
 
-@njit("void(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8)", cache=True, nogil=True)
+@njit("void(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8)", cache=True, nogil=True)
 def _absorb_counters(
-    spread: Floats, e: Floats, lams: Floats, steps: Floats, counters: Floats, std: Floats, lam0: float
+    spread: Floats, e: Floats, lams: Floats, steps: Floats, weights: Floats, counters: Floats, std: Floats, lam0: float
 ) -> None:
-    """Count the rows of a block; for regression its deviations (m,) and the noise; spread_i = 1 + g_i / lam_i."""
+    """Count the rows of a block; for regression its deviations (m,) and the noise.
+
+    spread_i = 1 + weight_i g_i / lam_i.
+    """
     counters[ROWS] += spread.shape[0]
     for i in range(spread.shape[0]):
         counters[FORGOTTEN] += steps[i]
     for i in range(std.shape[0]):
-        g = max(spread[i] - 1.0, 0.0) * lams[i]
-        std[i] = min(math.sqrt(counters[NOISE]) * math.sqrt(1.0 + g / lam0), PREDICTION_MAX)
-        weight = 1.0 / max(spread[i], 1.0)
-        counters[EFFECTIVE_ROWS] = lams[i] * counters[EFFECTIVE_ROWS] + weight
+        apart = max(spread[i] - 1.0, 0.0) / weights[i]  # g / lam
+        std[i] = min(math.sqrt(counters[NOISE]) * math.sqrt(1.0 + apart * lams[i] / lam0), PREDICTION_MAX)
+        share = 1.0 / (apart + 1.0)
+        votes = weights[i] * share
+        counters[EFFECTIVE_ROWS] = lams[i] * counters[EFFECTIVE_ROWS] + votes
         if counters[EFFECTIVE_ROWS] > 0.0:
-            counters[NOISE] += weight / counters[EFFECTIVE_ROWS] * (weight * e[i] * e[i] - counters[NOISE])
+            counters[NOISE] += votes / counters[EFFECTIVE_ROWS] * (share * e[i] * e[i] - counters[NOISE])
 
 
 @njit("void(f8[::1], f8[:,::1], f8)", cache=True, nogil=True)

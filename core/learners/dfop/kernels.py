@@ -44,8 +44,7 @@ _NEGLIGIBLE = 1e-290
 
 _ROWS_IN = "Array(f8, 2, 'C', readonly=True)"
 _VECTOR_IN = "Array(f8, 1, 'C', readonly=True)"
-_MATRIX = "f8[:,::1]"
-_VECTOR = "f8[::1]"
+_MATRIX, _VECTOR = "f8[:,::1]", "f8[::1]"
 
 
 @njit(cache=True, nogil=True)
@@ -243,11 +242,11 @@ def _step_weights(W: Floats, k: int, q: Floats, gain: float) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _absorb_noise(counters: Floats, e: float, lam: float, weight: float) -> None:
-    """A <- lam A + a, v <- v + (a / A) (a e^2 - v) with the weight a = lam / (lam + g)."""
-    counters[EFFECTIVE_ROWS] = lam * counters[EFFECTIVE_ROWS] + weight
+def _absorb_noise(counters: Floats, e: float, lam: float, share: float, weight: float) -> None:
+    """A <- lam A + c a, v <- v + (c a / A) (a e^2 - v) with a = lam / (lam + g), c the weight of the row."""
+    counters[EFFECTIVE_ROWS] = lam * counters[EFFECTIVE_ROWS] + weight * share
     if counters[EFFECTIVE_ROWS] > 0.0:
-        counters[NOISE] += weight / counters[EFFECTIVE_ROWS] * (weight * e * e - counters[NOISE])
+        counters[NOISE] += weight * share / counters[EFFECTIVE_ROWS] * (share * e * e - counters[NOISE])
 
 
 @njit(cache=True, nogil=True)
@@ -268,8 +267,8 @@ def _gather(Q: Floats, diagonal: Floats) -> None:
 
 
 _STATE = f"{_MATRIX}, {_MATRIX}, {_MATRIX}, {_VECTOR}, {_VECTOR}"
-_TOLD = f"{_MATRIX}, {_VECTOR}"
-_LEARN = f"UniTuple(i8, 2)({_ROWS_IN}, {_VECTOR_IN}, {_VECTOR_IN}, {_STATE}, {_TOLD}, i8, i8, b1, f8, f8, f8, f8, i8)"
+_ROWS = f"{_ROWS_IN}, {_VECTOR_IN}, {_VECTOR_IN}, {_VECTOR_IN}"
+_LEARN = f"UniTuple(i8, 2)({_ROWS}, {_STATE}, {_MATRIX}, {_VECTOR}, i8, i8, b1, f8, f8, f8, f8, i8)"
 
 
 @njit(_LEARN, cache=True, nogil=True)
@@ -277,6 +276,7 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
     X: Floats,
     y: Floats,
     discounts: Floats,
+    weights: Floats,
     W: Floats,
     Q: Floats,
     R: Floats,
@@ -299,6 +299,7 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
         X: (n, d) rows.
         y: (n,) numbers, or class indices as floats.
         discounts: (n,), or (0,) for the default.
+        weights: (n,), or (0,): every row counts once.
         W: (columns, D) weights, updated in place like the four that follow.
         Q: (D, D) covariance.
         R: (D, D) precision, of which only the upper triangle is read.
@@ -332,8 +333,8 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
     for i in range(start, stop):
         if discounts.shape[0]:
             lam = max(discounts[i], DISCOUNT_MIN)
-            step = -math.log(lam)
-            inverse = 1.0 / lam
+            step, inverse = -math.log(lam), 1.0 / lam
+        weight = weights[i] if weights.shape[0] else 1.0
         for k in range(columns):
             f[k] = _score(W, k, x)
         spoiled = _spoiled(diagonal, q, g)
@@ -356,17 +357,19 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
             f[0] *= shrink
             _scale(x, shrink)
             _scale(q, shrink)
-        share = 1.0 / (lam + g)
+        share = weight / (lam + weight * g)
         for k in range(columns):
             target = y[i] if regression else _target(y[i], k, columns)
             e = _bounded(target * scale - f[k], _INNOVATION_MAX)
             _step_weights(W, k, q, e * share)
             if regression:
-                _absorb_noise(counters, e, lam, lam * share)
+                _absorb_noise(counters, e, lam, lam * (1.0 / (lam + g)), weight)
 
         counters[ROWS] += 1.0
         counters[FORGOTTEN] += step
         _absorb_squares(mean_square, x, 1.0 / counters[ROWS], held, count)
+        if weight != 1.0:
+            _scale(held[count], math.sqrt(weight))
         lams[count] = lam
         count += 1
         leaks = counters[FORGOTTEN] + step0 > LEAK_LIMIT

@@ -16,6 +16,9 @@ No row is stored. With Q = mu P (P as in the paper), R = Q^{-1}, Q_0 = q0 I, eac
     Q <- (Q - q q' / (lam + g)) / lam                   Algorithm 1, line 3
     R <- lam R + x x'                                   the same in information form
 
+A row of weight c counts c times in the sum, as c such rows would: its gain is c / (lam + c g) instead of 1 / (lam + g),
+and R gets c x x'.
+
 **Q and R.** R, a sum of squares, does not lose digits; Q does, so it is refreshed from R (core.numerics.linalg) at
 every absolute row number divisible by 4096 (32 768 from 256 columns on), after every leak, and when a row shows that
 round-off has made Q indefinite: x'Qx < 0, or (e_i'Qx)^2 > 4 Q_ii x'Qx for a unit vector e_i. Of R only the upper
@@ -95,7 +98,7 @@ FORGET_MIN = 1e-9
 VARIANCE_MIN = 1e-60
 RATE_MIN = 1e-12
 
-_NO_DISCOUNTS = np.empty(0)
+_NONE = np.empty(0)
 
 
 class _Rows(NamedTuple):
@@ -104,6 +107,7 @@ class _Rows(NamedTuple):
     X: Floats
     y: Floats
     discounts: Floats
+    weights: Floats
     scores: Floats
     std: Floats
 
@@ -173,13 +177,16 @@ class Dfop(LinearLearner):
             return Prediction(scores[:, 0], None, std)
         return Prediction(*classify(scores, self.classes, self.calibration))
 
-    def learn(self, X: Floats, y: NDArray[Any], discounts: Floats | None = None) -> Prediction:
+    def learn(
+        self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
+    ) -> Prediction:
         """Test, then train on X (n, d), y (n,); see ``core.contract.Learner``."""
         numbers = np.ascontiguousarray(y, dtype=np.float64)
-        scores, std = self.absorb(X, numbers, discounts)
+        given = _NONE if weights is None else weights
+        scores, std = self.absorb(X, numbers, discounts, given)
         if self.regression:
             return Prediction(scores[:, 0], None, std)
-        return Prediction(*classify_and_fit(scores, numbers, self.classes, self.calibration))
+        return Prediction(*classify_and_fit(scores, numbers, self.classes, self.calibration, given))
 
     def scores(self, X: Floats, into: tuple[Floats, Floats] | None = None) -> tuple[Floats, Floats]:
         """w_k'x as (n, m) and the predictive deviations (n,), (0,) for classification; changes nothing."""
@@ -188,26 +195,34 @@ class Dfop(LinearLearner):
         return scores, std
 
     def absorb(
-        self, X: Floats, y: Floats, discounts: Floats | None = None, into: tuple[Floats, Floats] | None = None
+        self,
+        X: Floats,
+        y: Floats,
+        discounts: Floats | None = None,
+        weights: Floats = _NONE,
+        into: tuple[Floats, Floats] | None = None,
     ) -> tuple[Floats, Floats]:
-        """Learn rows with y (n,) numbers, or class indices as floats; the ``scores`` each had before it was learned."""
+        """Learn rows with y (n,) numbers, or class indices as floats; the ``scores`` each had before it was learned.
+
+        Weights are (n,), or (0,): every row counts once.
+        """
         scores, std = predicted = into or self.empty(X.shape[0])
         if discounts is None:
-            discounts = _NO_DISCOUNTS
+            discounts = _NONE
         if learns_blocks(X.shape[0], self.W.shape[1]):
-            self._learn_blocks(_Rows(X, y, discounts, scores, std))
+            self._learn_blocks(_Rows(X, y, discounts, weights, scores, std))
         else:
-            self._learn_rows(X, y, discounts, scores, std, 0, X.shape[0])
+            self._learn_rows(X, y, discounts, weights, scores, std, 0, X.shape[0])
         return predicted
 
     def _learn_rows(
-        self, X: Floats, y: Floats, discounts: Floats, scores: Floats, std: Floats, row: int, stop: int
+        self, X: Floats, y: Floats, discounts: Floats, weights: Floats, scores: Floats, std: Floats, row: int, stop: int
     ) -> None:
         """Learn rows ``row`` to ``stop`` one by one, refreshing Q where that is due."""
         refreshed = False
         while row < stop:
             row, reason = kernels.learn_rows(
-                X, y, discounts, self.W, self.Q, self.R, self.mean_square, self.counters, scores, std,
+                X, y, discounts, weights, self.W, self.Q, self.R, self.mean_square, self.counters, scores, std,
                 row, stop, refreshed, *self.constants, self._refresh_rows,
             )  # fmt: skip
             refreshed = reason == kernels.SPOILED
@@ -218,12 +233,14 @@ class Dfop(LinearLearner):
         """Learn all rows in blocks; between them only the upper triangle of Q is kept up."""
         n, D = rows.X.shape[0], self.W.shape[1]
         lams, steps = discounting(rows.discounts, n, self.discount, self._step)
+        weights = rows.weights if len(rows.weights) else np.ones(n)
         row = 0
         while row < n:
             end, reason = next_block(lams, steps, self.counters, row, self._step, block_rows(D), self._refresh_rows)
             part = slice(row, end)
             T = targets(rows.y[part], self.W.shape[0], self.regression)
-            self._learn_block(rows, Block(with_bias(rows.X[part], D), T, lams[part], steps[part]), row, reason)
+            X = with_bias(rows.X[part], D)
+            self._learn_block(rows, Block(X, T, lams[part], steps[part], weights[part]), row, reason)
             row = end
         mirror_upper(self.Q)
 

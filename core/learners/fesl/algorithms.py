@@ -81,6 +81,7 @@ _COMBINED = Algorithm(
     build=build,
     size=size,
     cost=cost,
+    row_weights=True,
 )
 _SELECTED = replace(
     _COMBINED,

@@ -8,6 +8,8 @@ Per row, with scores s_k = w_k'x (a bias column is the last of x), and t_k = 1 f
     w <- w - r Y g / sqrt(G)                    scalar AdaGrad; r: the learning rate; Y = 1 for classes, for numbers
                                                 the root mean square of the labels so far, this row's included
 
+A row of weight c has the loss and the gradient c times.
+
 Two classes have one column w = w_1 - w_0, which makes softmax the paper's logistic loss ln(1 + exp(-y w'x)), y = +-1;
 at the third class it becomes [-w/2, w/2, 0], the same probabilities. Y makes the weights of a regression follow the
 unit of its labels, which AdaGrad, moving a weight by at most r per row, does not. A step does not depend on the common
@@ -47,6 +49,7 @@ ROWS, GRADIENTS, SQUARES = range(3)
 """Places in the counters: rows since the step was restarted, G, and the mean of the squared labels."""
 
 _INPUT_MAX, _RESIDUAL_MAX, _WEIGHT_MAX, _STEP_MAX, _PREDICTION_MAX = 1e50, 1e90, 1e100, 1e200, 1e300
+_NONE = np.empty(0)
 _READ2, _READ1 = "Array(f8, 2, 'C', readonly=True)", "Array(f8, 1, 'C', readonly=True)"
 
 
@@ -152,11 +155,14 @@ def predict_numbers(X: Floats, W: Floats, value: Floats) -> None:
         value[i] = s[0]
 
 
-@njit(f"void({_READ2}, {_READ1}, f8[:,::1], f8[::1], f8, b1, f8[:,::1], i8[::1])", cache=True, nogil=True)
+@njit(f"void({_READ2}, {_READ1}, {_READ1}, f8[:,::1], f8[::1], f8, b1, f8[:,::1], i8[::1])", cache=True, nogil=True)
 def learn_classes(
-    X: Floats, y: Floats, W: Floats, counters: Floats, rate: float, paper: bool, P: Floats, value: Any
+    X: Floats, y: Floats, weights: Floats, W: Floats, counters: Floats, rate: float, paper: bool, P: Floats, value: Any
 ) -> None:
-    """Test then train on rows X (n, d) with class indices y (n,); P and value as ``predict_classes``."""
+    """Test then train on rows X (n, d) with class indices y (n,); P and value as ``predict_classes``.
+
+    Weights are (n,), or (0,): every row counts once.
+    """
     K, m = P.shape[1], W.shape[0]
     s, p, e = np.empty(m), np.empty(K), np.empty(m)
     for i in range(X.shape[0]):
@@ -171,12 +177,16 @@ def learn_classes(
         else:
             for k in range(m):
                 e[k] = p[k] - (1.0 if y[i] == k else 0.0)
+        if weights.shape[0]:
+            e *= weights[i]
         _step(X, i, scale, W, e, _length(X, i, scale, W, e, counters, 1.0, rate, paper))
 
 
-@njit(f"void({_READ2}, {_READ1}, f8[:,::1], f8[::1], f8, b1, f8[::1])", cache=True, nogil=True)
-def learn_numbers(X: Floats, y: Floats, W: Floats, counters: Floats, rate: float, paper: bool, value: Floats) -> None:
-    """Test then train on rows X (n, d) with numbers y (n,); value as ``predict_numbers``."""
+@njit(f"void({_READ2}, {_READ1}, {_READ1}, f8[:,::1], f8[::1], f8, b1, f8[::1])", cache=True, nogil=True)
+def learn_numbers(
+    X: Floats, y: Floats, weights: Floats, W: Floats, counters: Floats, rate: float, paper: bool, value: Floats
+) -> None:
+    """Test then train on rows X (n, d) with numbers y (n,); value as ``predict_numbers``, weights as above."""
     s, e = np.empty(1), np.empty(1)
     for i in range(X.shape[0]):
         scale = _row_scale(X, i)
@@ -184,6 +194,8 @@ def learn_numbers(X: Floats, y: Floats, W: Floats, counters: Floats, rate: float
         value[i] = s[0]
         label = min(max(y[i], -_RESIDUAL_MAX), _RESIDUAL_MAX)
         e[0] = 2.0 * min(max(s[0] - label, -_RESIDUAL_MAX), _RESIDUAL_MAX)
+        if weights.shape[0]:
+            e[0] *= weights[i]
         _step(X, i, scale, W, e, _length(X, i, scale, W, e, counters, label, rate, paper))
 
 
@@ -222,15 +234,18 @@ class GradientDescent(LinearLearner):
             predict_classes(X, self.W, P, value)
         return Prediction(value, P)
 
-    def learn(self, X: Floats, y: NDArray[Any], discounts: Floats | None = None) -> Prediction:
+    def learn(
+        self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
+    ) -> Prediction:
         """Test, then train on X (n, d), y (n,); see ``core.contract.Learner``. Takes no discounts."""
         del discounts
+        given = _NONE if weights is None else weights
         value, P = self._empty(X.shape[0])
         numbers = np.ascontiguousarray(y, dtype=np.float64)
         if self.regression:
-            learn_numbers(X, numbers, self.W, self.counters, self.rate, self.paper, value)
+            learn_numbers(X, numbers, given, self.W, self.counters, self.rate, self.paper, value)
             return Prediction(value)
-        learn_classes(X, numbers, self.W, self.counters, self.rate, self.paper, P, value)
+        learn_classes(X, numbers, given, self.W, self.counters, self.rate, self.paper, P, value)
         return Prediction(value, P)
 
     def _empty(self, n: int) -> tuple[NDArray[Any], Floats]:

@@ -133,7 +133,9 @@ _CANDIDATE = (_LOSS_WEIGHT, _TRADEOFF, _TOLERANCE)
 _STEPS = (_STEP, _LEARNING_RATE)
 _INPUTS = (_FEATURES, SCALING, BIAS)
 
-_family = partial(Algorithm, tasks=("classification",), paper=_PAPER, build=build, size=size, cost=cost)
+_family = partial(
+    Algorithm, tasks=("classification",), paper=_PAPER, build=build, size=size, cost=cost, row_weights=True
+)
 
 ALGORITHMS = (
     _family(

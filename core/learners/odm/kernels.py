@@ -36,6 +36,8 @@ _MARGIN_RATE = 1e-3
 _SQUARE_TIMES = 10.0
 _FAR = 2.0
 _ROW_MAX = 1e60
+_LOSS_MAX = 100.0
+"""Most that a row may cost a candidate: a larger loss would leave none of the candidates any weight."""
 
 _ROWS_IN = "Array(f8, 2, 'C', readonly=True)"
 _VECTOR_IN = "Array(f8, 1, 'C', readonly=True)"
@@ -134,10 +136,10 @@ def predict_rows(X: Floats, W: Floats, shares: Floats, constants: Floats, counte
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _implicit_steps(work: Floats, K: int, s: float, kappa: float, constants: Floats) -> None:
-    """Shrink and pull of w <- decay w + pull y x from the margins m = y w'x and s = |x|^2; pull: -eta lambda l'."""
+def _implicit_steps(work: Floats, K: int, s: float, kappa: float, counts: float, constants: Floats) -> None:
+    """Shrink and pull of w <- decay w + pull y x from the margins m = y w'x and s = |x|^2; pull: -eta c lambda l'."""
     mu, low, high = constants[TRADEOFF], constants[LOW], constants[HIGH]
-    steepness, constant = constants[STEEPNESS], constants[STEP]
+    steepness, constant = counts * constants[STEEPNESS], constants[STEP]
     for k in range(K):
         eta = constant if constant > 0.0 else 1.0 / (work[_TAU + k] + kappa)
         m, decay, strength = work[_MARGIN + k], 1.0 / (1.0 + eta), eta * steepness
@@ -150,26 +152,27 @@ def _implicit_steps(work: Floats, K: int, s: float, kappa: float, constants: Flo
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _explicit_steps(work: Floats, K: int, kappa: float, constants: Floats) -> None:
+def _explicit_steps(work: Floats, K: int, kappa: float, counts: float, constants: Floats) -> None:
     """The same for gradient steps."""
+    steepness = counts * constants[STEEPNESS]
     for k in range(K):
         eta = constants[STEP] if constants[STEP] > 0.0 else 1.0 / (work[_TAU + k] + kappa)
         m = work[_MARGIN + k]
         work[_DECAY + k] = 1.0 - eta
         short, over = max(constants[LOW] - m, 0.0), max(m - constants[HIGH], 0.0)
-        work[_PULL + k] = eta * constants[STEEPNESS] * (short - constants[TRADEOFF] * over)
+        work[_PULL + k] = eta * steepness * (short - constants[TRADEOFF] * over)
 
 
 @njit(cache=True, nogil=True)
-def _losses(work: Floats, K: int, constants: Floats) -> None:
-    """min(f / bound, 1) of every candidate, with f = |w|^2 / 2 + lambda l at its margin."""
+def _losses(work: Floats, K: int, counts: float, constants: Floats) -> None:
+    """What the row costs every candidate: c min(f / bound, 1) with f = |w|^2 / 2 + lambda l at its margin."""
     mu, low, high = constants[TRADEOFF], constants[LOW], constants[HIGH]
     steepness, per_loss = constants[STEEPNESS], constants[PER_LOSS]
     for k in range(K):
         m = work[_MARGIN + k]
         short, over = max(low - m, 0.0), max(m - high, 0.0)
         f = 0.5 * (work[_NORM + k] + steepness * (short * short + mu * (over * over)))
-        work[_LATEST + k] = min(f * per_loss, 1.0)
+        work[_LATEST + k] = min(counts * min(f * per_loss, 1.0), _LOSS_MAX)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -185,8 +188,8 @@ def _project(work: Floats, K: int, s: float, radius: float) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _learn_column(
-    W: Floats, shares: Floats, c: int, x: Floats, s: float, shrink: float, target: float, kappa: float, K: int,
-    constants: Floats, work: Floats,
+    W: Floats, shares: Floats, c: int, x: Floats, s: float, shrink: float, target: float, kappa: float, counts: float,
+    K: int, constants: Floats, work: Floats,
 ) -> float:  # fmt: skip
     """Test the candidates of a column on x, with s = |x|^2, and train them on shrink x; their mixed score."""
     o = 0.0
@@ -197,10 +200,10 @@ def _learn_column(
     square = s * shrink * shrink
     whole = (K + 7) // 8 * 8  # full vectors: places beyond the last candidate are not used
     if constants[EXPLICIT]:
-        _explicit_steps(work, whole, kappa, constants)
+        _explicit_steps(work, whole, kappa, counts, constants)
     else:
-        _implicit_steps(work, whole, square, kappa, constants)
-    _losses(work, whole, constants)
+        _implicit_steps(work, whole, square, kappa, counts, constants)
+    _losses(work, whole, counts, constants)
     _project(work, whole, square, constants[RADIUS])
     for k in range(K):
         decay, pull = work[_DECAY + k], work[_PULL + k] * target * shrink
@@ -292,7 +295,8 @@ def _absorb_margin(scores: Floats, i: int, label: float, counters: Floats) -> No
 
 
 @njit(
-    f"void({_ROWS_IN}, {_VECTOR_IN}, {_CUBE}, {_MATRIX}, {_MATRIX}, {_INTS}, {_VECTOR}, {_VECTOR}, {_MATRIX})",
+    f"void({_ROWS_IN}, {_VECTOR_IN}, {_VECTOR_IN}, "
+    f"{_CUBE}, {_MATRIX}, {_MATRIX}, {_INTS}, {_VECTOR}, {_VECTOR}, {_MATRIX})",
     cache=True,
     nogil=True,
     error_model="numpy",
@@ -300,6 +304,7 @@ def _absorb_margin(scores: Floats, i: int, label: float, counters: Floats) -> No
 def learn_rows(
     X: Floats,
     y: Floats,
+    weights: Floats,
     W: Floats,
     shares: Floats,
     losses: Floats,
@@ -313,6 +318,7 @@ def learn_rows(
     Args:
         X: (n, d) rows.
         y: (n,) class indices as floats.
+        weights: (n,) of the rows, or (0,): every row counts once.
         W: (m, K, D) candidates, updated in place like the two that follow; places beyond the count are not read.
         shares: (m, K) weights b of the candidates.
         losses: (m, K) their summed losses.
@@ -334,14 +340,15 @@ def learn_rows(
         _absorb_square(s, counters)
         q = counters[SQUARE]
         shrink = _FAR * q / s if s > _FAR * q else 1.0
-        kappa = steep * (max(q, s * shrink * shrink) if constants[EXPLICIT] else q)
+        counts = weights[i] if weights.shape[0] else 1.0
+        kappa = steep * (max(counts, 1.0) * max(q, s * shrink * shrink) if constants[EXPLICIT] else q)
         since = counters[ROWS] + 1.0 - counters[FORGOTTEN]
         for k in range(K):
             places[k] += 1
             work[_TAU + k] = min(float(places[k]), since)
         for c in range(m):
             target = _target(y[i], c, m)
-            o = _learn_column(W, shares, c, x, s, shrink, target, kappa, K, constants, work)
+            o = _learn_column(W, shares, c, x, s, shrink, target, kappa, counts, K, constants, work)
             scores[i, c] = _bounded(o, scale, constants)
             _weigh(shares, losses, c, K, work, constants)
         counters[ROWS] += 1.0

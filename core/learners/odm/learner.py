@@ -21,14 +21,15 @@ at its first row, kappa = 2 lambda max(1, mu) q / (1 - theta)^2 and q the mean s
     then        w <- w min(1, sqrt(2 lambda) / |w|): f(0) <= lambda, so every minimiser lies in there
 
 An implicit step cannot overshoot, whatever eta and x; an explicit one takes the row's own s for q where that is larger.
-An outlier, s > 2 q, is learned as (2 q / s) x; it is predicted as it is.
+An outlier, s > 2 q, is learned as (2 q / s) x; it is predicted as it is. A row of weight c has the loss c l; in
+explicit steps kappa has c q for q where c > 1, so that they do not overshoot.
 
 **Dynamic ODM** mixes candidates that restart from w = 0 every 8, 16, 32 ... rows, so that after a change some have only
 seen later rows. With b_k their weights and p_k = w_k'x their a-priori scores, the score is
 
     o = sum_k b_k p_k            vote "majority": sum_k b_k sign(p_k)
 
-and after each row, with l_k = min(f_k / (4 lambda), 1) at the a-priori w_k,
+and after each row, with l_k = min(f_k / (4 lambda), 1) at the a-priori w_k, times the row's weight,
 
     b_k <- b_k exp(-3 l_k), normalised, then b_k <- .999 b_k + .001 / K           fixed share
 
@@ -82,6 +83,7 @@ from core.learners.odm.random_features import RandomFeatures
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout, Range, Shares, counts
 
 _SHARE, _SHARE_RATE = 1e-3, 3.0
+_NONE = np.empty(0)
 _CHUNK_ROWS = 1024
 """Rows whose random features are held at once."""
 _SQUARE_MAX = 1e135
@@ -196,17 +198,20 @@ class DynamicOdm:
             )
         return Prediction(*classify(scores, self.classes, self.calibration))
 
-    def learn(self, X: Floats, y: NDArray[Any], discounts: Floats | None = None) -> Prediction:
+    def learn(
+        self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
+    ) -> Prediction:
         """Test, then train on X (n, d), y (n,); see ``core.contract.Learner``. Takes no discounts."""
         del discounts
+        given = _NONE if weights is None else weights
         numbers = np.ascontiguousarray(y, dtype=np.float64)
         scores = np.empty((X.shape[0], self.W.shape[0]))
         for part in self._parts(X):
             kernels.learn_rows(
-                self._expanded(X[part]), numbers[part], self.W, self.shares, self.losses, self.epochs, self.constants,
-                self.counters, scores[part],
+                self._expanded(X[part]), numbers[part], given[part], self.W, self.shares, self.losses, self.epochs,
+                self.constants, self.counters, scores[part],
             )  # fmt: skip
-        return Prediction(*classify_and_fit(scores, numbers, self.classes, self.calibration))
+        return Prediction(*classify_and_fit(scores, numbers, self.classes, self.calibration, given))
 
     def _parts(self, X: Floats) -> list[slice]:
         """Rows are learned one by one, so how they are cut changes nothing; features of many would fill the memory."""

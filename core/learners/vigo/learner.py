@@ -128,9 +128,11 @@ class Vigo:
         kernels.predict_rows(X, self.state.L, self.state.means, self.state.stats, value, p)
         return Prediction(value, p)
 
-    def learn(self, X: Floats, y: NDArray[Any], discounts: Floats | None = None) -> Prediction:
-        """Test, then train on X (n, d), y (n,); see ``core.contract.Learner``. There are no discounts."""
-        del discounts
+    def learn(
+        self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
+    ) -> Prediction:
+        """Test, then train on X (n, d), y (n,); see ``core.contract.Learner``. There are no discounts or weights."""
+        del discounts, weights
         n = X.shape[0]
         labels = np.ascontiguousarray(y, dtype=np.int64)
         value, p = self._room(n)

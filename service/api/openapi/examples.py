@@ -23,6 +23,7 @@ FULL = {
     "seed": 1137,
     "watch": {"class_mean": {"delta": 0.01, "batch_size": 500}, "error_rate": {}},
     "on_drift": "forget",
+    "class_costs": {"DOWN": 3},
 }
 SPARSE_ROWS = [{"names": ["cheap", "pills"], "values": [1, 2]}, {"names": ["meeting"], "values": [1]}]
 OF_SPARSE = "Named sparse rows, for a model like mail"

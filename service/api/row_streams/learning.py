@@ -1,8 +1,8 @@
 """The rows of a segment, learned: rows that are alike as one segment of the log, every other by itself.
 
-Rows are alike where all of them have an id or none has, and the same of a discount. They are committed together, and
-learned one after the other as they came. A refusal concerns all rows of a segment of the log, and nothing of it has
-been learned, so its rows are sent again by halves until the one that is at fault stands alone. By itself a row takes
+Rows are alike where all of them have an id or none has, and the same of a discount and of a weight. They are committed
+together, and learned one after the other as they came. A refusal concerns all rows of a segment of the log, and nothing
+of it has been learned, so its rows are sent again by halves until the one at fault stands alone. By itself a row takes
 the way of ``POST /feedback``: the log is read on, a repeated id is answered first, fields are named.
 """
 
@@ -142,7 +142,7 @@ def _kind(ask: FeedbackRow | Exception) -> int:
     """Which rows a row can go with."""
     if isinstance(ask, Exception) or ask.features is None or ask.prediction_id is not None:
         return ALONE
-    return (ask.id is not None) + 2 * (ask.discount is not None)
+    return (ask.id is not None) + 2 * (ask.discount is not None) + 4 * (ask.weight is not None)
 
 
 def _rows(validator: RowValidator, asks: Sequence[FeedbackRow]) -> Rows:
@@ -158,13 +158,14 @@ def _rows(validator: RowValidator, asks: Sequence[FeedbackRow]) -> Rows:
         return _joined([_rows_of_one(validator, ask) for ask in asks], identity.ids)
     columns, data = by_column
     discounts = None if asks[0].discount is None else [ask.discount for ask in asks]
+    weights = None if asks[0].weight is None else [ask.weight for ask in asks]
     labels = [ask.label for ask in asks]
-    return validator.feedback(Table(data, len(asks), columns, labels=labels, discounts=discounts), identity.ids)
+    table = Table(data, len(asks), columns, labels=labels, discounts=discounts, weights=weights)
+    return validator.feedback(table, identity.ids)
 
 
 def _rows_of_one(validator: RowValidator, ask: FeedbackRow) -> Rows:
-    discounts = None if ask.discount is None else [ask.discount]
-    return validator.feedback(Table(ask.features, 1, labels=[ask.label], discounts=discounts), ())
+    return validator.feedback(feedback.table_of_row(ask), ())
 
 
 def _joined(rows: Sequence[Rows], ids: tuple[str, ...]) -> Rows:
@@ -180,4 +181,5 @@ def _joined(rows: Sequence[Rows], ids: tuple[str, ...]) -> Rows:
     numbers = isinstance(first.y, np.ndarray)
     y = np.concatenate([own.y for own in rows]) if numbers else [*chain.from_iterable(own.y for own in rows)]
     discounts = None if first.discounts is None else np.concatenate([own.discounts for own in rows])
-    return Rows(first.space, None, X, y, discounts, None, ids)
+    weights = None if first.weights is None else np.concatenate([own.weights for own in rows])
+    return Rows(first.space, None, X, y, discounts, None, ids, weights=weights)

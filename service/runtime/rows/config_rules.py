@@ -16,6 +16,10 @@ class AlgorithmRules(Protocol):
     def row_discounts(self) -> bool:
         """Whether a row may carry its own discount."""
 
+    @property
+    def row_weights(self) -> bool:
+        """Whether a row may carry its own weight."""
+
 
 class ConfigRules(Protocol):
     """What a configuration says."""
@@ -46,6 +50,7 @@ class PlainAlgorithm(NamedTuple):
 
     class_bound: int
     row_discounts: bool
+    row_weights: bool
 
 
 class PlainConfig(NamedTuple):
@@ -60,5 +65,6 @@ class PlainConfig(NamedTuple):
 
 def plain(config: ConfigRules) -> PlainConfig:
     """A configuration's rules as values."""
-    algorithm = PlainAlgorithm(config.algorithm.class_bound, config.algorithm.row_discounts)
+    given = config.algorithm
+    algorithm = PlainAlgorithm(given.class_bound, given.row_discounts, given.row_weights)
     return PlainConfig(config.algorithm_id, config.task, config.labels, config.missing, algorithm)

@@ -4,13 +4,9 @@ Where a model has no schema yet, the names of the first rows propose one; the lo
 Nothing here imports the machine: large bodies are validated by a process that loads no learner (``row_rules``).
 """
 
-import math
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from core.contract import Floats
 from core.entry import Overlap, Rows
@@ -18,21 +14,14 @@ from core.features import Schema, Space, SparseSchema, parse_features
 from core.features.labels import Label, LabelSet, canonical_all, from_texts
 from core.problems import PROBLEMS_MAX, Invalid, Problem, lacking
 from service.errors import RequestConflict
-from service.runtime.rows import number_tables
+from service.runtime.rows import number_tables, row_numbers
 from service.runtime.rows.config_rules import ConfigRules
 from service.runtime.rows.named_rows import Place, first_lacking, read_ragged
+from service.runtime.rows.row_numbers import DISCOUNTS, WEIGHTS, FieldPath
 
-DISCOUNT_MIN = 1e-3
-"""A smaller one would forget everything at one row; the kernels' own floor."""
 LABEL_KINDS = "a string, an integer or a boolean"
-FLOAT_MAX = sys.float_info.max
 Labels = list[Label] | Floats
-
-
-FieldPath = Callable[[int], str]
-"""How errors name one item of a list, from its index."""
 LABEL, LABELS = "label".format, "labels[{}]".format
-DISCOUNT, DISCOUNTS = "discount".format, "discounts[{}]".format
 IDS = "ids[{}]".format
 
 
@@ -47,7 +36,7 @@ class Table(NamedTuple):
         columns: names of the columns; None of one row, of an array (they are in schema order), of sparse rows and of
             rows of different names.
         texts: whether cells are texts.
-        labels, discounts: one per row, or None.
+        labels, discounts, weights: one per row, or None.
         label_path, discount_path: how errors name them.
         ids: as the client gave them, one per row or the one of a single row; or None.
         id_path: how errors name them.
@@ -65,6 +54,8 @@ class Table(NamedTuple):
     discount_path: FieldPath = DISCOUNTS
     id_path: FieldPath = IDS
     place: Place | None = None
+    weights: Sequence[Any] | None = None
+    weight_path: FieldPath = WEIGHTS
 
 
 class Growth(NamedTuple):
@@ -143,8 +134,8 @@ class RowValidator:
             _refuse_incomplete(space, table)
         raw = self._raw(space, table)
         labels = self.labels(table, space)
-        discounts = None if table.discounts is None else self.discounts(table)
-        return Rows(space.id, names, raw, labels, discounts, None, ids)
+        discounts, weights = self.discounts(table), self.weights(table)
+        return Rows(space.id, names, raw, labels, discounts, None, ids, weights=weights)
 
     def overlap(self, table: Table, ids: tuple[str, ...]) -> Overlap:
         """Unlabelled rows with both sets of features.
@@ -265,7 +256,7 @@ class RowValidator:
         """
         values, path = table.labels or (), table.label_path
         if self.config.task == "regression":
-            return _numbers(values, path, table.texts)
+            return row_numbers.numbers(values, path, table.texts)
         if table.texts:
             return from_texts(values, self.config.labels, path)
         return canonical_all(values, path)
@@ -298,24 +289,19 @@ class RowValidator:
         if new and space is not None:
             self._grow(Growth(space.width, len(trial), path(new[0])))
 
-    # ---------------------------------------------------------------- discounts
+    # ---------------------------------------------------------------- discounts, weights
 
-    def discounts(self, table: Table) -> Floats:
-        """Discounts up to 1 (n,), where the algorithm takes them.
+    def discounts(self, table: Table) -> Floats | None:
+        """Discounts (n,); None where none were sent; see ``row_numbers.discounts``."""
+        if table.discounts is None:
+            return None
+        return row_numbers.discounts(self.config, table.discounts, table.discount_path, table.texts)
 
-        Raises:
-            Invalid: the algorithm takes none, or a value out of range.
-        """
-        path = table.discount_path
-        if not self.config.algorithm.row_discounts:
-            field = "discounts" if path is DISCOUNTS else "discount"
-            raise Invalid.of(field, f"{self.config.algorithm_id} takes no discount per row; gdfop does")
-        found = _numbers(table.discounts or (), path, table.texts)
-        wrong = np.flatnonzero(~((found >= DISCOUNT_MIN) & (found <= 1)))[:PROBLEMS_MAX]
-        if len(wrong):
-            allowed = f">= {DISCOUNT_MIN:g} and <= 1"
-            raise Invalid(*(Problem(path(int(at)), "is out of range", allowed) for at in wrong))
-        return found
+    def weights(self, table: Table) -> Floats | None:
+        """Weights (n,); None where none were sent; see ``row_numbers.weights``."""
+        if table.weights is None:
+            return None
+        return row_numbers.weights(self.config, table.weights, table.weight_path, table.texts)
 
 
 @lru_cache(maxsize=64)
@@ -352,33 +338,3 @@ def _refuse_absent(names: Sequence[str], given: Collection[str], field: str) -> 
     absent = [name for name in names if name not in given]
     if absent:
         raise Invalid(lacking(field, absent))
-
-
-def _numbers(values: Sequence[Any], path: FieldPath, texts: bool) -> Floats:
-    """Finite numbers (n,)."""
-    if texts:
-        found = np.array([_number_of_text(cell) for cell in values], dtype=np.float64)
-    else:
-        found = _numbers_of_json(values, path)
-    wrong = np.flatnonzero(~np.isfinite(found))[:PROBLEMS_MAX]
-    if len(wrong):
-        raise Invalid(*(Problem(path(int(at)), "is not a finite number", "a finite number") for at in wrong))
-    return found
-
-
-def _numbers_of_json(values: Sequence[Any], path: FieldPath) -> Floats:
-    if not {*map(type, values)} <= {int, float}:
-        wrong = [at for at, value in enumerate(values) if type(value) not in (int, float)][:PROBLEMS_MAX]
-        raise Invalid(*(Problem(path(at), "is not a number", "a finite number") for at in wrong))
-    try:
-        return np.array(values, dtype=np.float64)
-    except OverflowError:  # an integer beyond every float
-        return np.array([math.inf if abs(value) > FLOAT_MAX else value for value in values], dtype=np.float64)
-
-
-def _number_of_text(cell: str) -> float:
-    """The number in a cell; NaN for what is none, and for what only Python reads as one, such as 1_000."""
-    try:
-        return float(cell) if cell.isascii() and "_" not in cell else math.nan
-    except ValueError:
-        return math.nan

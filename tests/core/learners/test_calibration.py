@@ -12,6 +12,7 @@ from core.state.layout import Layout
 
 LAYOUT = Layout({"slope": CALIBRATION})
 WILD = arrays(np.float64, (3, 4), elements=st.floats(-1e300, 1e300))
+NO_WEIGHTS = np.empty(0)
 SLOPES = st.sampled_from([0.05, 1.0, 25.0])
 
 
@@ -36,7 +37,7 @@ def test_probabilities_are_those_of_the_literal_equations(classes):
     scores[np.arange(500), y] += 1
     calibration = fresh_calibration()
     expected, a, H = literal(scores, y)
-    value, p = classify_and_fit(scores, y.astype(float), classes, calibration)
+    value, p = classify_and_fit(scores, y.astype(float), classes, calibration, NO_WEIGHTS)
     assert_allclose(expected, p, rtol=1e-9)
     assert_allclose([a, H], calibration, rtol=1e-9)
     assert_array_equal(scores.argmax(axis=1), value)
@@ -47,8 +48,8 @@ def test_two_classes_are_two_mirrored_columns():
     s = np.random.default_rng(0).normal(size=(300, 1))
     y = (s[:, 0] + np.random.default_rng(1).normal(size=300) > 0).astype(float)
     one, two = fresh_calibration(), fresh_calibration()
-    expected = classify_and_fit(np.hstack([-s, s]), y, 2, two)
-    actual = classify_and_fit(s, y, 2, one)
+    expected = classify_and_fit(np.hstack([-s, s]), y, 2, two, NO_WEIGHTS)
+    actual = classify_and_fit(s, y, 2, one, NO_WEIGHTS)
     assert_array_equal(expected[0], actual[0])
     assert_array_equal(expected[1], actual[1])
     assert_array_equal(two, one)
@@ -61,7 +62,7 @@ def test_the_slope_of_gaussian_classes_is_found():
     s = (0.6 * (2 * y - 1) + 0.4 * rng.normal(size=20_000))[:, None]
     calibration, slopes = fresh_calibration(), []
     for begin in range(0, 20_000, 100):
-        classify_and_fit(s[begin : begin + 100], y[begin : begin + 100].astype(float), 2, calibration)
+        classify_and_fit(s[begin : begin + 100], y[begin : begin + 100].astype(float), 2, calibration, NO_WEIGHTS)
         slopes.append(calibration[SLOPE])
     assert_allclose(0.6 / 0.4**2, np.median(slopes[10:]), rtol=0.1)
 
@@ -82,7 +83,7 @@ def test_the_value_is_the_most_probable_class(scores, slope):
 def test_no_score_spoils_the_calibration(scores, y, slope, curvature):
     """Slope and curvature stay within what a state can have."""
     calibration = np.array([slope, curvature])
-    classify_and_fit(np.tile(scores, (50, 1)), np.tile(y, 50).astype(float), 4, calibration)
+    classify_and_fit(np.tile(scores, (50, 1)), np.tile(y, 50).astype(float), 4, calibration, NO_WEIGHTS)
     LAYOUT.read({"slope": calibration})
 
 

@@ -144,7 +144,7 @@ def test_any_probabilities_become_ones_that_are_never_0_or_1(given_shares, rows,
     names = [f"c{k}" for k in range(p.size + data.draw(st.integers(1, 3)))]
     declared = data.draw(st.permutations(names))
     answers = Answers(config(labels=declared), LabelSet(names[: p.size]))
-    value, q = answers.of(Prediction(p.argmax(axis=1), p), rows)
+    value, q, _ = answers.of(Prediction(p.argmax(axis=1), p), rows)
     assert ((q > 0) & (q < 1)).all()
     assert_allclose(1.0, q.sum(), rtol=1e-12)
     assert names[int(p.argmax())] == declared[value[0]]
@@ -171,7 +171,7 @@ def test_costs_decide_the_answer():
 def test_a_learner_without_probabilities_votes():
     """Its class is probable, the others possible."""
     answers = Answers(config(labels=["no", "yes"]), LabelSet(["yes", "no"]))
-    value, q = answers.of(Prediction(np.array([0, 1]), None), 3)
+    value, q, _ = answers.of(Prediction(np.array([0, 1]), None), 3)
     assert_array_equal([1, 0], value)
     assert_allclose([[0.125, 0.875], [0.875, 0.125]], q)
 

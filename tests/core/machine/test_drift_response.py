@@ -227,8 +227,8 @@ class SelfTesting:
     def __getattr__(self, name):
         return getattr(self.learner, name)
 
-    def learn(self, X, y, discounts=None):
-        told = self.learner.learn(X, y, discounts)
+    def learn(self, X, y, discounts=None, weights=None):
+        told = self.learner.learn(X, y, discounts, weights)
         at = [i for i in range(len(X)) if (self.rows + i + 1) % 250 == 0]
         self.fired = [Alarm("class_mean", i, int(y[i]), (0,), (1.0,), (2.0,), 0.5, 10, 20) for i in at]
         self.rows += len(X)

@@ -11,7 +11,7 @@ def state(declared, seen, counts, rows=3):
     """A state of format 3 as far as its metrics go: three rows, the ring with room for more."""
     scalars, ring = np.zeros(19), np.zeros((16, 4))
     scalars[[ROWS, LAST, LEADER]] = rows, -1.0 if rows == 0 else 1.0, -1.0 if rows == 0 else 0.0
-    ring[:rows, :2] = [[-1.0, 0.0], [0.0, 0.0], [0.0, 1.0]][:rows]
+    ring[:rows, :2] = np.array([[-1.0, 0.0], [0.0, 0.0], [0.0, 1.0]])[:rows]
     arrays = {"metrics.scalars": scalars, "metrics.ring": ring, "metrics.counts": np.array(counts, dtype=float)}
     header = {"config": {"labels": declared}, "state": {"labels": {"labels": seen}}}
     return {**arrays, "pipeline.learner.weights": np.ones(2)}, header

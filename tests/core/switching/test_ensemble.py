@@ -198,7 +198,7 @@ def test_a_switch_is_better_than_a_new_start(algorithm):
         features = [feature.to_json() for feature in SCHEMAS[1].features]
         fresh.machine = Machine(Config.parse({**fresh.machine.config.to_json(), "features": features}))
         fresh.at = start
-        lost["scratch"] += fresh.learn(30).losses.sum()
+        lost["scratch"] += np.nansum(fresh.learn(30).losses)  # the first row is not scored
     assert lost["switch"] < lost["scratch"]
 
 

@@ -72,7 +72,7 @@ def test_a_new_model_without_a_labelled_row_has_no_vote(algorithm, task, truth):
     A = np.random.default_rng(3).normal(size=(1, 1)) * 3.0
     expected = old.predict(X)
     assert apply(machine, Switch("complete")).warning is None
-    found = machine.predict(X @ A + 1.0)
+    found = machine.pipeline.predict(X @ A + 1.0)
     part = "value" if task == "regression" else "probabilities"
     assert_allclose(getattr(expected, part), getattr(found, part), rtol=0.02, atol=1e-3)
     assert 0.0 == weights(machine)["new"]

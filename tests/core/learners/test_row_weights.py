@@ -1,0 +1,220 @@
+"""A row of weight c counts c times in what is learned: exactly where the mathematics says so, and never in metrics."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import core.learners.dfop.learner
+from core.config import Config
+from core.contract import WEIGHT_MAX, WEIGHT_MIN, Spec
+from core.entry import Entry, MergedRows, Rows
+from core.learners.catalogue import ALGORITHMS
+from core.learners.odm import kernels
+from core.machine import Machine
+from tests.core.learners.dfop.test_dfop import batch_solution, exciting, flat, with_bias
+from tests.core.learners.dfop.test_dfop import build as build_dfop
+from tests.core.learners.streams import D, build, state, stream
+
+WEIGHTED = [algorithm for algorithm in ALGORITHMS.values() if algorithm.row_weights]
+CASES = [
+    pytest.param(algorithm, task, classes, id=f"{algorithm.id}-{task}{classes or ''}")
+    for algorithm in WEIGHTED
+    for task in algorithm.tasks
+    for classes in ((2, 4) if task == "classification" else (0,))
+]
+every_case = pytest.mark.parametrize(("algorithm", "task", "classes"), CASES)
+
+
+def learn(learner, rows, weights, cuts=()):
+    """Learn a stream all of whose classes are known, in blocks; what was said."""
+    ends = [*cuts, len(rows.y)]
+    told = []
+    for begin, end in zip([0, *ends[:-1]], ends, strict=True):
+        part = slice(begin, end)
+        told.append(learner.learn(rows.X[part], rows.y[part], None, None if weights is None else weights[part]))
+    return np.concatenate([one.value for one in told])
+
+
+def fresh(algorithm, task, classes, **params):
+    learner = build(algorithm, task, **params)
+    for _ in range(classes):
+        learner.add_class()
+    return learner
+
+
+@every_case
+def test_a_weight_of_one_is_no_weight(algorithm, task, classes):
+    """To the bit, in blocks and row by row."""
+    rows = stream(algorithm, task, classes)
+    plain, ones, single = (fresh(algorithm, task, classes) for _ in range(3))
+    expected = learn(plain, rows, None)
+    assert_array_equal(expected, learn(ones, rows, np.ones(len(rows.y))))
+    assert_array_equal(expected, learn(single, rows, np.ones(len(rows.y)), range(1, len(rows.y))))
+    assert state(plain) == state(ones) == state(single)
+
+
+@every_case
+def test_a_block_with_weights_is_its_rows(algorithm, task, classes):
+    """To the bit, however it is cut; and what is said a priori is what predict says, whatever the row's own weight."""
+    rows, weights = stream(algorithm, task, classes), np.random.default_rng(2).uniform(0.1, 5.0, 260)
+    whole, cut, asked = (fresh(algorithm, task, classes) for _ in range(3))
+    said = learn(whole, rows, weights)
+    assert_array_equal(said, learn(cut, rows, weights, (1, 7, 100, 101)))
+    for row in range(len(rows.y)):
+        part = slice(row, row + 1)
+        before = asked.predict(rows.X[part])
+        now = asked.learn(rows.X[part], rows.y[part], None, weights[part])
+        for expected, found in zip(before, now, strict=True):
+            assert (expected is None) == (found is None)
+            assert expected is None or np.array_equal(expected, found)
+    assert state(whole) == state(cut) == state(asked)
+
+
+@every_case
+def test_extreme_weights_leave_everything_finite(algorithm, task, classes):
+    """The least and the largest in turn, on ordinary and on wild rows."""
+    rng, rows = np.random.default_rng(4), stream(algorithm, task, classes)
+    X = np.where(rng.random(rows.X.shape) < 0.1, rng.choice([1e308, -1e308, 1e75, 5e-324], rows.X.shape), rows.X)
+    learner = fresh(algorithm, task, classes)
+    weights = rng.choice([WEIGHT_MIN, 1.0, WEIGHT_MAX], len(rows.y))
+    assert np.isfinite(learn(learner, rows._replace(X=X), weights)).all()
+    for name, array in learner.to_arrays()[0].items():
+        assert np.isfinite(array).all(), name
+    assert all(part is None or np.isfinite(part).all() for part in learner.predict(rows.X))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6), st.floats(0.01, 1.0), st.sampled_from([None, 0.01, 1e-3]))
+def test_least_squares_with_weights_is_the_weighted_batch_solution(seed, least, rate):
+    """The weights minimise sum c_i weight_i (y_i - w'x_i)^2 with the prior."""
+    X, y = exciting(60, seed=seed)
+    weights = np.random.default_rng(seed).uniform(least, 3.0, 60)
+    learner = build_dfop("rls" if rate is None else "dfop", **({} if rate is None else {"forgetting_rate": rate}))
+    learner.learn(X, y, None, weights)
+    lam = 1.0 - (rate or 0.0)
+    root = np.sqrt(weights)[:, None]
+    expected = batch_solution(with_bias(X) * root, y * root[:, 0], np.full(60, lam), 1e3 * (rate or 1.0))
+    assert_allclose(expected, flat(learner), rtol=1e-6, atol=1e-8)
+
+
+def test_a_row_of_weight_two_is_the_row_learned_twice():
+    """For recursive least squares: weights, covariance and precision."""
+    X, y = exciting(80)
+    once, twice = build_dfop("rls"), build_dfop("rls")
+    once.learn(X, y, None, np.full(80, 2.0))
+    twice.learn(np.repeat(X, 2, axis=0), np.repeat(y, 2))
+    assert_allclose(twice.W, once.W, rtol=1e-8, atol=1e-10)
+    assert_allclose(twice.Q, once.Q, rtol=1e-6, atol=1e-10)
+    assert_allclose(np.triu(twice.R), np.triu(once.R), rtol=1e-10)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_wide_blocks_with_weights_are_their_rows_to_round_off(monkeypatch, weighted):
+    """Matrix products give the numbers of the row update; with weights of one, the bits of none."""
+    monkeypatch.setattr(core.learners.dfop.learner, "COLUMNS_MIN", 1)
+    monkeypatch.setattr(core.learners.dfop.learner, "ROWS_MIN", 2)
+    X, y = exciting(300)
+    weights = np.random.default_rng(5).uniform(0.2, 4.0, 300) if weighted else np.ones(300)
+    blocks, rows = build_dfop(forgetting_rate=0.01), build_dfop(forgetting_rate=0.01)
+    told = blocks.learn(X, y, None, weights)
+    if not weighted:
+        expected = rows.learn(X, y)
+        assert_array_equal(expected.std, told.std)
+        assert state(rows) == state(blocks)
+        return
+    single = [rows.learn(X[i : i + 1], y[i : i + 1], None, weights[i : i + 1]) for i in range(300)]
+    assert_allclose([one.value[0] for one in single], told.value, atol=1e-9)
+    assert_allclose([one.std[0] for one in single], told.std, rtol=1e-6)
+    assert_allclose(rows.W, blocks.W, atol=1e-9)
+    assert_allclose(rows.counters, blocks.counters, rtol=1e-6, atol=1e-12)
+
+
+@given(st.floats(0.1, 50.0), st.floats(-2.0, 2.0), st.sampled_from([-1.0, 1.0]))
+def test_an_implicit_odm_step_minimises_the_weighted_loss(weight, score, target):
+    """The step is the minimiser of eta (|v|^2 / 2 + c lambda l(v)) + |v - w|^2 / 2."""
+    odm = fresh(ALGORITHMS["odm"], "classification", 2, bias=False)
+    x = np.array([0.5, -0.3, 0.2, 0.1])
+    w = score * x / (x @ x)
+    odm.W[0, 0], odm.counters[kernels.SQUARE] = w, x @ x
+    q, theta, mu, lam = float(x @ x), 0.1, 0.1, 10.0
+    eta = 1.0 / (1.0 + 2.0 * lam / (1.0 - theta) ** 2 * q)
+    odm.learn(x[None], np.array([1 if target > 0 else 0]), None, np.array([weight]))
+
+    def slope(v):
+        """The gradient of the objective."""
+        m = target * float(v @ x)
+        loss = -max(1.0 - theta - m, 0.0) + mu * max(m - 1.0 - theta, 0.0)
+        return eta * (v + weight * lam * 2.0 * loss / (1.0 - theta) ** 2 * target * x) + v - w
+
+    assert_allclose(0.0, slope(odm.W[0, 0]), atol=1e-9)
+
+
+@pytest.mark.parametrize(("task", "classes"), [("classification", 2), ("classification", 3), ("regression", 0)])
+def test_a_gradient_step_is_as_long_as_the_weight(task, classes):
+    """With the paper's steps a row of weight c moves the weights as one at c times the learning rate."""
+    algorithm = ALGORITHMS["fesl_c"]
+    rows = stream(algorithm, task, classes)
+    half = fresh(algorithm, task, classes, variant="paper", learning_rate=0.05)
+    whole = fresh(algorithm, task, classes, variant="paper", learning_rate=0.1)
+    learn(half, rows, np.full(len(rows.y), 2.0))
+    learn(whole, rows, None)
+    assert_allclose(whole.W, half.W, rtol=1e-12)
+
+
+def test_heavier_rows_of_a_class_make_it_more_probable():
+    """Where two classes overlap, the one whose rows count ten times is said more often, by every learner."""
+    rng = np.random.default_rng(6)
+    y = rng.integers(0, 2, 2000)
+    X = rng.normal(size=(2000, D)) + 0.3 * y[:, None]
+    for algorithm in WEIGHTED:
+        params = {"compressed_dim": D} if algorithm.sparse else {}
+        shares = []
+        for heavy in (1.0, 10.0):
+            learner = algorithm.build(Spec("classification", D, algorithm.complete(params)))
+            learner.add_class()
+            learner.add_class()
+            shares.append((learner.learn(X, y, None, np.where(y == 1, heavy, 1.0)).value[500:] == 1).mean())
+        assert shares[1] > shares[0] + 0.15, algorithm.id
+
+
+def machine(**more):
+    return Machine(
+        Config.parse({"algorithm": "dfop", "task": "classification", "features": [*"abcd"], "labels": [0, 1], **more})
+    )
+
+
+def test_a_machine_learns_weights_row_by_row():
+    """In one block, in segments of one entry beside rows without weights, and in merged entries: the same state."""
+    rng = np.random.default_rng(7)
+    X, y, weights = rng.normal(size=(30, 4)), rng.integers(0, 2, 30).tolist(), rng.uniform(0.5, 2.0, 30)
+    block, segments, merged = machine(), machine(), machine()
+    space = block.prediction_schema.id
+
+    def rows(part, weighted=True):
+        return Rows(space, None, X[part], y[part], weights=weights[part] if weighted else None)
+
+    for model in (block, segments, merged):
+        model.apply(Entry(1, 0, (rows(slice(0, 10), False),)))
+    block.apply(Entry(2, 0, (rows(slice(10, 30)),)))
+    segments.apply(Entry(2, 0, tuple(rows(slice(at, at + 1)) for at in range(10, 30))))
+    whole = MergedRows(rows(slice(10, 30)), 2, [0] * 20, [*range(1, 21)])
+    assert 20 == merged.apply_merged(whole, 0)[0]
+    assert block.to_bytes() == segments.to_bytes() == merged.to_bytes()
+    mixed, apart = machine(), machine()
+    mixed.apply(Entry(1, 0, (rows(slice(0, 10), False), rows(slice(10, 20)), rows(slice(20, 30), False))))
+    for at, weighted in ((0, False), (10, True), (20, False)):
+        apart.apply(Entry(1, 0, (rows(slice(at, at + 10), weighted),)))
+    assert mixed.to_bytes() == apart.to_bytes()
+
+
+def test_weights_do_not_enter_the_metrics():
+    """A wrong row of weight 1000 is one wrong row."""
+    model = machine()
+    space = model.prediction_schema.id
+    model.apply(
+        Entry(1, 0, (Rows(space, None, np.ones((4, 4)), [0, 0, 0, 1], weights=np.array([1.0, 1.0, 1.0, 1e3])),))
+    )
+    overall = model.metrics.report()["overall"]
+    assert 0.75 == overall["accuracy"]
