@@ -2,6 +2,7 @@
 
 from tests.alarms import alarming
 from tests.service.api_fixtures import api, own_settings, start, store_url
+from tests.service.replay_fixtures import run, url
 from tests.service.store_fixtures import connection, model, server
 
-__all__ = ["alarming", "api", "connection", "model", "own_settings", "server", "start", "store_url"]
+__all__ = ["alarming", "api", "connection", "model", "own_settings", "run", "server", "start", "store_url", "url"]

@@ -3,13 +3,10 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from typing import Any
 
-import uvicorn
-from uvicorn.server import ServerState
-
-from service.server.http_protocol import Gate, bounded
+from tests.service.local_server import LocalServer, running
 
 WAIT_S = 20.0
 
@@ -99,48 +96,18 @@ class StreamClient:
         return await self.lines(len(sent))
 
 
-class StreamServer:
-    """A server of one app on a free port of this machine, in the test's own loop."""
+class StreamServer(LocalServer):
+    """A server whose streams are opened."""
 
-    def __init__(self, app: Any) -> None:
-        self.refused: list[int] = []
-        self._gate = Gate(100, self.refused.append)
-        self._config = uvicorn.Config(app, log_config=None, access_log=False)
-        self.state = ServerState()
-        self.port = 0
-        self._writers: list[asyncio.StreamWriter] = []
-
-    def protocol(self) -> asyncio.Protocol:
-        return bounded(self._gate)(config=self._config, server_state=self.state, app_state={})
-
-    async def connect(self, limit: int = 2**26) -> StreamClient:
-        """A connection, closed with the server."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, limit=limit)
-        self._writers.append(writer)
-        return StreamClient(reader, writer)
+    async def client(self, limit: int = 2**26) -> StreamClient:
+        """A connection for one stream."""
+        return StreamClient(*await self.connect(limit))
 
     async def stream(self, path: str, **how: Any) -> StreamClient:
         """A stream that is open."""
-        return await (await self.connect()).open(path, **how)
-
-    async def close(self) -> None:
-        """Close both ends of every connection."""
-        for connection in [*self.state.connections]:
-            connection.transport.abort()
-        for writer in self._writers:
-            writer.close()
-        await asyncio.gather(*(writer.wait_closed() for writer in self._writers), return_exceptions=True)
-        await asyncio.gather(*self.state.tasks, return_exceptions=True)
+        return await (await self.client()).open(path, **how)
 
 
-@contextlib.asynccontextmanager
-async def serving(app: Any) -> AsyncIterator[StreamServer]:
-    """A server that ends with the block."""
-    made = StreamServer(app)
-    server = await asyncio.get_running_loop().create_server(made.protocol, "127.0.0.1", 0)
-    made.port = server.sockets[0].getsockname()[1]
-    try:
-        yield made
-    finally:
-        server.close()
-        await made.close()
+def serving(app: Any) -> contextlib.AbstractAsyncContextManager[StreamServer]:
+    """A server of one app, which ends with the block."""
+    return running(StreamServer(app))

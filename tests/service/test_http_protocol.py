@@ -6,16 +6,14 @@ import json
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import psutil
 import pytest
-import uvicorn
-from uvicorn.server import ServerState
 
 from service.server import descriptors, http_protocol
-from service.server.http_protocol import HEAD_BYTES_MAX, HEAD_LINES_MAX, REFUSED_OPEN_MAX, Gate, bounded
+from service.server.http_protocol import HEAD_BYTES_MAX, HEAD_LINES_MAX, REFUSED_OPEN_MAX
+from tests.service.local_server import LocalServer, running
 from tests.service.test_cli import serving
 
 SENT_MAX = 8 * 2**20
@@ -39,53 +37,9 @@ async def echo(scope, receive, send) -> None:
     await send({"type": "http.response.body", "body": said})
 
 
-class Served:
-    """A server on a free port of this machine, in the test's own loop."""
-
-    def __init__(self, connections_max: int, short_way) -> None:
-        self.short_way = short_way
-        self.refused: list[int] = []
-        self.gate = Gate(connections_max, self.refused.append)
-        self.config, self.state = uvicorn.Config(echo, log_config=None, access_log=False), ServerState()
-        self.port = 0
-        self._writers: list[asyncio.StreamWriter] = []
-
-    def protocol(self) -> asyncio.Protocol:
-        return bounded(self.gate, self.short_way)(config=self.config, server_state=self.state, app_state={})
-
-    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A connection, closed with the server."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-        self._writers.append(writer)
-        return reader, writer
-
-    async def answer(self, sent: bytes) -> bytes:
-        """Everything that comes back until the server closes."""
-        reader, writer = await self.connect()
-        writer.write(sent)
-        answer = await asyncio.wait_for(reader.read(), 10)
-        writer.close()
-        return answer
-
-    async def close(self) -> None:
-        """Close both ends of every connection."""
-        for connection in [*self.state.connections]:
-            connection.transport.abort()
-        for writer in self._writers:
-            writer.close()
-        await asyncio.gather(*(writer.wait_closed() for writer in self._writers), return_exceptions=True)
-
-
-@contextlib.asynccontextmanager
-async def served(connections_max: int = 100, short_way=lambda _: None) -> AsyncIterator[Served]:
-    made = Served(connections_max, short_way)
-    server = await asyncio.get_running_loop().create_server(made.protocol, "127.0.0.1", 0)
-    made.port = server.sockets[0].getsockname()[1]
-    try:
-        yield made
-    finally:
-        server.close()
-        await made.close()
+def served(connections_max: int = 100, short_way=lambda _: None) -> contextlib.AbstractAsyncContextManager[LocalServer]:
+    """A server of ``echo``."""
+    return running(LocalServer(echo, connections_max, short_way))
 
 
 def status(answer: bytes) -> int:

@@ -20,17 +20,10 @@ import pytest
 
 from core.problems import unknown_feature
 from service import cli
-from service.replay import chart, client, private, report
+from service.replay import chart, client, report
 from service.replay.source import Source
 
 ROWS = 230
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    """A service, one for all tests of this file."""
-    with private.service() as running:
-        yield running
 
 
 def stream(path: Path, rows: int = ROWS, regression: bool = False) -> Path:
@@ -44,17 +37,6 @@ def stream(path: Path, rows: int = ROWS, regression: bool = False) -> Path:
             label = round(3 * a - b, 6) if regression else "UP" if a > b else "DOWN"
             writer.writerow([round(a, 4), round(b, 4), rng.choice(["mon", "tue, late", "3"]), label])
     return path
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """Run ``onepass replay``; its status, what it printed, what it complained of."""
-
-    def replay(*arguments: object) -> tuple[int, str, str]:
-        status = cli.main(["replay", *map(str, arguments), "--label", "y"])
-        return status, *capsys.readouterr()
-
-    return replay
 
 
 def test_a_replay_of_its_own(tmp_path: Path, run: Callable, monkeypatch: pytest.MonkeyPatch) -> None:

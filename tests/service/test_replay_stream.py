@@ -4,7 +4,7 @@ import csv
 import random
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,29 +12,9 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from service import cli
-from service.replay import private
 from service.replay import stream as replay_stream
 
 ROWS = 1500
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    """A service, one for all tests of this file."""
-    with private.service() as running:
-        yield running
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """Run ``onepass replay``; its status, what it printed, what it complained of."""
-
-    def replay(*arguments: object) -> tuple[int, str, str]:
-        status = cli.main(["replay", *map(str, arguments), "--label", "y"])
-        return status, *capsys.readouterr()
-
-    return replay
 
 
 def table(path: Path, regression: bool = False, rows: int = ROWS) -> Path:

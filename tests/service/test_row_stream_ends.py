@@ -158,7 +158,7 @@ async def test_a_client_that_does_not_read_is_cut(api, server, monkeypatch):
     """What it has sent is held back by then; others go on, and no place stays taken."""
     monkeypatch.setattr(exchange, "WRITE_S", 0.5)
     path, other = await api.new(), await api.new()
-    client = await server.connect(limit=1024)
+    client = await server.client(limit=1024)
     client.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     await client.open(f"{path}/predict/stream")
     asks = lines_of([{"features": features(row)} for row in range(1000)])

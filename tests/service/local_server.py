@@ -1,0 +1,69 @@
+"""The service's own server around any app, on a free port of this machine, in the test's own loop."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any, TypeVar
+
+import uvicorn
+from uvicorn.server import ServerState
+
+from service.server.http_protocol import Gate, bounded
+
+
+class LocalServer:
+    """One server.
+
+    Attributes:
+        port: where it listens, once it is ``running``.
+        refused: statuses of the answers that the server itself gave.
+    """
+
+    def __init__(self, app: Any, connections_max: int = 100, short_way: Any = lambda _: None) -> None:
+        self.short_way = short_way
+        self.refused: list[int] = []
+        self.gate = Gate(connections_max, self.refused.append)
+        self.config, self.state = uvicorn.Config(app, log_config=None, access_log=False), ServerState()
+        self.port = 0
+        self._writers: list[asyncio.StreamWriter] = []
+
+    def protocol(self) -> asyncio.Protocol:
+        return bounded(self.gate, self.short_way)(config=self.config, server_state=self.state, app_state={})
+
+    async def connect(self, limit: int = 2**16) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection, closed with the server; ``limit``: bytes that are read ahead."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, limit=limit)
+        self._writers.append(writer)
+        return reader, writer
+
+    async def answer(self, sent: bytes) -> bytes:
+        """Everything that comes back until the server closes."""
+        reader, writer = await self.connect()
+        writer.write(sent)
+        answer = await asyncio.wait_for(reader.read(), 10)
+        writer.close()
+        return answer
+
+    async def close(self) -> None:
+        """Close both ends of every connection."""
+        for connection in [*self.state.connections]:
+            connection.transport.abort()
+        for writer in self._writers:
+            writer.close()
+        await asyncio.gather(*(writer.wait_closed() for writer in self._writers), return_exceptions=True)
+        await asyncio.gather(*self.state.tasks, return_exceptions=True)
+
+
+S = TypeVar("S", bound=LocalServer)
+
+
+@contextlib.asynccontextmanager
+async def running(made: S) -> AsyncIterator[S]:
+    """A server that ends with the block."""
+    server = await asyncio.get_running_loop().create_server(made.protocol, "127.0.0.1", 0)
+    made.port = server.sockets[0].getsockname()[1]
+    try:
+        yield made
+    finally:
+        server.close()
+        await made.close()
