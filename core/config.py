@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from core.algorithm import Algorithm
 from core.contract import Floats, Spec, Task
-from core.drift.config import OnDrift, Tests, parse_on_drift, parse_watch
+from core.drift.config import OnDrift, Watch, parse_on_drift, parse_watch
 from core.drift.detector import detector_bytes
 from core.features import Feature, Schema, Space, SparseSchema, parse_features
 from core.features.labels import Label, LabelSet, key, parse_declared
@@ -41,8 +41,8 @@ class Config:
         labels: the declared classes, or None: classes appear as they come.
         missing: what a missing value becomes.
         seed: seed of every draw.
-        watch: the drift tests that run, by kind.
-        on_drift: what an alarm does to the model.
+        watch: the drift tests that run, and what becomes of their alarms.
+        on_drift: what the first alarm of an episode does to the model.
         class_costs: what missing a class costs, by the JSON key of its label; 1 for a class that is not named. None:
             nothing is said of costs, and the answer is the learner's class.
     """
@@ -54,7 +54,7 @@ class Config:
     labels: tuple[Label, ...] | None = None
     missing: Missing = "error"
     seed: int = 0
-    watch: Tests = field(default_factory=dict)
+    watch: Watch = field(default_factory=Watch)
     on_drift: OnDrift = "report"
     class_costs: Mapping[str, float] | None = None
 
@@ -74,7 +74,7 @@ class Config:
         task = _task(raw.get("task"), algorithm)
         features, labels = raw.get("features"), raw.get("labels")
         declared = None if labels is None else _labels(labels, task, algorithm.class_bound)
-        tests = parse_watch(raw, algorithm)
+        watch = parse_watch(raw, algorithm)
         if algorithm.sparse:
             _refuse_dense(algorithm, features, raw.get("missing", "error"))
         return cls(
@@ -85,8 +85,8 @@ class Config:
             labels=declared,
             missing=_missing(raw.get("missing", "error")),
             seed=_seed(raw.get("seed", 0)),
-            watch=tests,
-            on_drift=parse_on_drift(raw, tests, algorithm),
+            watch=watch,
+            on_drift=parse_on_drift(raw, watch.tests, algorithm),
             class_costs=_class_costs(raw.get("class_costs"), task, algorithm, declared),
         )
 
@@ -104,7 +104,7 @@ class Config:
             "labels": None if self.labels is None else list(self.labels),
             "missing": self.missing,
             "seed": self.seed,
-            "watch": {kind: test.to_json() for kind, test in self.watch.items()} or None,
+            "watch": self.watch.to_json(),
             "on_drift": self.on_drift,
             **later,
         }
@@ -151,7 +151,7 @@ class Config:
         """
         classes, regression = classes or len(self.labels or (0, 1)), self.task == "regression"
         own = self.algorithm.state_bytes(self.spec(dimension), classes)
-        watch = detector_bytes(self.watch, dimension, 1 if regression else classes, regression)
+        watch = detector_bytes(self.watch.tests, dimension, 1 if regression else classes, regression)
         return own + watch + scaler_bytes(self.params.get("scaling", "none"), dimension)
 
 

@@ -78,7 +78,7 @@ class Settings(BaseSettings):
         100, ge=0, description="Most open streams of drift events and of rows together; beyond it 503."
     )
     webhooks: SecretStr = Field(
-        SecretStr(""), description="Comma-separated http(s) URLs that every drift event is posted to."
+        SecretStr(""), description="Comma-separated http(s) URLs that drift events are posted to."
     )
     webhook_secret: SecretStr = Field(
         SecretStr(""), description="Signs what is posted (HMAC-SHA256); empty: nothing is signed."

@@ -1,4 +1,5 @@
-"""A machine that raises an alarm at every row whose first feature says so: drift events without a drift.
+"""A machine that raises an alarm at every row whose first feature says so: drift events without a drift. The second
+feature says what becomes of the alarm.
 
 What it does is a function of state and entry, as everything a machine does: replicas and replays find the same alarms.
 """
@@ -7,12 +8,14 @@ from collections.abc import Callable
 
 import pytest
 
-from core.drift.outbox import Change, Drift
+from core.drift.outbox import Change, Drift, Joined
 from core.entry import Entry, Learned, Outcome, Rows
 from core.machine import Machine
 
 LOUD = 1000.0
 """A row whose first feature is at least this raises an alarm."""
+JOINS, HELD_BACK = 1.0, 2.0
+"""Second features of an alarm that joins the event before it, and of an event that the cool-down holds back."""
 
 
 def raising(apply: Callable[[Machine, Entry], list[Outcome]]) -> Callable[[Machine, Entry], list[Outcome]]:
@@ -25,20 +28,23 @@ def raising(apply: Callable[[Machine, Entry], list[Outcome]]) -> Callable[[Machi
                 continue
             first = outcome.rows - len(segment.X) + 1
             for at, row in enumerate(segment.X):
-                if row[0] >= LOUD:
-                    machine.outbox.put(_alarm(machine, entry, first + at, float(row[0])))
+                if row[0] >= LOUD and row[1] == JOINS:
+                    change = Change("a", 0.0, float(row[0]))
+                    machine.outbox.join(Joined("error_rate", "DOWN", first + at, (change,)))
+                elif row[0] >= LOUD:
+                    machine.outbox.put(_alarm(machine, entry, first + at, float(row[0]), row[1] == HELD_BACK))
         return outcomes
 
     return applied
 
 
-def _alarm(machine: Machine, entry: Entry, row: int, value: float) -> Drift:
-    last = machine.outbox.last
-    index = last[1] + 1 if last[0] == entry.version else 0
+def _alarm(machine: Machine, entry: Entry, row: int, value: float, held_back: bool) -> Drift:
+    version, newest, _ = machine.outbox.last
+    index = newest + 1 if version == entry.version else 0
     change = Change("a", 0.0, value)
-    return Drift(
-        entry.version, index, row, entry.time_ms, "class_mean", "UP", (change,), None, None, 0.1, 90, 30, "report"
-    )
+    place, windows = (entry.version, index), (90, 30)
+    means = ("class_mean", "UP", (change,), None, None, 0.1)
+    return Drift(*place, row, entry.time_ms, *means, *windows, "report", bool(held_back))
 
 
 def install() -> None:

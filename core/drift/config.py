@@ -1,14 +1,15 @@
 """The configuration of drift detection: which tests run, and what happens when one of them fires.
 
-    "watch": {"class_mean": {"delta": 0.05, "batch_size": 200}, "error_rate": {...}} | null
+    "watch": {"class_mean": {"delta": 0.05, "batch_size": 200}, "error_rate": {...},
+              "episode_rows": 1000, "cooldown_rows": 0} | null
     "on_drift": "report" | "reset" | "forget"
 
-Without "watch" all tests run; with it, the tests it lists (null for one of them is the same as leaving it out); with
-null, none.
+Without "watch" all tests run. A watch that names a test runs those it names (null for a named test: it does not run);
+one that holds other keys only runs all of them. Null and {} run none.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from core.algorithm import Algorithm, Param
@@ -19,6 +20,9 @@ KINDS = ("class_mean", "error_rate")
 DELTA = 0.05
 BATCH_SIZE = 200
 BATCH_SIZE_MAX = 10_000
+EPISODE_ROWS = 1000
+COOLDOWN_ROWS = 0
+ROWS_MAX = 1_000_000_000
 
 _DELTA = Param(
     "delta", "number", DELTA, "Bound on the chance of a false alarm in one test.", minimum=0.0, maximum=1.0,
@@ -27,6 +31,16 @@ _DELTA = Param(
 _BATCH_SIZE = Param(
     "batch_size", "integer", BATCH_SIZE, "Rows of a class in a recent window.", minimum=2, maximum=BATCH_SIZE_MAX
 )
+_ROWS = {
+    "episode_rows": Param(
+        "episode_rows", "integer", EPISODE_ROWS, "Rows after the first alarm of an event in which later ones join it.",
+        minimum=0, maximum=ROWS_MAX,
+    ),
+    "cooldown_rows": Param(
+        "cooldown_rows", "integer", COOLDOWN_ROWS, "Rows after an event in which others are neither acted upon nor "
+        "sent to webhooks.", minimum=0, maximum=ROWS_MAX,
+    ),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,29 +64,55 @@ Tests = Mapping[str, Test]
 """The tests that run, by kind; none for a model that is not watched."""
 
 
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What a model is watched with.
+
+    Attributes:
+        tests: the tests that run.
+        episode_rows: alarms in so many rows after the first alarm of an event join it.
+        cooldown_rows: events in so many rows after an event are neither acted upon nor sent to webhooks.
+    """
+
+    tests: Tests = field(default_factory=dict)
+    episode_rows: int = EPISODE_ROWS
+    cooldown_rows: int = COOLDOWN_ROWS
+
+    def to_json(self) -> dict[str, Any] | None:
+        """As ``parse_watch`` reads it; without what has its default, so that it reads as before there was more."""
+        if not self.tests:
+            return None
+        rows = {name: getattr(self, name) for name, param in _ROWS.items() if getattr(self, name) != param.default}
+        return {kind: test.to_json() for kind, test in self.tests.items()} | rows
+
+
 def kinds(algorithm: Algorithm) -> tuple[str, ...]:
     """The tests of an algorithm. Columns of sparse rows mix all names, so their means are not tested."""
     return KINDS[1:] if algorithm.sparse else KINDS
 
 
-def parse_watch(raw: Mapping[str, Any], algorithm: Algorithm) -> Tests:
-    """The tests of a body's ``watch``.
+def parse_watch(raw: Mapping[str, Any], algorithm: Algorithm) -> Watch:
+    """A body's ``watch``.
 
     Raises:
         Invalid: naming the field and what would be allowed.
     """
     known = kinds(algorithm)
+    everything = {kind: Test() for kind in known}
     if "watch" not in raw:
-        return {kind: Test() for kind in known}
-    given = raw["watch"]
+        return Watch(everything)
+    given, allowed = raw["watch"], [*known, *_ROWS]
     if given is None:
-        return {}
+        return Watch()
     if not isinstance(given, Mapping):
-        raise Invalid.of("watch", "must be an object or null", list(known))
-    for kind in given:
-        if kind not in known:
-            raise Invalid.of(f"watch.{kind}", f"is not a test that {algorithm.id} is watched with", list(known))
-    return {kind: _test(given[kind], f"watch.{kind}") for kind in known if given.get(kind) is not None}
+        raise Invalid.of("watch", "must be an object or null", allowed)
+    for name in given:
+        if name not in allowed:
+            raise Invalid.of(f"watch.{name}", f"is not a test or setting that {algorithm.id} is watched with", allowed)
+    tests = {kind: _test(given[kind], f"watch.{kind}") for kind in known if given.get(kind) is not None}
+    if given and not any(kind in given for kind in known):
+        tests = everything
+    return Watch(tests, **{name: param.check(given.get(name, param.default), "watch") for name, param in _ROWS.items()})
 
 
 def _test(given: object, field: str) -> Test:

@@ -2,12 +2,14 @@
 
 All compiled code is in this one file, because Numba's cache watches only the file of the function it compiled.
 
-    M (3 + 4 K, D)    per column: ORIGIN, the first value ever seen; LOW and HIGH, the range; then for each class the
-                      past mean, the past mean square, and of the recent batch the sum and the sum of squares; all
+    M (3 + 7 K, D)    per column: ORIGIN, the first value ever seen; LOW and HIGH, the range; then for each class the
+                      past means of values, squares and squared steps, the same as sums of the recent batch, and the
+                      last value; a step is from one row of the class to the next, the first one from the origin. All
                       but the origin are relative to the origin, so that a constant column is exactly 0
-    T (K, 23)         per class: PAST and RECENT, rows of the two windows of the mean test; for the error test COUNT
-                      rows in whole cells, PARTIAL rows in the cell that has begun, WRONG rows of both; from SUMS on,
-                      WRONG at the ends of the last cells
+    T (K, 24)         per class: PAST and RECENT, rows of the two windows of the mean test; for the error test COUNT
+                      rows in whole cells, PARTIAL rows in the cell that has begun, WRONG rows of both; STEPS, the sum
+                      of squared steps from the wrong rows of a cell to those of the next; from SUMS on, WRONG at the
+                      ends of the last cells
     reference         regression: COLLECTED, BATCHES and LIMIT, then a batch of squared innovations; else empty
     limits (4,)       rows of a batch and logarithm in the cut, for the means and for the errors; 0 rows: no such test
 
@@ -23,8 +25,12 @@ from core.contract import Floats, Ints
 
 ORIGIN, LOW, HIGH, FIRST = range(4)
 """Rows of M: the three of the columns, and where those of the classes begin."""
-PER_CLASS = 4
-PAST, RECENT, COUNT, PARTIAL, WRONG, SUMS = range(6)
+MEAN, SQUARE, STEP, LAST = 0, 1, 2, 6
+"""Rows of a class: three means of the past window, three sums of the recent batch, and the last value."""
+TO_RECENT = 3
+"""From a mean of the past window to the sum of the recent batch."""
+PER_CLASS = 7
+PAST, RECENT, COUNT, PARTIAL, WRONG, STEPS, SUMS = range(7)
 CELLS = 8
 """Cells in a batch of the error test, if it has so many rows: it is tested at the end of each."""
 KEPT = 2 * CELLS + 1
@@ -34,6 +40,9 @@ COLLECTED, BATCHES, LIMIT, REFERENCE = range(4)
 MEAN_BATCH, MEAN_LOG, ERROR_BATCH, ERROR_LOG = range(4)
 EXCEEDED = 0.1
 """Share of the reference batch that lies above the limit, in regression."""
+SIGNIFICANT = 2.0
+"""Deviations of its estimate for independent rows that an autocorrelation has to exceed."""
+CORRELATION_MAX = 0.999
 GUESSING = 0.9
 """Share of the errors of guessing from which on the error test is off."""
 VALUE_MAX = 1e300
@@ -67,9 +76,12 @@ def _join_wild(X: Floats, classes: Ints, start: int, stop: int, M: Floats) -> No
             v = min(max(X[i, j], -VALUE_MAX), VALUE_MAX) - M[ORIGIN, j]
             M[LOW, j] = min(v, M[LOW, j])
             M[HIGH, j] = max(v, M[HIGH, j])
-            M[first + 2, j] += v
+            M[first + TO_RECENT + MEAN, j] += v
             v = min(max(v, -_ROOT_MAX), _ROOT_MAX)
-            M[first + 3, j] += v * v
+            M[first + TO_RECENT + SQUARE, j] += v * v
+            step = v - M[first + LAST, j]
+            M[first + TO_RECENT + STEP, j] += step * step
+            M[first + LAST, j] = v
 
 
 @njit(f"void({_ROWS_IN}, {_CLASSES_IN}, i8, i8, f8[:,::1], b1)", cache=True, nogil=True)
@@ -84,10 +96,27 @@ def _join(X: Floats, classes: Ints, start: int, stop: int, M: Floats, wild: bool
             M[LOW, j] = v if v < M[LOW, j] else M[LOW, j]
             M[HIGH, j] = v if v > M[HIGH, j] else M[HIGH, j]
         first = FIRST + PER_CLASS * classes[i]
-        for j in range(M.shape[1]):  # two short loops are faster than one with twice as many rows of M
+        for j in range(M.shape[1]):  # short loops are faster than one with several times as many rows of M
             v = X[i, j] - M[ORIGIN, j]
-            M[first + 2, j] += v
-            M[first + 3, j] += v * v
+            M[first + TO_RECENT + MEAN, j] += v
+            M[first + TO_RECENT + SQUARE, j] += v * v
+        for j in range(M.shape[1]):
+            v = X[i, j] - M[ORIGIN, j]
+            step = v - M[first + LAST, j]
+            M[first + TO_RECENT + STEP, j] += step * step
+            M[first + LAST, j] = v
+
+
+@njit(cache=True, nogil=True)
+def _inflation(M: Floats, first: int, j: int, past: float) -> float:
+    """How much larger the variance of a mean of column j is than that of as many independent rows."""
+    variance = M[first + SQUARE, j] - M[first + MEAN, j] * M[first + MEAN, j]
+    if variance <= 0.0:
+        return 1.0
+    correlation = min(1.0 - M[first + STEP, j] / (2.0 * variance), CORRELATION_MAX)
+    if correlation * math.sqrt(past) <= SIGNIFICANT:
+        return 1.0
+    return (1.0 + correlation) / (1.0 - correlation)
 
 
 @njit("f8(f8[:,::1], i8, i8, f8, f8, f8)", cache=True, nogil=True)
@@ -100,10 +129,11 @@ def mean_cut(M: Floats, first: int, j: int, past: float, recent: float, logarith
     cut = spread * math.sqrt(logarithm / (2.0 * n))
     if _SQUARES_MIN < spread < _SQUARES_MAX:
         share = recent / (past + recent)
-        mean = M[first, j] + share * (M[first + 2, j] / recent - M[first, j])
-        square = M[first + 1, j] + share * (M[first + 3, j] / recent - M[first + 1, j])
-        variance = max(square - mean * mean, 0.0)
-        cut = min(cut, math.sqrt(2.0 * variance * logarithm / n) + 2.0 * spread * logarithm / (3.0 * n))
+        mean = M[first + MEAN, j] + share * (M[first + TO_RECENT + MEAN, j] / recent - M[first + MEAN, j])
+        square = M[first + SQUARE, j] + share * (M[first + TO_RECENT + SQUARE, j] / recent - M[first + SQUARE, j])
+        variance, inflation = max(square - mean * mean, 0.0), _inflation(M, first, j, past)
+        bernstein = math.sqrt(2.0 * variance * inflation * logarithm / n) + 2.0 * spread * logarithm / (3.0 * n)
+        cut = min(cut * math.sqrt(inflation), bernstein)
     return float(cut)
 
 
@@ -113,7 +143,7 @@ def _means_differ(M: Floats, T: Floats, k: int, logarithm: float) -> bool:
     if past == 0.0:
         return False
     for j in range(M.shape[1]):
-        apart = abs(M[first + 2, j] / recent - M[first, j])
+        apart = abs(M[first + TO_RECENT + MEAN, j] / recent - M[first + MEAN, j])
         if apart > 0.0:
             cut = mean_cut(M, first, j, past, recent, logarithm)
             if 0.0 < cut <= apart:
@@ -128,21 +158,33 @@ def close_batch(M: Floats, T: Floats, k: int, drifted: bool) -> None:
     past = 0.0 if drifted else T[k, PAST]
     share = recent / (past + recent)
     for j in range(M.shape[1]):
-        for kind in range(2):
+        for kind in range(TO_RECENT):
             kept = M[first + kind, j]
-            M[first + kind, j] = kept + share * (M[first + 2 + kind, j] / recent - kept)
-            M[first + 2 + kind, j] = 0.0
+            M[first + kind, j] = kept + share * (M[first + TO_RECENT + kind, j] / recent - kept)
+            M[first + TO_RECENT + kind, j] = 0.0
     T[k, PAST], T[k, RECENT] = past + recent, 0.0
 
 
-@njit("UniTuple(f8, 3)(f8, f8, f8, f8, f8)", cache=True, nogil=True)
+@njit("f8(f8[:,::1], i8, i8)", cache=True, nogil=True)
+def error_inflation(T: Floats, k: int, cell: int) -> float:
+    """How much larger the variance of a share of wrong rows is than that of as many independent rows of class k."""
+    ended = T[k, COUNT] / cell
+    share = T[k, WRONG] / T[k, COUNT]
+    independent = cell * share * (1.0 - share)
+    if ended < 2.0 or independent <= 0.0:
+        return 1.0
+    inflation = T[k, STEPS] / (2.0 * (ended - 1.0) * independent)
+    return inflation if inflation > 1.0 + SIGNIFICANT * math.sqrt(3.0 / (ended - 1.0)) else 1.0
+
+
+@njit("UniTuple(f8, 3)(f8, f8, f8, f8, f8, f8)", cache=True, nogil=True)
 def error_cut(
-    past: float, past_wrong: float, recent: float, recent_wrong: float, logarithm: float
+    past: float, past_wrong: float, recent: float, recent_wrong: float, logarithm: float, inflation: float
 ) -> tuple[float, float, float]:
     """Shares of wrong rows in two windows and the least rise that is a drift: before, after, epsilon."""
     n = 1.0 / (1.0 / past + 1.0 / recent)
     pooled = (past_wrong + recent_wrong) / (past + recent)
-    cut = math.sqrt(2.0 * pooled * (1.0 - pooled) * logarithm / n) + 2.0 * logarithm / (3.0 * n)
+    cut = math.sqrt(2.0 * pooled * (1.0 - pooled) * inflation * logarithm / n) + 2.0 * logarithm / (3.0 * n)
     return past_wrong / past, recent_wrong / recent, cut
 
 
@@ -163,13 +205,18 @@ def _rise(T: Floats, k: int, cells: int, cell: int, logarithm: float) -> int:
     T[k, COUNT] += cell
     T[k, PARTIAL] = 0.0
     ended = int(T[k, COUNT]) // cell
+    if ended > 1:
+        before_it, latest = T[k, SUMS + (ended - 2) % KEPT], T[k, SUMS + (ended - 1) % KEPT]
+        step = (T[k, WRONG] - latest) - (latest - before_it)
+        T[k, STEPS] += step * step
     T[k, SUMS + ended % KEPT] = T[k, WRONG]
+    inflation = error_inflation(T, k, cell)
     for eighths in (2, 4, 8, 16):
         window = cells * eighths // 8
         if window and ended - window >= cells:
             before = T[k, SUMS + (ended - window) % KEPT]
             past, recent = float((ended - window) * cell), float(window * cell)
-            a, b, cut = error_cut(past, before, recent, T[k, WRONG] - before, logarithm)
+            a, b, cut = error_cut(past, before, recent, T[k, WRONG] - before, logarithm, inflation)
             if b - a >= cut:
                 return 0 if _guesses(T, float(cells * cell)) else window
     return 0
@@ -262,7 +309,10 @@ def close_window(T: Floats, k: int, window: int, cell: int) -> None:
     sums = np.zeros(KEPT)
     for i in range(window + 1):
         sums[i] = T[k, SUMS + (first + i) % KEPT]
-    T[k, COUNT], T[k, WRONG] = float(window * cell), T[k, WRONG] - sums[0]
+    T[k, COUNT], T[k, WRONG], T[k, STEPS] = float(window * cell), T[k, WRONG] - sums[0], 0.0
+    for i in range(2, window + 1):
+        step = (sums[i] - sums[i - 1]) - (sums[i - 1] - sums[i - 2])
+        T[k, STEPS] += step * step
     for i in range(KEPT):
         T[k, SUMS + i] = sums[i] - sums[0] if i <= window else 0.0
 

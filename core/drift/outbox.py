@@ -1,14 +1,18 @@
-"""The outbox of drift alarms: the newest ones, as a bounded part of the state.
+"""The outbox of drift events: the newest ones, as a bounded part of the state.
 
-An alarm is a function of the log, so every replica finds the same ones, and finds them again after a crash. Readers do
-not remove them: each remembers how far it has read, and new alarms replace the oldest.
+An event is an episode of alarms (core.drift.episodes), which are a function of the log: every replica finds the same
+ones, and finds them again after a crash. Readers do not remove them: each remembers how far it has read, and new events
+replace the oldest.
 
-    place of an alarm = (version, index)      the entry that raised it, and its number within that entry, from 0
+    place of an event = (version, index)              the entry of its first alarm, and its number there, from 0
+    reach of a reader = (version, index, joined)      the newest event it knows, with so many later alarms
+
+Only the newest event can get more alarms, so reaches grow with every alarm.
 """
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -18,8 +22,13 @@ from core.contract import Alarm, Header
 from core.features.labels import Label
 
 KEPT = 256
-"""Alarms kept. A reader that is further behind has missed some, as ``total`` shows."""
+"""Events kept. A reader that is further behind has missed some, as ``total`` shows."""
+LISTED_MAX = 20
+"""Later alarms that an event lists; of the others it only knows how many there were."""
+LISTED_KEPT = 512
+"""Later alarms that all events kept list together; beyond it the oldest events lose their lists."""
 
+Reach = tuple[int, int, int]
 Action = Literal["report", "reset", "forget"]
 
 
@@ -33,8 +42,27 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class Joined:
+    """A later alarm of an event.
+
+    Attributes:
+        kind, label, row, features: as of ``Drift``.
+    """
+
+    kind: str
+    label: Label | None
+    row: int
+    features: tuple[Change, ...]
+
+    def to_json(self) -> Header:
+        """The alarm as clients see it."""
+        features = [asdict(change) for change in self.features]
+        return {"kind": self.kind, "class": self.label, "row": self.row, "features": features}
+
+
+@dataclass(frozen=True, slots=True)
 class Drift:
-    """One detection.
+    """One event: its first alarm, and what has joined it.
 
     Attributes:
         version, index: its place.
@@ -47,6 +75,9 @@ class Drift:
         epsilon_cut: the threshold that was passed; of means in ranges of the column that moved most.
         rows_before, rows_after: sizes of the windows.
         action: what the model did.
+        held_back: whether it came within the cool-down of another: nothing acted upon it, no webhook is sent it.
+        joined: how many later alarms have joined it.
+        alarms: the first ``LISTED_MAX`` of them.
     """
 
     version: int
@@ -62,14 +93,22 @@ class Drift:
     rows_before: int
     rows_after: int
     action: Action
+    held_back: bool = False
+    joined: int = 0
+    alarms: tuple[Joined, ...] = ()
 
     @property
     def place(self) -> tuple[int, int]:
-        """Where it stands among the alarms of its model: they grow."""
+        """Where it stands among the events of its model: they grow."""
         return self.version, self.index
 
+    @property
+    def reach(self) -> Reach:
+        """How far a reader is that knows all of it."""
+        return self.version, self.index, self.joined
+
     def to_json(self) -> Header:
-        """The alarm as clients see it, but for the model's name, and the id and time that go with it."""
+        """The first alarm as clients see it, but for the model's name, and the id and time that go with it."""
         return {
             "kind": self.kind,
             "class": self.label,
@@ -92,8 +131,9 @@ def of_alarm(
     label: Label | None,
     columns: Sequence[str],
     action: Action,
+    held_back: bool = False,
 ) -> Drift:
-    """An alarm in the client's terms.
+    """The event that an alarm opens, in the client's terms.
 
     Args:
         alarm: as the test raised it.
@@ -103,6 +143,7 @@ def of_alarm(
         label: the class, None for regression.
         columns: names of the alarm's columns.
         action: what the model did.
+        held_back: whether it came within the cool-down of another event.
     """
     rates = alarm.kind == "error_rate"
     return Drift(
@@ -111,51 +152,84 @@ def of_alarm(
         time_ms=time_ms,
         kind=alarm.kind,
         label=label,
-        features=() if rates else tuple(map(Change, columns, alarm.before, alarm.after)),
+        features=_changes(alarm, columns),
         before=alarm.before[0] if rates else None,
         after=alarm.after[0] if rates else None,
         epsilon_cut=alarm.epsilon,
         rows_before=alarm.n_before,
         rows_after=alarm.n_after,
         action=action,
+        held_back=held_back,
     )
 
 
+def joined_alarm(alarm: Alarm, row: int, label: Label | None, columns: Sequence[str]) -> Joined:
+    """An alarm that joins an event, in the client's terms; see ``of_alarm``."""
+    return Joined(alarm.kind, label, row, _changes(alarm, columns))
+
+
+def _changes(alarm: Alarm, columns: Sequence[str]) -> tuple[Change, ...]:
+    return () if alarm.kind == "error_rate" else tuple(map(Change, columns, alarm.before, alarm.after))
+
+
 class Outbox:
-    """The last alarms of a model, oldest first.
+    """The last events of a model, oldest first.
 
     Attributes:
         total: how many there have been, kept or not.
-        last: place of the newest alarm; (0, 0) before the first.
+        last: the reach of a reader that knows all; (0, 0, 0) before the first event.
     """
 
     def __init__(self) -> None:
         self.total = 0
-        self.last = (0, 0)
         self._kept: deque[Drift] = deque(maxlen=KEPT)
+        self.last: Reach = (0, 0, 0)
 
     def put(self, drift: Drift) -> None:
-        """Add an alarm.
+        """Add an event.
 
         Raises:
             ValueError: it does not come after the last one.
         """
         if self._kept and drift.place <= self._kept[-1].place:
-            raise ValueError("alarms come in the order of their places")
+            raise ValueError("events come in the order of their places")
         self._kept.append(drift)
-        self.last = drift.place
+        self.last = drift.reach
         self.total += 1
 
-    def after(self, place: tuple[int, int]) -> list[Drift]:
-        """The alarms kept after a place, oldest first."""
-        if not self._kept or self._kept[-1].place <= place:
+    def join(self, alarm: Joined) -> None:
+        """Add a later alarm to the newest event.
+
+        Raises:
+            ValueError: there is no event.
+        """
+        if not self._kept:
+            raise ValueError("there is no event that an alarm could join")
+        drift = self._kept[-1]
+        listed = (*drift.alarms, alarm) if drift.joined < LISTED_MAX else drift.alarms
+        self._kept[-1] = replace(drift, joined=drift.joined + 1, alarms=listed)
+        self.last = self._kept[-1].reach
+        self._shorten()
+
+    def _shorten(self) -> None:
+        """Keep all lists together within their bound."""
+        excess = sum(len(drift.alarms) for drift in self._kept) - LISTED_KEPT
+        for at, drift in enumerate(self._kept):
+            if excess <= 0:
+                return
+            self._kept[at] = replace(drift, alarms=())
+            excess -= len(drift.alarms)
+
+    def after(self, reach: Reach) -> list[Drift]:
+        """The events kept that a reader does not know, or not all of, oldest first."""
+        if self.last <= reach:
             return []
-        return [drift for drift in self._kept if drift.place > place]
+        return [drift for drift in self._kept if drift.reach > reach]
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory held, coarsely."""
-        return sum(400 + 150 * len(drift.features) for drift in self._kept)
+        return sum(450 + 150 * len(alarm.features) for drift in self._kept for alarm in (drift, *drift.alarms))
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state: no arrays, everything in the header."""
@@ -173,17 +247,28 @@ class Outbox:
         except (KeyError, TypeError) as error:
             raise ValueError(f"not the state of an outbox: {error!r}") from error
         places = [drift.place for drift in kept]
-        if arrays or type(total) is not int or total < len(kept) or len(kept) > KEPT or sorted(set(places)) != places:
+        listed = sum(len(drift.alarms) for drift in kept)
+        if arrays or type(total) is not int or total < len(kept) or len(kept) > KEPT or listed > LISTED_KEPT:
             raise ValueError("not the state of an outbox")
+        if sorted(set(places)) != places:
+            raise ValueError("not the order of an outbox")
         self.total, self._kept = total, deque(kept, maxlen=KEPT)
-        self.last = places[-1] if places else (0, 0)
+        self.last = kept[-1].reach if kept else (0, 0, 0)
 
 
 def _drift(raw: Mapping[str, Any]) -> Drift:
-    fields = {**raw, "features": tuple(Change(**change) for change in raw["features"])}
-    drift = Drift(**fields)
-    numbers = [drift.epsilon_cut, *(value for change in drift.features for value in (change.before, change.after))]
-    integers = (drift.version, drift.index, drift.row, drift.time_ms, drift.rows_before, drift.rows_after)
-    if any(type(number) is not int or number < 0 for number in integers) or not np.isfinite(numbers).all():
+    alarms = tuple(Joined(**_with_changes(alarm)) for alarm in raw["alarms"])
+    drift = Drift(**{**_with_changes(raw), "alarms": alarms})
+    changes = [change for alarm in (drift, *alarms) for change in alarm.features]
+    numbers = [drift.epsilon_cut, *(value for change in changes for value in (change.before, change.after))]
+    integers = (drift.version, drift.index, drift.time_ms, drift.rows_before, drift.rows_after, drift.joined)
+    rows = (drift.row, *(alarm.row for alarm in alarms))
+    if any(type(number) is not int or number < 0 for number in (*integers, *rows)) or not np.isfinite(numbers).all():
+        raise ValueError("not an alarm")
+    if not len(alarms) <= min(drift.joined, LISTED_MAX) or type(drift.held_back) is not bool:
         raise ValueError("not an alarm")
     return drift
+
+
+def _with_changes(raw: Mapping[str, Any]) -> dict[str, Any]:
+    return {**raw, "features": tuple(Change(**change) for change in raw["features"])}

@@ -3,6 +3,8 @@
     rows_until_next_test(classes)   how many of the next rows may be learned as one block
     observe(model, X, ...)          tests rows that were just learned, keeps the alarms and acts upon them
 
+Alarms of one drift are one episode (core.drift.episodes), and only its first alarm is acted upon.
+
 A model that only reports learns whole blocks. One that resets or forgets must do so at the exact row, however clients
 cut their rows: it learns up to the next row at which a test can fire, which the labels alone determine
 (core.drift.detector), and row by row where the learner makes tests of its own.
@@ -19,15 +21,17 @@ from core.config import Config
 from core.contract import Alarm, Floats, Ints
 from core.drift.config import OnDrift
 from core.drift.detector import DriftDetector
+from core.drift.episodes import Episodes, Place
 from core.features import Space
 from core.switching.phases import Phase
 
 
 class Seen(NamedTuple):
-    """An alarm with the absolute number of its row (the first row learned is 1), and what was done."""
+    """An alarm with the absolute number of its row (the first row learned is 1), its episode, and what was done."""
 
     row: int
     alarm: Alarm
+    place: Place
     action: OnDrift
 
 
@@ -42,19 +46,33 @@ class DriftResponse:
         regression: whether rows have numbers, not classes.
         acts: whether an alarm changes the model, at its row.
         detector: the tests that the learner does not make itself.
+        episodes: which alarms are one drift.
         alarms: of the rows observed since they were last taken, in the order of their rows.
     """
 
     def __init__(self, config: Config, schema: Space) -> None:
-        self._of_learner = frozenset(config.algorithm.own_tests(config.params))
-        self._tests = {kind: test for kind, test in config.watch.items() if kind not in self._of_learner}
         self.regression = config.task == "regression"
-        self._kinds = set(config.watch)
+        self.alarms: list[Seen] = []
+        self.episodes = Episodes(config.watch)
+        self._follow(config)
+        self.detector = DriftDetector(self._tests, schema.ranges, self.regression)
+
+    def configure(self, config: Config, schema: Space) -> None:
+        """Go on under another configuration: windows of other tests start empty, the episode goes on."""
+        before = self._tests
+        self._follow(config)
+        self.episodes.configure(config.watch)
+        if self._tests != before:
+            self.move(schema)
+
+    def _follow(self, config: Config) -> None:
+        """What of the configuration can change while the model lives."""
+        self._of_learner = frozenset(config.algorithm.own_tests(config.params))
+        self._tests = {kind: test for kind, test in config.watch.tests.items() if kind not in self._of_learner}
+        self._kinds = set(config.watch.tests)
         self._action = config.on_drift
         self.acts = self._action != "report"
         self._row_by_row = bool(self._kinds & self._of_learner)
-        self.alarms: list[Seen] = []
-        self.detector = DriftDetector(self._tests, schema.ranges, self.regression)
 
     def take_alarms(self) -> list[Seen]:
         """The alarms, which are forgotten here."""
@@ -88,22 +106,27 @@ class DriftResponse:
             losses: (n,) of the a-priori predictions: 0 or 1, or squared errors.
             row: rows the model had learned before them.
         """
-        alarms: list[Seen] = []
+        found: list[tuple[Alarm, bool]] = []
         if self._tests:
             classes = np.zeros(len(truth), dtype=np.int64) if self.regression else truth
-            found = self.detector.absorb(X, classes, losses)
-            alarms = [Seen(row + alarm.row + 1, alarm, self._action) for alarm in found]
+            found = [(alarm, False) for alarm in self.detector.absorb(X, classes, losses)]
         if self._of_learner and (own := model.take_alarms()):
-            # The learner has responded to them itself: it has started the class from nothing.
-            reset = [Seen(row + alarm.row + 1, alarm, "reset") for alarm in own if alarm.kind in self._kinds]
-            alarms = sorted(reset + alarms, key=lambda one: one.row)
-        if alarms:
-            self.alarms += alarms
-            self._act(model)
+            own_tests = [(alarm, True) for alarm in own if alarm.kind in self._kinds]
+            found = sorted(own_tests + found, key=lambda one: one[0].row)
+        if found:
+            seen = [self._seen(alarm, own, row) for alarm, own in found]
+            self.alarms += seen
+            if self.acts and any(not (one.place.joins or one.place.held_back) for one in seen):
+                self._act(model)
+
+    def _seen(self, alarm: Alarm, own: bool, row: int) -> Seen:
+        """An alarm in its episode. To one of its own tests the learner has responded: it has restarted the class."""
+        at = row + alarm.row + 1
+        place = self.episodes.place(at)
+        idle = place.joins or place.held_back
+        return Seen(at, alarm, place, "reset" if own else "report" if idle else self._action)
 
     def _act(self, model: Phase) -> None:
-        if not self.acts:
-            return
         if self._action == "reset":
             model.reset_learner(0 if self.regression else self.detector.classes)
         else:

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Prediction, Weights
-from core.drift.outbox import of_alarm
+from core.drift.episodes import Episodes
+from core.drift.outbox import joined_alarm, of_alarm
 from core.entry import (
     UPGRADE,
     Entry,
@@ -188,16 +189,23 @@ class Machine(Estimates):
         return outcomes
 
     def _report_alarms(self, entry_of: Callable[[int], tuple[int, int]]) -> None:
-        """Put the alarms into the outbox, and mark them in the metrics; version and time of the entry of each row."""
+        """Put the alarms into the outbox; each event is a mark in the metrics.
+
+        Args:
+            entry_of: version and time of the entry of a row.
+        """
         assert self.drift_response is not None
         columns = () if self.prediction_schema is None else self.prediction_schema.columns
-        for row, alarm, action in self.drift_response.take_alarms():
+        for row, alarm, (joins, held_back), action in self.drift_response.take_alarms():
             label = None if self.regression else self.labels.labels[alarm.cls]
-            last = self.outbox.last
-            version, time_ms = entry_of(row)
-            place = version, last[1] + 1 if last[0] == version else 0
             named = [columns[at] for at in alarm.columns]
-            self.outbox.put(of_alarm(alarm, place, row, time_ms, label, named, action))
+            if joins:
+                self.outbox.join(joined_alarm(alarm, row, label, named))
+                continue
+            newest, index, _ = self.outbox.last
+            version, time_ms = entry_of(row)
+            place = version, index + 1 if newest == version else 0
+            self.outbox.put(of_alarm(alarm, place, row, time_ms, label, named, action, held_back))
             self.metrics.mark(row, "drift", test=alarm.kind, label=label, action=action)
 
     # ---------------------------------------------------------------- change of features, reset, restore
@@ -240,6 +248,8 @@ class Machine(Estimates):
             self.__dict__.update(loaded.__dict__)
             return Replaced(self.rows)
         loaded.outbox = self.outbox
+        if loaded.drift_response is not None:  # the event that its episode is of need not be the newest one here
+            loaded.drift_response.episodes = Episodes(self.config.watch)
         self.__dict__.update(loaded.__dict__)
         self.metrics.mark(self.rows, segment.source)
         return Replaced(self.rows)

@@ -4,7 +4,7 @@
     switching, labels       feature spaces with the models that learn their rows; classes seen
     answers                 what is said of a learner's predictions; follows from configuration and classes
     rows, metrics           rows learned and their prequential scores
-    drift_response, outbox  drift tests; the alarms they raised
+    drift_response, outbox  drift tests and episodes; the events of their alarms
 
 A saved state is one envelope (core.state.envelope) of all parts' arrays, with a header that also describes of which
 models the phase consists (core.switching.structure). Parts are named as they were when the format was fixed.
@@ -42,7 +42,7 @@ class ModelState:
         answers: what is said of predictions, over which labels.
         switching: the feature spaces and the models that learn their rows.
         drift_response: None until there is a space.
-        outbox: alarms to be published; resets and restores leave it alone, since versions go on.
+        outbox: events to be published; resets and restores leave it alone, since versions go on.
     """
 
     def __init__(self, config: Config, switching: Switching | None = None) -> None:
@@ -131,8 +131,9 @@ class ModelState:
 
     def parts(self) -> dict[str, Any]:
         """The parts there are, by their names in a state."""
-        detector = None if self.drift_response is None else self.drift_response.detector
-        held = {"metrics": self.metrics, "outbox": self.outbox, "watch": detector, "pipeline": self.switching.now}
+        held: dict[str, Any] = {"metrics": self.metrics, "outbox": self.outbox, "pipeline": self.switching.now}
+        if (response := self.drift_response) is not None:
+            held |= {"watch": response.detector, "episodes": response.episodes}
         return {name: part for name, part in held.items() if part is not None}
 
     @property

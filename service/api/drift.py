@@ -18,8 +18,9 @@ from service.api.media import JSON
 from service.api.models import ReadModel
 from service.api.route import READ, Route
 from service.errors import Forbidden, no_model
+from service.runtime.threads import in_thread_if_large
 from service.store.drift import BEFORE_FIRST
-from service.store.events import START, EventKey, StoredEvent, StreamPosition, is_event_id, position
+from service.store.events import START, EventKey, Later, StoredEvent, StreamPosition, is_event_id, position, shown
 
 router = APIRouter(route_class=Route, tags=["drift"])
 SKEW_MS = 60_000
@@ -47,8 +48,8 @@ async def list_model_drift(
     """Drift events of a model.
 
     Oldest first, up to the `version` told. Includes every alarm raised by rows acknowledged before this request (on
-    another replica, pass `min_version`). The newest are kept (`ONEPASS_DRIFT_EVENTS_MAX`). One drift may raise several
-    events: every class and both tests report on their own, and a slow drift continues.
+    another replica, pass `min_version`). The newest are kept (`ONEPASS_DRIFT_EVENTS_MAX`). An event is an episode: its
+    first alarm, and in `alarms` those of any test and class in the `watch.episode_rows` rows after it.
     """
     asked, from_ms = (0, 0) if since is None else _since_version(since)
     begin = BEFORE_FIRST if page.cursor is None else EventKey(*_cursor(page.cursor))
@@ -64,7 +65,9 @@ async def list_model_drift(
         if len(more) < LIMIT_MAX:
             break
         after = EventKey(*more[-1].position)
-    return _stored({**_page(found, page.limit), "version": version, "incarnation": replica.incarnation})
+    listed, following = _page(found, page.limit)
+    later = await ctx.drift.later_of_model(replica.name, replica.incarnation, listed)
+    return await _stored(listed, later, next=following, version=version, incarnation=replica.incarnation)
 
 
 @router.get("/drift", dependencies=[READ], response_model=DriftList)
@@ -96,7 +99,8 @@ async def list_drift(
         if len(more) < LIMIT_MAX:
             break
         after = more[-1].position
-    return _stored(_page(found, page.limit))
+    listed, following = _page(found, page.limit)
+    return await _stored(listed, await ctx.drift.later_of_service(listed), next=following)
 
 
 @router.get(
@@ -124,7 +128,7 @@ async def stream_drift(
 
     Swagger UI waits for the end of the answer, and this one has none: use `curl -N` instead of *Execute*.
 
-    Server-sent events: `start` where the stream begins, `drift` with an event as `GET /drift` shows it, `gap`
+    Server-sent events: `start` where the stream begins, `drift` with an event as it was at its first alarm, `gap`
     (`{"after", "first", "missed"}`) where events that should follow are no longer kept. The `id` of each is a position;
     sent as `Last-Event-ID` (browsers do so by themselves) it resumes after it, at any replica, and so does the id
     inside an event. A comment is sent after 15 s without an event. A client that does not keep up is dropped and may
@@ -147,15 +151,21 @@ def _wanted(caller: Key | None) -> Callable[[str], bool]:
     return (lambda _: True) if caller is None else caller.allows
 
 
-def _stored(content: dict[str, Any]) -> Response:
-    """JSON whose events are as the store holds them."""
-    return Response(_encode(content), media_type=JSON)
+async def _stored(listed: list[StoredEvent], later: list[Later], **more: Any) -> Response:
+    """Events as the store holds them, with what has joined them, and what else is to be told."""
+    size = sum(len(known.body) + len(alarms.alarms) for known, alarms in zip(listed, later, strict=True))
+    return Response(await in_thread_if_large(size, _written, listed, later, more), media_type=JSON)
 
 
-def _page(found: list[StoredEvent], limit: int) -> dict[str, Any]:
-    shown = found[:limit]
-    following = str(shown[-1].position) if len(found) > limit else None
-    return {"events": [msgspec.Raw(known.body) for known in shown], "next": following}
+def _written(listed: list[StoredEvent], later: list[Later], more: dict[str, Any]) -> bytes:
+    events = [msgspec.Raw(shown(known, alarms)) for known, alarms in zip(listed, later, strict=True)]
+    return _encode({"events": events, **more})
+
+
+def _page(found: list[StoredEvent], limit: int) -> tuple[list[StoredEvent], str | None]:
+    """The events of a page, and the cursor of the next one."""
+    listed = found[:limit]
+    return listed, str(listed[-1].position) if len(found) > limit else None
 
 
 def _cursor(text: str) -> StreamPosition:

@@ -22,8 +22,17 @@ class DriftWindows(BaseModel):
     after: int = Field(ge=0, examples=[300])
 
 
+class JoinedAlarm(BaseModel):
+    """A later alarm of an event."""
+
+    kind: str = Field(examples=["error_rate"], description="Which test fired.")
+    label: Label | float | None = Field(alias="class", examples=["DOWN"], description="The class; null for regression.")
+    row: int = Field(examples=[1431], description="The row that raised it.")
+    features: list[DriftFeature] = Field(description="class_mean: the features that moved, most first.")
+
+
 class DriftEvent(BaseModel):
-    """One detection."""
+    """One drift: its first alarm, and what has joined it."""
 
     id: str = Field(
         examples=["5f3a9c0d1e2b4a68-1204-0"],
@@ -53,6 +62,16 @@ class DriftEvent(BaseModel):
     action: Literal["report", "reset", "forget"] = Field(
         description="What the model did; reset where vigod has started the class again."
     )
+    challenger: str | None = Field(examples=[None], description="The challenger that raised it; null: the model.")
+    held_back: bool = Field(
+        description="Whether it came in the `watch.cooldown_rows` rows after another event: `on_drift` did not act "
+        "upon it, and no webhook is sent it."
+    )
+    alarms: list[JoinedAlarm] = Field(
+        description="Later alarms, in the `watch.episode_rows` rows after it; the first 20. Streams and webhooks send "
+        "an event once, at its first alarm, when there is none."
+    )
+    alarm_count: int = Field(ge=0, examples=[3], description="How many later alarms there are by now.")
 
 
 class DriftList(BaseModel):

@@ -2,7 +2,7 @@
 
     event: start   once, where the client did not say where to go on, or named a place that is yet to come:
                    data {"position"}
-    event: drift   data: the event
+    event: drift   data: the event, as it was at its first alarm: later ones are not sent
     event: gap     data {"after", "first", "missed"}: what was asked for is no longer kept
 
 The ``id`` of each is its position in the service's stream, and the header Last-Event-ID resumes behind it, at whichever
@@ -22,7 +22,7 @@ from starlette.types import Receive, Scope, Send
 from service.errors import StoreDown
 from service.runtime.broadcast import Broadcast, Gap, Listener
 from service.store.drift import DriftStreams
-from service.store.events import START, StoredEvent, StreamPosition
+from service.store.events import START, StoredEvent, StreamPosition, shown
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ async def _missed(streams: DriftStreams, listener: Listener, resume: Resume) -> 
 
 def _shown(item: StoredEvent | Gap, listener: Listener) -> bytes:
     if isinstance(item, StoredEvent):
-        return _event("drift", item.position, item.body)
+        return _event("drift", item.position, shown(item))
     first = item.first
     where = listener.start if first is None else StreamPosition(first.time_ms, first.number - 1)
     data = {"after": item.after, "first": None if first is None else str(first), "missed": item.missed}

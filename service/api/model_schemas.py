@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from core.config import SEED_MAX
-from core.drift.config import BATCH_SIZE, BATCH_SIZE_MAX, DELTA
+from core.drift.config import BATCH_SIZE, BATCH_SIZE_MAX, COOLDOWN_ROWS, DELTA, EPISODE_ROWS, ROWS_MAX
 from core.features.feature import CATEGORIES_MAX, COLUMNS_MAX
 from service.api.schemas import Incarnation, Label, Name, Predictable, Rows, Time, Version
 
@@ -55,10 +55,26 @@ class WatchTest(RequestBody):
 
 
 class WatchTests(RequestBody):
-    """The drift tests that run: those that are listed and no others; null for a test is leaving it out."""
+    """The drift tests, and which of their alarms are one event.
+
+    Where a test is named, those that are named run and no others (null: not this one); with other keys only, all run.
+    """
 
     class_mean: WatchTest | None = Field(None, description="The means of the features in each class.")
     error_rate: WatchTest | None = Field(None, description="How often the model is wrong.")
+    episode_rows: int = Field(
+        EPISODE_ROWS,
+        ge=0,
+        le=ROWS_MAX,
+        description=f"Alarms in so many rows after the first one of an event join it. Left out: {EPISODE_ROWS}.",
+    )
+    cooldown_rows: int = Field(
+        COOLDOWN_ROWS,
+        ge=0,
+        le=ROWS_MAX,
+        description="Events in so many rows after an event are listed and streamed, but not acted upon and not sent to "
+        f"webhooks. Left out: {COOLDOWN_ROWS}.",
+    )
 
 
 class ModelBody(RequestBody):
@@ -84,8 +100,8 @@ class ModelBody(RequestBody):
     )
     on_drift: Literal["report", "reset", "forget"] = Field(
         "report",
-        description="What an alarm does besides being reported: nothing (the default), the learner starts again, or it "
-        "forgets most of its past. `vigod` restarts a class by itself.",
+        description="What the first alarm of an event does besides being reported: nothing (the default), the learner "
+        "starts again, or it forgets most of its past. `vigod` restarts a class by itself.",
     )
     class_costs: dict[str, Annotated[float, Field(gt=0)]] | None = Field(
         None,

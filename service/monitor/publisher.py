@@ -1,8 +1,9 @@
-"""Alarms out of the outboxes of the machines and into the streams: one event per detection.
+"""Alarms out of the outboxes of the machines and into the streams: one event per drift.
 
-A replica notifies the publisher when an applied entry of any process has left alarms in its outbox. The alarms go to
-the model's stream, then to the service's; both ignore events they have. So every replica may publish, again after a
-crash or a rebuild, and failures are simply retried: alarms wait in the outboxes, which are bounded.
+A replica notifies the publisher when an applied entry of any process has left alarms in its outbox. New events, and
+later alarms of the last one, go to the model's stream, then to the service's; both ignore what they have. So every
+replica may publish, again after a crash or a rebuild, and failures are simply retried: alarms wait in the outboxes,
+which are bounded.
 
 On start the models whose log goes on after their newest snapshot are loaded, one after the other and at most half of
 the time: alarms that a crash has left unpublished are in those tails.
@@ -22,8 +23,8 @@ from service.runtime.loader import load_algorithm_of
 from service.runtime.replica import Replica
 from service.store import codec
 from service.store.catalog import ModelMeta
-from service.store.drift import BEFORE_FIRST, Batch, DriftStreams
-from service.store.events import EventKey, event
+from service.store.drift import NOTHING, Batch, DriftStreams
+from service.store.events import Reached, event
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +74,7 @@ class Publisher:
             Unavailable: the store did not answer, or has no room; nothing is lost.
             ModelDown: the model is out of service.
         """
-        ask = replica.published == BEFORE_FIRST  # just loaded: most of its alarms may be published
+        ask = replica.published == NOTHING  # just loaded: most of its alarms may be published
         while replica.unpublished:
             batch = await self._batch(replica, ask)
             ask = False
@@ -96,7 +97,7 @@ class Publisher:
     async def _batch(self, replica: Replica, ask: bool) -> Batch:
         """The events to send; none where there are many and the streams are only asked which they have."""
         async with replica.held():
-            after = EventKey(*replica.published)
+            after = Reached(*replica.published)
             drifts = replica.machine.outbox.after(after)
             pushed_out = len(drifts) == KEPT < replica.machine.outbox.total
         if ask and len(drifts) > FEW:
@@ -187,6 +188,6 @@ class Publisher:
 def _watched(meta: ModelMeta) -> bool:
     """Whether a model can raise alarms at all."""
     try:
-        return bool(Config.parse(codec.config(meta.config)).watch)
+        return bool(Config.parse(codec.config(meta.config)).watch.tests)
     except ValueError:
         return True  # loading it reports the error

@@ -158,7 +158,7 @@ class _Drift(Collector):
         yield _labelled(CounterMetricFamily, "onepass_drift_events", text, "kind", events)
         hooks = CounterMetricFamily(
             "onepass_webhook_events",
-            "Drift events delivered to and dropped at a webhook, and attempts that failed; webhooks by number",
+            "Drift events delivered to, dropped at and held back from a webhook, and attempts that failed; by number",
             labels=["webhook", "outcome"],
         )
         for hook in self._drift.hooks:

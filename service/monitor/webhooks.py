@@ -1,6 +1,6 @@
-"""Webhooks: every drift event posted to every configured URL, by one of the replicas.
+"""Webhooks: every drift event posted to every configured URL, by one of the replicas, unless it is held back.
 
-    POST URL                          the event as JSON, as GET /drift shows it
+    POST URL                          the event as JSON, as GET /drift shows it, without later alarms
     webhook-id: INC-VERSION-INDEX     the event's id: the same however often it is sent
     webhook-timestamp: SECONDS        when this attempt was made
     webhook-signature: v1,BASE64      HMAC-SHA256 of "ID.TIMESTAMP.BODY" under the secret
@@ -30,7 +30,7 @@ from service.errors import Unavailable
 from service.runtime.backoff import Backoff
 from service.runtime.broadcast import Broadcast
 from service.store.deliveries import IDLE_MS, Deliveries
-from service.store.events import StoredEvent
+from service.store.events import StoredEvent, shown
 
 if TYPE_CHECKING:
     import httpx
@@ -113,7 +113,7 @@ class Webhook:
         budget_s: how long one event is tried.
 
     Attributes:
-        outcomes: attempts that failed, events delivered, events dropped.
+        outcomes: attempts that failed, events delivered, dropped, and held back by their model's cool-down.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Webhook:
         self.number, self._url, self._key, self._budget_s = number, url, key, budget_s
         self._deliveries, self._broadcast = deliveries, broadcast
         self._news = asyncio.Event()
-        self.outcomes: Counter[str] = Counter(delivered=0, failed=0, dropped=0)
+        self.outcomes: Counter[str] = Counter(delivered=0, failed=0, dropped=0, held_back=0)
 
     async def run(self) -> None:
         """Deliver for ever; the supervisor restarts it should it die."""
@@ -158,7 +158,10 @@ class Webhook:
             return
 
     async def _deliver(self, client: "httpx.AsyncClient", known: StoredEvent) -> None:
-        """Post an event until it is taken or its budget ends."""
+        """Post an event until it is taken or its budget ends; one that is held back is settled without."""
+        if known.held_back:
+            self.outcomes["held_back"] += await self._deliveries.acknowledge(known)
+            return
         clock = asyncio.get_running_loop().time
         deadline, backoff = clock() + self._budget_s, Backoff(BACKOFF_S, BACKOFF_S_MAX)
         while (why := await self._post(client, known)) is not None:
@@ -190,7 +193,7 @@ class Webhook:
         """One attempt; why it failed, or None."""
         import httpx  # noqa: PLC0415  only where there are webhooks
 
-        timestamp = int(time.time())
+        timestamp, body = int(time.time()), shown(known)
         headers = {
             "content-type": "application/json",
             "user-agent": "onepass",
@@ -198,11 +201,11 @@ class Webhook:
             "webhook-timestamp": str(timestamp),
         }
         if self._key:
-            headers["webhook-signature"] = signature(self._key, known.id, timestamp, known.body)
+            headers["webhook-signature"] = signature(self._key, known.id, timestamp, body)
         try:
             async with (
                 asyncio.timeout(ATTEMPT_S),
-                client.stream("POST", self._url, content=known.body, headers=headers) as response,
+                client.stream("POST", self._url, content=body, headers=headers) as response,
             ):
                 return None if response.is_success else f"status {response.status_code}"
         except (httpx.HTTPError, TimeoutError, OSError) as error:

@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from core.drift.outbox import Reach
 from core.entry import Segment
 from core.machine import STATE_VERSION, Machine
 from service.errors import ModelDown, ModelLost, OnepassError, no_model
@@ -109,7 +110,7 @@ class Replica:
         down: why the model is out of service, or None; gone: it was deleted; lost: the store has lost it. An error
             kept here and raised again would hold every request it has refused.
         path: the last entries applied, as (version, uid): where a rewritten log parts from ours.
-        published: the key up to which its alarms are known to be published; on_alarm: called when there are later ones.
+        published: how far its alarms are known to be published; on_alarm: called when there are later ones.
         nbytes: memory held, and the ledger that sums it up while the model is loaded.
         outdated: code of an older state version wrote the last entry applied: upgrade.py goes before the next.
         lock: held while the machine changes, or is read elsewhere than on the event loop.
@@ -132,7 +133,7 @@ class Replica:
     gone: bool = False
     lost: bool = False
     path: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=PATH_MAX))
-    published: tuple[int, int] = (0, 0)
+    published: Reach = (0, 0, 0)
     on_alarm: "Callable[[Replica], None] | None" = None
     nbytes: int = OBJECT_BYTES
     ledger: Ledger | None = None
@@ -238,7 +239,7 @@ class Replica:
         self.progress.at_head(self.version)
         self.summary.take_over(loaded.summary)
         self.measure()
-        self.published = (0, 0)  # the log may have lost its tail, and so the alarms in it
+        self.published = (0, 0, 0)  # the log may have lost its tail, and so the alarms in it
         self.notify()
 
     def note_writer(self, state_version: int) -> None:
@@ -270,8 +271,8 @@ class Replica:
         if self.on_alarm is not None and self.unpublished:
             self.on_alarm(self)
 
-    def note_published(self, last: tuple[int, int]) -> None:
-        """Note up to which key the alarms are published."""
+    def note_published(self, last: Reach) -> None:
+        """Note how far the alarms are published."""
         self.published = last
 
     # ---------------------------------------------------------------- the end

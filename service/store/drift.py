@@ -1,28 +1,35 @@
 """The streams of drift events: one per model, one of the service, each event in each of them once.
 
-    onepass:{NAME}:INC:drift   VERSION-INDEX   e JSON, t time of the entry in ms
-    onepass:drift              TIME-NUMBER     m model, i id, t time of the entry in ms, e JSON
+    onepass:{NAME}:INC:drift   VERSION-INDEX   e JSON of the first alarm, t time of its entry in ms, h where held back
+    onepass:drift              TIME-NUMBER     m model, i id, and the same
+
+Beside each stream a hash has the later alarms of its events, by the ids of their entries, as "COUNT JSON". A stream
+that drops an event drops these, too.
 
 Every replica finds the same alarms and tries to add them. The last entry of the model's stream tells which events are
 new there; the service's stream has the key of each model's last event beside it (its *mark*). These are two slots in a
 cluster, so there are two scripts: the second follows the first, both add only events after the last they hold, and may
-be repeated. The mark of a deleted model becomes "gone" and is swept an hour later, so that events of a slow publisher
-are still recognised.
+be repeated. Later alarms are added to the last event only, and only where they are more than it has: an event is
+complete before the next one of its model begins. The mark of a deleted model becomes "gone" and is swept an hour
+later, so that events of a slow publisher are still recognised.
 
 An event whose entry a failover has cut from its log stays in the service's stream (another slot, another server), and
 an event that gets the same key later is taken for a repeat.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from service.store.appends import failed
-from service.store.events import START, Event, EventKey, StoredEvent, StreamPosition
-from service.store.keys import DRIFT, DRIFT_GONE, DRIFT_MARKS, ModelKeys
+from service.store.events import NONE_LATER, START, Event, EventKey, Later, Reached, StoredEvent, StreamPosition
+from service.store.keys import DRIFT, DRIFT_ALARMS, DRIFT_GONE, DRIFT_MARKS, ModelKeys
 from service.store.redis.connection import Call, Connection, Script
 
 BEFORE_FIRST = EventKey(0, 0)
 """Before every event of a model."""
+NOTHING = Reached(0, 0, 0)
+"""No event of a model is known."""
 GONE_MS = 3_600_000
 """How long the mark of a deleted model is kept."""
 SCAN = 500
@@ -39,54 +46,97 @@ local function before(left, right)
   local c, d = parts(right)
   return a < c or a == c and b < d
 end
--- XADD is the first write of a script, and the only one that can fail: failing at the first event changes nothing.
-local function add(key, id, most, ...)
-  return redis.pcall('XADD', key, 'MAXLEN', '=', most, id, ...)
+local function reached(last, joined) return last .. '-' .. string.format('%.0f', joined) end
+-- Whether the caller believes more to be there than the event ``last`` with so many later alarms.
+local function lacks(last, joined, reach)
+  local place, count = string.match(reach, '^(%d+%-%d+)%-(%d+)$')
+  return before(last, place) or last == place and joined < tonumber(count)
+end
+-- The first write of a script is the only one that can fail: its error is the answer, and nothing has changed.
+local function put(...)
+  local answer = redis.pcall(...)
+  if type(answer) == 'table' and answer.err then return answer end
+end
+-- Add an event; those that it pushes out of the stream take their later alarms with them.
+local function add(key, alarms, id, most, held_back, ...)
+  local over, out, words = call('XLEN', key) + 1 - tonumber(most), {}, {...}
+  if over > 0 then out = call('XRANGE', key, '-', '+', 'COUNT', over) end
+  if held_back == '1' then
+    words[#words + 1] = 'h'
+    words[#words + 1] = '1'
+  end
+  local refused = put('XADD', key, 'MAXLEN', '=', most, id, unpack(words))
+  if refused then return refused end
+  for _, entry in ipairs(out) do call('HDEL', alarms, entry[1]) end
 end
 """
 
-# KEYS meta, drift; ARGV incarnation, the place after which the caller sends all, most kept, then place, time, JSON of
-# each. A stream that lacks what the caller believes to be there adds nothing: the caller sends that first.
+# KEYS meta, drift, alarms; ARGV incarnation, the reach after which the caller sends all, most kept, then of each event
+# place, time, JSON, whether it is held back, number and JSON of its later alarms. A stream that lacks what the caller
+# believes to be there adds nothing: the caller sends that first.
 _TO_MODEL = Script(
     _PLACES
     + """
 if call('HGET', KEYS[1], 'incarnation') ~= ARGV[1] then return {'gone', 0} end
 local top = call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 1)[1]
 local last, added = top and top[1] or '0-0', 0
-if before(last, ARGV[2]) then return {last, 0} end
-for i = 4, #ARGV, 3 do
-  if before(last, ARGV[i]) then
-    local answer = add(KEYS[2], ARGV[i], ARGV[3], 't', ARGV[i + 1], 'e', ARGV[i + 2])
-    if type(answer) == 'table' and answer.err then return answer end
-    last, added = ARGV[i], added + 1
+local joined = tonumber(string.match(call('HGET', KEYS[3], last) or '0', '^%d+'))
+if lacks(last, joined, ARGV[2]) then return {reached(last, joined), 0} end
+for i = 4, #ARGV, 6 do
+  local place, count, refused = ARGV[i], tonumber(ARGV[i + 4]), nil
+  if before(last, place) then
+    refused = add(KEYS[2], KEYS[3], place, ARGV[3], ARGV[i + 3], 't', ARGV[i + 1], 'e', ARGV[i + 2])
+    if refused then return refused end
+    last, joined, added = place, 0, added + 1
+  end
+  if place == last and joined < count then
+    refused = put('HSET', KEYS[3], place, ARGV[i + 4] .. ' ' .. ARGV[i + 5])
+    if refused then return refused end
+    joined = count
   end
 end
-return {last, added}
+return {reached(last, joined), added}
 """
 )
 
-# KEYS stream, marks; ARGV model's field, place as above, most kept, model, then place, time, JSON, id of each.
+# KEYS stream, marks, alarms; ARGV model's field, reach as above, most kept, model, then of each event the same and its
+# id. The later alarms of an event that is no longer in the stream are counted at its mark, and not kept.
 _TO_SERVICE = Script(
     _PLACES
     + """
 local last, added = call('HGET', KEYS[2], ARGV[1]) or '0-0', 0
 if last == 'gone' then return {'gone', 0} end
-if before(last, ARGV[2]) then return {last, 0} end
+local field = ARGV[1] .. ' joined'
+local joined, at = string.match(call('HGET', KEYS[2], field) or '0 0-0', '^(%d+) (.+)$')
+joined = tonumber(joined)
+if lacks(last, joined, ARGV[2]) then return {reached(last, joined), 0} end
 local top = call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
 local time, number = parts(top and top[1] or '0-0')
 local clock = call('TIME')
 time = math.max(time, clock[1] * 1000 + math.floor(clock[2] / 1000))
-for i = 5, #ARGV, 4 do
-  if before(last, ARGV[i]) then
+local moved, refused = false, nil
+for i = 5, #ARGV, 7 do
+  local place, count = ARGV[i], tonumber(ARGV[i + 4])
+  if before(last, place) then
     number = number + 1
-    local id = string.format('%.0f-%.0f', time, number)
-    local answer = add(KEYS[1], id, ARGV[3], 'm', ARGV[4], 'i', ARGV[i + 3], 't', ARGV[i + 1], 'e', ARGV[i + 2])
-    if type(answer) == 'table' and answer.err then return answer end
-    last, added = ARGV[i], added + 1
+    at = string.format('%.0f-%.0f', time, number)
+    refused = add(KEYS[1], KEYS[3], at, ARGV[3], ARGV[i + 3],
+                  'm', ARGV[4], 'i', ARGV[i + 6], 't', ARGV[i + 1], 'e', ARGV[i + 2])
+    if refused then return refused end
+    last, joined, added, moved = place, 0, added + 1, true
+  end
+  if place == last and joined < count then
+    if #call('XRANGE', KEYS[1], at, at) > 0 then
+      refused = put('HSET', KEYS[3], at, ARGV[i + 4] .. ' ' .. ARGV[i + 5])
+    end
+    if refused then return refused end
+    joined, moved = count, true
   end
 end
-if added > 0 then call('HSET', KEYS[2], ARGV[1], last) end
-return {last, added}
+if moved then
+  refused = put('HSET', KEYS[2], ARGV[1], last, field, string.format('%.0f', joined) .. ' ' .. at)
+end
+return refused or {reached(last, joined), added}
 """
 )
 
@@ -97,6 +147,7 @@ local clock = call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 if call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
   call('HSET', KEYS[1], ARGV[1], 'gone')
+  call('HDEL', KEYS[1], ARGV[1] .. ' joined')
   call('ZADD', KEYS[2], string.format('%.0f', now), ARGV[1])
 end
 local old = call('ZRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', now - tonumber(ARGV[2])), 'LIMIT', 0, 1000)
@@ -114,7 +165,7 @@ class Batch:
 
     name: str
     incarnation: str
-    after: EventKey
+    after: Reached
     events: tuple[Event, ...]
 
 
@@ -142,28 +193,28 @@ class DriftStreams:
         self._connection, self._own = connection, own_connection
         self._model_max, self._service_max, self._wait_s = model_max, service_max, wait_s
 
-    async def to_model(self, batch: Batch) -> EventKey | None:
-        """Add new events to the model's stream; the key of its newest one, None where the model is gone."""
+    async def to_model(self, batch: Batch) -> Reached | None:
+        """Add what is new to the model's stream; how far that is now, None where the model is gone."""
         keys = ModelKeys(batch.name, batch.incarnation)
         args: list[bytes | str | int] = [batch.incarnation, str(batch.after), self._model_max]
         for event in batch.events:
-            args += (str(event.key), event.time_ms, event.body)
-        return (await self._added(Call(_TO_MODEL, (keys.meta, keys.drift), args)))[0]
+            args += _words(event)
+        return (await self._added(Call(_TO_MODEL, (keys.meta, keys.drift, keys.alarms), args)))[0]
 
-    async def to_service(self, batch: Batch) -> tuple[EventKey | None, int]:
-        """The same for the service's stream, and how many were new: the last ones of the batch."""
+    async def to_service(self, batch: Batch) -> tuple[Reached | None, int]:
+        """The same for the service's stream, and how many events were new: the last ones of the batch."""
         member = ModelKeys(batch.name, batch.incarnation).member()
         args: list[bytes | str | int] = [member, str(batch.after), self._service_max, batch.name]
         for event in batch.events:
-            args += (str(event.key), event.time_ms, event.body, event.id)
-        return await self._added(Call(_TO_SERVICE, (DRIFT, DRIFT_MARKS), args))
+            args += (*_words(event), event.id)
+        return await self._added(Call(_TO_SERVICE, (DRIFT, DRIFT_MARKS, DRIFT_ALARMS), args))
 
-    async def _added(self, call: Call) -> tuple[EventKey | None, int]:
+    async def _added(self, call: Call) -> tuple[Reached | None, int]:
         (answer,) = await self._connection.run([call])
         if isinstance(answer, Exception):
             raise failed(answer)
         last, added = answer
-        return None if last == b"gone" else _event_key(last), added
+        return None if last == b"gone" else Reached(*map(int, last.split(b"-"))), added
 
     # ---------------------------------------------------------------- reading
 
@@ -172,6 +223,21 @@ class DriftStreams:
         key = ModelKeys(name, incarnation).drift
         (found,) = await self._connection.ask(("XRANGE", key, f"({after}", "+", "COUNT", limit))
         return [stored_event(item) for item in found]
+
+    async def later_of_model(self, name: str, incarnation: str, found: Sequence[StoredEvent]) -> list[Later]:
+        """What has joined each of these events of a model's stream."""
+        return await self._later(ModelKeys(name, incarnation).alarms, found)
+
+    async def later_of_service(self, found: Sequence[StoredEvent]) -> list[Later]:
+        """What has joined each of these events of the service's stream."""
+        return await self._later(DRIFT_ALARMS, found)
+
+    async def _later(self, key: str, found: Sequence[StoredEvent]) -> list[Later]:
+        if not found:
+            return []
+        fields = [f"{known.position[0]}-{known.position[1]}" for known in found]
+        (kept,) = await self._connection.ask(("HMGET", key, *fields))
+        return [NONE_LATER if value is None else _later(value) for value in kept]
 
     async def of_service(
         self, after: StreamPosition, limit: int, until: StreamPosition | None = None
@@ -206,6 +272,17 @@ class DriftStreams:
             end = f"({found[-1][0].decode()}"
 
 
+def _words(event: Event) -> tuple[bytes | str | int, ...]:
+    """An event as the scripts take it."""
+    held_back = "1" if event.held_back else ""
+    return str(event.key), event.time_ms, event.body, held_back, event.joined, event.alarms
+
+
+def _later(value: bytes) -> Later:
+    joined, _, alarms = value.partition(b" ")
+    return Later(int(joined), alarms)
+
+
 def _event_key(text: bytes) -> EventKey:
     version, _, index = text.partition(b"-")
     return EventKey(int(version), int(index))
@@ -217,4 +294,5 @@ def stored_event(item: Any) -> StoredEvent:
     # Scripts return names and values in turn; for plain commands the client library makes a dict of them.
     fields = flat if isinstance(flat, dict) else dict(zip(flat[::2], flat[1::2], strict=True))
     model, identity = (fields.get(name, b"").decode() for name in (b"m", b"i"))
-    return StoredEvent(StreamPosition(*_event_key(entry_id)), model, identity, int(fields[b"t"]), fields[b"e"])
+    position = StreamPosition(*_event_key(entry_id))
+    return StoredEvent(position, model, identity, int(fields[b"t"]), fields[b"e"], b"h" in fields)

@@ -2,10 +2,12 @@
 
     id          INCARNATION-VERSION-INDEX   the same for every replica that finds the alarm
     key         (version, index)            among the events of its model; the id of its entry in the model's stream
+    reach       (version, index, joined)    how far a model has got: its newest event, with so many later alarms
     position    TIME-NUMBER                 in the service's stream: when it was added there (the store's clock, ms) and
                                             a consecutive number, from which a reader sees what it has missed
 
-The JSON is made once, when the event is published; all readers pass on the same bytes.
+The JSON of the first alarm is made once, when the event is published. What may be added to an event later is kept
+beside it, and written behind it when it is shown: ``shown``. Streams and webhooks show it as it was at first.
 """
 
 import re
@@ -32,6 +34,17 @@ class EventKey(NamedTuple):
         return f"{self.version}-{self.ordinal}"
 
 
+class Reached(NamedTuple):
+    """How far the events of a model are known: up to one of them, and so many of the alarms that have joined it."""
+
+    version: int
+    ordinal: int
+    joined: int
+
+    def __str__(self) -> str:
+        return f"{self.version}-{self.ordinal}-{self.joined}"
+
+
 class StreamPosition(NamedTuple):
     """Where an event is in the service's stream; positions grow, and ``number`` by one at a time."""
 
@@ -55,7 +68,10 @@ class Event:
         id: its own.
         kind: which test found it.
         time_ms: the time of its entry.
-        body: the JSON.
+        body: the JSON of its first alarm.
+        held_back: whether webhooks are not sent it.
+        joined: how many later alarms it has by now.
+        alarms: the JSON of those that it lists.
     """
 
     key: EventKey
@@ -63,6 +79,19 @@ class Event:
     kind: str
     time_ms: int
     body: bytes
+    held_back: bool
+    joined: int
+    alarms: bytes
+
+
+class Later(NamedTuple):
+    """The later alarms of an event: how many, and the JSON of those that it lists."""
+
+    joined: int = 0
+    alarms: bytes = b"[]"
+
+
+NONE_LATER = Later()
 
 
 class StoredEvent(NamedTuple):
@@ -73,14 +102,29 @@ class StoredEvent(NamedTuple):
     id: str
     time_ms: int
     body: bytes
+    held_back: bool = False
 
 
 def event(model: str, incarnation: str, drift: Drift) -> Event:
-    """The event of an alarm."""
+    """The event of an episode."""
     key = EventKey(*drift.place)
     identity = f"{incarnation}-{key}"
     body = _encode({"id": identity, "model": model, "time": iso(drift.time_ms), **drift.to_json()})
-    return Event(key, identity, drift.kind, drift.time_ms, body)
+    alarms = _encode([alarm.to_json() for alarm in drift.alarms])
+    return Event(key, identity, drift.kind, drift.time_ms, body, drift.held_back, drift.joined, alarms)
+
+
+def shown(known: StoredEvent, later: Later = NONE_LATER) -> bytes:
+    """The JSON that a client is shown.
+
+    Args:
+        known: the event; one stored by older code, too.
+        later: the alarms that have joined it; by default none, as when it was sent.
+    """
+    held_back = b"true" if known.held_back else b"false"
+    return b'%b,"challenger":null,"held_back":%b,"alarms":%b,"alarm_count":%d}' % (
+        known.body[:-1], held_back, later.alarms, later.joined,
+    )  # fmt: skip
 
 
 def position(text: str) -> StreamPosition | None:

@@ -21,11 +21,14 @@
     onepass:{NAME}:INC:state:DIGEST     HASH  number -> 4 MiB of what has this digest; expires until an entry names it
     onepass:{NAME}:INC:deleted          STRING  the model was deleted; expires. Without it and without meta: lost
     onepass:{NAME}:INC:drift            STREAM  the model's last drift events, see drift.py
+    onepass:{NAME}:INC:alarms           HASH  id of an entry of that stream -> its later alarms
 
     onepass:drift                       STREAM  the last drift events of all models, in the order they became known;
                                                 its consumer groups are the webhooks
     onepass:sweeper                     STRING  the process that removes what is past its time; expires
     onepass:{onepass:drift}:marks       HASH  "NAME INC" -> place of the model's last event in it, or "gone"
+                                        "NAME INC joined" -> "COUNT POSITION" of that event: its later alarms, its entry
+    onepass:{onepass:drift}:alarms      HASH  id of an entry of onepass:drift -> its later alarms
     onepass:{onepass:drift}:gone        ZSET  "NAME INC" -> when the model was deleted, ms
 
     onepass:{NAME}:hints                CHANNEL  "INC VERSION UID" for every entry; "INC" when the model is deleted;
@@ -43,8 +46,9 @@ INDEX = "onepass:models"
 SWEEPER = "onepass:sweeper"
 STORE = "onepass:store"
 DRIFT = "onepass:drift"
-"""The part in braces determines the slot, else the whole key does: these three share one."""
+"""The part in braces determines the slot, else the whole key does: these share one."""
 DRIFT_MARKS = f"onepass:{{{DRIFT}}}:marks"
+DRIFT_ALARMS = f"onepass:{{{DRIFT}}}:alarms"
 DRIFT_GONE = f"onepass:{{{DRIFT}}}:gone"
 
 
@@ -61,7 +65,7 @@ class ModelKeys:
         snapshots: published snapshots.
         states: which states and large segments the entries of the log refer to.
         deleted: set for a while when the model is deleted.
-        drift: stream of the model's own drift events.
+        drift, alarms: stream of the model's own drift events, and the later alarms of each.
         chunks_prefix: what ``chunks`` of every version begins with; scripts that drop versions complete it themselves.
     """
 
@@ -74,6 +78,7 @@ class ModelKeys:
         self.idempotency, self.idempotency_expiry = f"{own}seen", f"{own}seen_due"
         self.pending, self.pending_due = f"{own}pending", f"{own}pending_due"
         self.states, self.deleted = f"{own}states", f"{own}deleted"
+        self.alarms = f"{own}alarms"
         self.chunks_prefix = f"{own}chunks:"
 
     def chunks(self, version: int) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Self
 from tests.faults.processes import PATIENCE_S, Service
 
 COLUMNS = ["a", "b"]
-BEFORE, AFTER = 1200, 800
+BEFORE, AFTER, EPISODE = 1200, 800, 500
 
 
 def table(count: int, centre: float, seed: int) -> dict[str, Any]:
@@ -28,8 +28,8 @@ def learn(service: Service, body: dict[str, Any], name: str = "m", key: str = ""
 
 
 def calm(service: Service, name: str = "m", seed: int = 1) -> None:
-    """A model that has learned a world that does not move."""
-    service.create(name)
+    """A model that has learned a world that does not move; what moves then is one event for a while."""
+    service.create(name, watch={"episode_rows": EPISODE})
     learn(service, table(BEFORE, 0.0, seed), name)
     assert [] == service.get(f"/models/{name}/drift")["events"]
 

@@ -18,7 +18,13 @@ pytestmark = pytest.mark.faults
 def _alarms(service, name="m"):
     """Ids of the alarms that the state itself holds: what the log says must be told."""
     machine, stamp = Machine.from_bytes(service.state(name))
-    return [f"{stamp['incarnation']}-{drift.version}-{drift.index}" for drift in machine.outbox.after((0, 0))]
+    return [f"{stamp['incarnation']}-{drift.version}-{drift.index}" for drift in machine.outbox.after((0, 0, 0))]
+
+
+def _joined(service, name="m"):
+    """How many later alarms each event has, as the state has it."""
+    machine, _ = Machine.from_bytes(service.state(name))
+    return [drift.joined for drift in machine.outbox.after((0, 0, 0))]
 
 
 def _ids(found):
@@ -39,11 +45,12 @@ def test_a_drift_becomes_events(serve, store):
         version = learn(service, moved())
         found = service.get("/models/m/drift")["events"]
         assert len(found) > 0
-        assert found == [stream.next()["data"] for _ in found]
+        assert [{**event, "alarms": [], "alarm_count": 0} for event in found] == [stream.next()["data"] for _ in found]
+    assert _joined(service) == [event["alarm_count"] for event in found]
     assert _alarms(service) == _ids(found) == _ids(events(service))
     assert {version} == {event["version"] for event in found}
-    (means,) = {event["features"][0]["name"] for event in found if event["kind"] == "class_mean"}
-    assert "a" == means
+    alarms = [alarm for event in found for alarm in (event, *event["alarms"])]
+    assert {"a"} == {alarm["features"][0]["name"] for alarm in alarms if alarm["kind"] == "class_mean"}
     assert all(event["windows"]["after"] > 0 < event["epsilon_cut"] for event in found)
     assert float(len(found)) == sum(
         service.metric(f'drift_events_total{{kind="{kind}"}}') for kind in {event["kind"] for event in found}
@@ -63,6 +70,9 @@ def test_a_crash_loses_no_event_and_repeats_none(serve, store, point):
     service.start()
     assert 1 <= eventually(True, lambda: len(events(service)) > 0)
     assert _alarms(service) == eventually(_alarms(service), lambda: _ids(events(service)))
+    told = eventually(_joined(service), lambda: [event["alarm_count"] for event in events(service)])
+    assert _joined(service) == told
+    assert sum(told) > 0
     learn(service, moved(), key="moved")
     learn(service, table(50, 3.0, 2))
     assert 201 == service.request("POST", "/models/m/snapshots").status

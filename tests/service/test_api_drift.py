@@ -2,12 +2,14 @@
 
 import asyncio
 import itertools
+import json
 from datetime import datetime
 
 import pytest
 import pytest_asyncio
 
-from tests.alarms import LOUD
+from service.store.keys import ModelKeys
+from tests.alarms import HELD_BACK, JOINS, LOUD
 from tests.service.api_fixtures import DFOP, problem
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("alarming")]
@@ -19,10 +21,10 @@ def as_(name):
     return {"headers": {"X-API-Key": f"s3cret-{name}"}}
 
 
-async def raise_alarms(api, path, count=1, **how):
+async def raise_alarms(api, path, count=1, then=0.0, **how):
     """Learn ``count`` rows in one entry, each of which raises an alarm; their first features."""
     values = [float(next(_values)) for _ in range(count)]
-    body = {"columns": ["a", "b"], "data": [[value, 0.0] for value in values], "labels": ["UP"] * count}
+    body = {"columns": ["a", "b"], "data": [[value, then] for value in values], "labels": ["UP"] * count}
     await api.post(f"{path}/feedback/batch", body, **how)
     return values
 
@@ -68,9 +70,60 @@ async def test_an_event_is_as_the_contract_has_it(watched):
         "epsilon_cut": 0.1,
         "windows": {"before": 90, "after": 30},
         "action": "report",
+        "challenger": None,
+        "held_back": False,
+        "alarms": [],
+        "alarm_count": 0,
     } == event
     assert (None, 1, model["incarnation"]) == (page["next"], page["version"], page["incarnation"])
     assert event in (await watched.get("/drift", params={"limit": 1000}))["events"]
+
+
+async def test_later_alarms_are_shown_with_their_event(watched, start):
+    """In both lists, at every replica, at once; the event keeps its id, and the next one has its own."""
+    other = await start()
+    path = await watched.new()
+    await raise_alarms(watched, path, 1)
+    (before,) = (await watched.get(f"{path}/drift"))["events"]
+    values = await raise_alarms(watched, path, 2, JOINS) + await raise_alarms(other, path, 1, JOINS)
+    await raise_alarms(watched, path, 1, HELD_BACK)
+    for api in (watched, other):
+        first, second = (await api.get(f"{path}/drift", params={"consistency": "strong"}))["events"]
+        assert values == [alarm["features"][0]["after"] for alarm in first["alarms"]]
+        assert [("error_rate", "DOWN", row) for row in (2, 3, 4)] == [
+            (alarm["kind"], alarm["class"], alarm["row"]) for alarm in first["alarms"]
+        ]
+        assert before == {**first, "alarms": [], "alarm_count": 0}
+        assert (3, 0, False, True) == (
+            first["alarm_count"],
+            second["alarm_count"],
+            first["held_back"],
+            second["held_back"],
+        )
+        everything, _ = await all_pages(api, "/drift")
+        assert [first, second] == [event for event in everything if event["model"] == first["model"]]
+
+
+async def test_an_event_lists_so_many_later_alarms_and_counts_all(watched):
+    """The first twenty; a service that begins with the log finds the same."""
+    path = await watched.new()
+    await raise_alarms(watched, path, 1)
+    for _ in range(3):
+        await raise_alarms(watched, path, 9, JOINS)
+    (event,) = (await watched.get(f"{path}/drift"))["events"]
+    assert (27, [*range(2, 22)]) == (event["alarm_count"], [alarm["row"] for alarm in event["alarms"]])
+
+
+async def test_events_that_older_code_has_stored_are_shown(watched):
+    """Without what they have not got: nobody held them back, and nothing joined them."""
+    path = await watched.new()
+    await raise_alarms(watched, path, 1)
+    (event,) = (await watched.get(f"{path}/drift"))["events"]
+    name, incarnation = path.rpartition("/")[2], event["id"].partition("-")[0]
+    connection = watched.app.state.context.engine.store.connection
+    old = {key: event[key] for key in event if key not in {"challenger", "held_back", "alarms", "alarm_count"}}
+    await connection.ask(("XADD", ModelKeys(name, incarnation).drift, "1-7", "t", 5, "e", json.dumps(old)))
+    assert [event, event] == (await watched.get(f"{path}/drift"))["events"]
 
 
 async def test_who_was_just_answered_sees_his_event(watched):

@@ -1,27 +1,30 @@
 """The streams of drift events and their consumer groups, against real servers."""
 
 import asyncio
+import json
 
 import pytest
 
-from core.drift.outbox import Drift
+from core.drift.outbox import Drift, Joined
 from service.errors import StoreFull
 from service.store import deliveries
 from service.store.catalog import Catalog
 from service.store.deliveries import Deliveries
-from service.store.drift import BEFORE_FIRST, Batch, DriftStreams
-from service.store.events import START, EventKey, StreamPosition, event
-from service.store.keys import DRIFT, DRIFT_GONE, DRIFT_MARKS, ModelKeys
+from service.store.drift import BEFORE_FIRST, NOTHING, Batch, DriftStreams
+from service.store.events import START, Later, Reached, StreamPosition, event
+from service.store.keys import DRIFT, DRIFT_ALARMS, DRIFT_GONE, DRIFT_MARKS, ModelKeys
 from tests.service.store_fixtures import INCARNATION
 
 
-def alarm(version, index=0):
-    return Drift(
-        version, index, version, 1_700_000_000_000 + version, "error_rate", None, (), 0.1, 0.3, 0.1, 9, 9, "report"
-    )
+def alarm(version, index=0, joined=0):
+    """An event with so many later alarms."""
+    later = tuple(Joined("class_mean", None, version + row, ()) for row in range(joined))
+    time_ms = 1_700_000_000_000 + version
+    tests = ("error_rate", None, (), 0.1, 0.3, 0.1, 9, 9, "report")
+    return Drift(version, index, version, time_ms, *tests, False, joined, later)
 
 
-def batch(*places, after=BEFORE_FIRST, name="m", incarnation=INCARNATION):
+def batch(*places, after=NOTHING, name="m", incarnation=INCARNATION):
     return Batch(name, incarnation, after, tuple(event(name, incarnation, alarm(*place)) for place in places))
 
 
@@ -45,11 +48,11 @@ async def places(streams, name="m"):
 
 async def test_every_event_is_added_once_however_many_replicas_send_it(streams, model):
     """Repeats, overlaps and late ones add nothing; order is kept; who was first is told."""
-    assert ((2, 0), ((2, 0), 2)) == await both(streams, batch((1, 0), (2, 0)))
-    assert ((2, 0), ((2, 0), 0)) == await both(streams, batch((1, 0), (2, 0)))
-    assert ((2, 1), ((2, 1), 1)) == await both(streams, batch((2, 0), (2, 1), after=EventKey(1, 0)))
-    assert ((2, 1), ((2, 1), 0)) == await both(streams, batch((1, 0)))
-    assert ((10, 0), ((10, 0), 2)) == await both(streams, batch((9, 3), (10, 0), after=EventKey(2, 1)))
+    assert ((2, 0, 0), ((2, 0, 0), 2)) == await both(streams, batch((1, 0), (2, 0)))
+    assert ((2, 0, 0), ((2, 0, 0), 0)) == await both(streams, batch((1, 0), (2, 0)))
+    assert ((2, 1, 0), ((2, 1, 0), 1)) == await both(streams, batch((2, 0), (2, 1), after=Reached(1, 0, 0)))
+    assert ((2, 1, 0), ((2, 1, 0), 0)) == await both(streams, batch((1, 0)))
+    assert ((10, 0, 0), ((10, 0, 0), 2)) == await both(streams, batch((9, 3), (10, 0), after=Reached(2, 1, 0)))
     own, everything = await places(streams)
     assert [(1, 0), (2, 0), (2, 1), (9, 3), (10, 0)] == own
     assert [f"{INCARNATION}-{place}" for place in own] == everything
@@ -59,8 +62,53 @@ async def test_a_stream_that_has_lost_events_is_sent_them_first(streams, connect
     """Where it lacks what the sender believes to be there it takes nothing, and says how far it is."""
     await both(streams, batch((1, 0), (2, 0), (3, 0)))
     await connection.ask(("DEL", model.keys.drift), ("DEL", DRIFT, DRIFT_MARKS))
-    assert (BEFORE_FIRST, (BEFORE_FIRST, 0)) == await both(streams, batch((4, 0), after=EventKey(3, 0)))
-    assert ((4, 0), ((4, 0), 4)) == await both(streams, batch((1, 0), (2, 0), (3, 0), (4, 0)))
+    assert (NOTHING, (NOTHING, 0)) == await both(streams, batch((4, 0), after=Reached(3, 0, 0)))
+    assert ((4, 0, 0), ((4, 0, 0), 4)) == await both(streams, batch((1, 0), (2, 0), (3, 0), (4, 0)))
+
+
+async def later(streams):
+    """What has joined each event, as each of the streams has it."""
+    own = await streams.of_model("m", INCARNATION, BEFORE_FIRST, 1000)
+    everything = await streams.of_service(START, 1000)
+    return await streams.later_of_model("m", INCARNATION, own), await streams.later_of_service(everything)
+
+
+async def test_later_alarms_join_their_event_once_and_in_order(streams, model):
+    """More replace fewer, never the other way round, whoever sends them; the event itself is not added again."""
+    assert ((1, 0, 1), ((1, 0, 1), 1)) == await both(streams, batch((1, 0, 1)))
+    assert ((1, 0, 3), ((1, 0, 3), 0)) == await both(streams, batch((1, 0, 3), after=Reached(1, 0, 1)))
+    assert ((1, 0, 3), ((1, 0, 3), 0)) == await both(streams, batch((1, 0, 2)))
+    of_model, of_service = await later(streams)
+    assert of_model == of_service
+    assert [(3, 3)] == [(kept.joined, len(json.loads(kept.alarms))) for kept in of_model]
+    assert ((2, 0, 0), ((2, 0, 0), 1)) == await both(streams, batch((1, 0, 4), (2, 0), after=Reached(1, 0, 3)))
+    assert ([4, 0], [4, 0]) == tuple([kept.joined for kept in side] for side in await later(streams))
+    assert [(1, 0), (2, 0)] == (await places(streams))[0]
+
+
+async def test_an_event_that_leaves_a_stream_takes_its_later_alarms_with_it(connection, model):
+    """Of those that are gone nothing is kept, and what joins them late is counted and dropped."""
+    streams = DriftStreams(connection, connection, model_max=2, service_max=2, wait_s=0.01)
+    await both(streams, batch(*((version, 0, 2) for version in range(1, 6))))
+    await Catalog(connection).create("n", "i2", b"{}")
+    await both(streams, batch((1, 0, 1), (2, 0, 1), name="n", incarnation="i2"))
+    for key, left in ((model.keys.alarms, [b"4-0", b"5-0"]), (DRIFT_ALARMS, None)):
+        (fields,) = await connection.ask(("HKEYS", key))
+        assert 2 == len(fields)
+        assert left is None or left == sorted(fields)
+    assert ((5, 0, 3), ((5, 0, 3), 0)) == await both(streams, batch((5, 0, 3), after=Reached(5, 0, 2)))
+    assert [1, 1] == [kept.joined for kept in (await later(streams))[1]]
+    assert [2, 3] == [kept.joined for kept in (await later(streams))[0]]
+
+
+async def test_what_older_code_stored_is_read_and_gone_on_with(streams, connection, model):
+    """Events and marks without later alarms: they have none, and get those that come."""
+    await both(streams, batch((1, 0)))
+    await connection.ask(("HDEL", DRIFT_MARKS, ModelKeys("m", INCARNATION).member() + " joined"))
+    assert ([Later()], [Later()]) == await later(streams)
+    assert ((1, 0, 1), ((1, 0, 1), 0)) == await both(streams, batch((1, 0, 1)))
+    assert ((2, 0, 1), ((2, 0, 1), 1)) == await both(streams, batch((1, 0, 2), (2, 0, 1), after=Reached(1, 0, 1)))
+    assert [0, 1] == [kept.joined for kept in (await later(streams))[1]]
 
 
 async def test_events_of_a_model_that_is_gone_are_refused(streams, connection, model):
@@ -75,7 +123,7 @@ async def test_events_of_a_model_that_is_gone_are_refused(streams, connection, m
     await Catalog(connection).create("x", "i2", b"{}")
     await Catalog(connection).delete("x")
     marks = (await connection.ask(("HKEYS", DRIFT_MARKS)))[0]
-    assert [b"m other"] == marks
+    assert [b"m other", b"m other joined"] == sorted(marks)
 
 
 async def test_both_streams_are_capped_and_numbered_without_holes(connection, model):
@@ -111,7 +159,7 @@ async def test_a_store_without_memory_refuses_events_whole(streams, connection, 
             await send(sent)
     await connection.ask(("CONFIG", "SET", "maxmemory", "0"))
     assert ([], []) == await places(streams)
-    assert ((49, 0), ((49, 0), 49)) == await both(streams, sent)
+    assert ((49, 0, 0), ((49, 0, 0), 49)) == await both(streams, sent)
 
 
 async def test_positions_grow_where_the_clock_goes_back(streams, connection, model):

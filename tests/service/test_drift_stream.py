@@ -10,6 +10,7 @@ from service.api import event_stream
 from service.runtime import broadcast
 from service.store.events import position
 from service.store.keys import DRIFT
+from tests.alarms import JOINS
 from tests.service.api_fixtures import DFOP, problem
 from tests.service.event_client import listening
 from tests.service.test_api_drift import KEYS, raise_alarms
@@ -47,6 +48,25 @@ async def test_events_come_as_they_are_listed(watched):
         listed = (await watched.get(f"{path}/drift"))["events"][2:]
         assert listed == [frame.data for frame in frames]
         assert sorted(frame.id for frame in frames) == [frame.id for frame in frames]
+
+
+async def test_an_event_is_sent_once_at_its_first_alarm(watched, start):
+    """Later alarms are not sent, and who resumes gets the event as it was; two replicas raise them in turns."""
+    other = await start()
+    path = await watched.new()
+    async with listening(watched) as client, listening(other) as elsewhere:
+        values = await raise_alarms(watched, path, 1)
+        for api in (watched, other, watched):
+            await raise_alarms(api, path, 2, JOINS)
+            await settled(api, path)
+        values += await raise_alarms(other, path, 1)
+        frames = [await client.next() for _ in range(2)]
+        assert values == [frame.value for frame in frames] == await elsewhere.values(2)
+    assert [([], 0)] * 2 == [(frame.data["alarms"], frame.data["alarm_count"]) for frame in frames]
+    assert [6, 0] == [event["alarm_count"] for event in (await other.get(f"{path}/drift"))["events"]]
+    async with listening(other, last=client.start.id) as again:
+        assert frames[0].data == (await again.next()).data
+        assert frames[1].data == (await again.next()).data
 
 
 async def test_a_stream_resumes_at_whichever_replica(watched, start):

@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from service.app import build
 from service.monitor import webhooks as hooks
 from service.settings import Settings
+from tests.alarms import HELD_BACK, JOINS
 from tests.service.receiver import Receiver
 from tests.service.test_api_drift import raise_alarms
 
@@ -54,7 +55,7 @@ async def outcomes(api, number=1):
     """What the metrics say of a webhook."""
     found = {}
     for line in (await api.ask("GET", "/metrics")).text.splitlines():
-        for outcome in ("delivered", "failed", "dropped"):
+        for outcome in ("delivered", "failed", "dropped", "held_back"):
             if line.startswith(f'onepass_webhook_events_total{{outcome="{outcome}",webhook="{number}"}}'):
                 found[outcome] = float(line.split()[-1])
     return found
@@ -86,6 +87,22 @@ async def test_an_event_is_posted_as_it_is_listed_and_signed(hooked):
             assert "v1," + base64.b64encode(mac).decode() == one.headers["webhook-signature"]
             assert "application/json" == one.headers["content-type"]
         await reaches(api, delivered=2)
+
+
+async def test_what_a_cool_down_holds_back_is_not_posted(hooked):
+    """Nor is what joins an event; the next event is."""
+    async with Receiver() as receiver:
+        api = await hooked(receiver)
+        path = await api.new()
+        await raise_alarms(api, path, 1)
+        await raise_alarms(api, path, 2, JOINS)
+        await raise_alarms(api, path, 2, HELD_BACK)
+        await raise_alarms(api, path, 1)
+        posted = await receiver.got(2)
+        first, *_, last = (await api.get(f"{path}/drift"))["events"]
+        assert [first["id"], last["id"]] == [one.event["id"] for one in posted]
+        assert ([], 2) == (posted[0].event["alarms"], first["alarm_count"])
+        await reaches(api, delivered=2, held_back=2)
 
 
 async def test_what_fails_is_sent_again_under_the_same_id(hooked):

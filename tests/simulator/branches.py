@@ -16,7 +16,7 @@ from service.store.keys import ModelKeys
 from service.store.redis.connection import Call
 from service.store.scripts import APPEND, READ_AFTER
 from service.store.states import States
-from tests.simulator.drift_scripts import place
+from tests.simulator.drift_scripts import numbers
 from tests.simulator.member import Member
 from tests.simulator.network import World
 from tests.simulator.script_parts import Args
@@ -72,8 +72,8 @@ class Branches:
         """Whose entries the alarms were found in that this replica was the first to publish."""
         incarnation = str(call.args[0]).split(" ")[1]
         history = self._world.scripts.data.history.get(ModelKeys(FIRST, incarnation).log, {})
-        for at in list(call.args[4::4])[-added:]:
-            entry = history.get(place(str(at).encode())[0])
+        for at in list(call.args[4::7])[-added:]:
+            entry = history.get(numbers(str(at).encode())[0])
             writer = "" if entry is None else entry[1].decode().split(".")[0]
             self._counts["alarm published by another replica"] += writer not in ("", member.writer)
 

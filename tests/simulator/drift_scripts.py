@@ -1,6 +1,7 @@
 """What the Lua of service/store/drift.py does, said again in Python and checked against it (test_drift_scripts.py).
 
-A stream is a dict from (left, right), the two numbers of an entry's id, to its names and values in turn.
+A stream is a dict from (left, right), the two numbers of an entry's id, to its names and values in turn; beside it a
+hash has the later alarms of its events.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,43 +38,52 @@ class DriftScripts:
         return self._scripts.data
 
     def to_model(self, keys: Sequence[str], args: Args) -> list[Any]:
-        """Add the events that the model's stream does not have."""
-        incarnation, after, most, *rest = args
+        """Add the events, and the later alarms of the last one, that the model's stream does not have."""
+        incarnation, reach, most, *rest = args
         if self._data.hashes.get(keys[0], {}).get(b"incarnation") != incarnation:
             return [b"gone", 0]
-        stream = self._data.logs.setdefault(keys[1], {})
-        last, added = max(stream, default=(0, 0)), 0
-        if last < place(after):
-            return [_text(last), 0]
-        for at, time, body in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
-            if last < place(at):
-                last, added = place(at), added + 1
-                stream[last] = [b"t", time, b"e", body]
-        _trim(stream, int(most))
-        return [_text(last), added]
+        stream = Stream(self._data, keys[1], keys[2], int(most))
+        last, added = max(stream.entries, default=(0, 0)), 0
+        joined = int(stream.alarms.get(_text(last), b"0").split(b" ")[0])
+        if (*last, joined) < numbers(reach):
+            return [_reached(last, joined), 0]
+        for at, time, body, held_back, count, alarms in zip(*(rest[i::6] for i in range(6)), strict=True):
+            if last < numbers(at):
+                last, joined, added = numbers(at), 0, added + 1
+                stream.add(last, [b"t", time, b"e", body], held_back)
+            if last == numbers(at) and joined < int(count):
+                joined = int(count)
+                stream.alarms[_text(last)] = count + b" " + alarms
+        return [_reached(last, joined), added]
 
     def to_service(self, keys: Sequence[str], args: Args) -> list[Any]:
-        """Add the events after the mark of their model, and move the mark."""
-        member, after, most, model, *rest = args
+        """Add what comes after the mark of their model, and move the mark."""
+        member, reach, most, model, *rest = args
         marks = self._data.hashes.get(keys[1], {})
         held = marks.get(member, b"0-0")
         if held == b"gone":
             return [b"gone", 0]
-        last, added = place(held), 0
-        if last < place(after):
-            return [_text(last), 0]
-        stream = self._data.logs.setdefault(keys[0], {})
-        time, number = max(stream, default=(0, 0))
+        last, added, moved = numbers(held), 0, False
+        known, position = marks.get(member + b" joined", b"0 0-0").split(b" ")
+        joined = int(known)
+        if (*last, joined) < numbers(reach):
+            return [_reached(last, joined), 0]
+        stream = Stream(self._data, keys[0], keys[2], int(most))
+        time, number = max(stream.entries, default=(0, 0))
         time = max(time, self._scripts._now_ms())
-        for at, noted, body, identity in zip(rest[::4], rest[1::4], rest[2::4], rest[3::4], strict=True):
-            if last < place(at):
+        for at, noted, body, held_back, count, alarms, identity in zip(*(rest[i::7] for i in range(7)), strict=True):
+            if last < numbers(at):
                 number += 1
-                stream[time, number] = [b"m", model, b"i", identity, b"t", noted, b"e", body]
-                last, added = place(at), added + 1
-        _trim(stream, int(most))
-        if added:
-            self._data.hashes.setdefault(keys[1], {})[member] = _text(last)
-        return [_text(last), added]
+                stream.add((time, number), [b"m", model, b"i", identity, b"t", noted, b"e", body], held_back)
+                last, joined, added, moved, position = numbers(at), 0, added + 1, True, _text((time, number))
+            if last == numbers(at) and joined < int(count):
+                joined, moved = int(count), True
+                if numbers(position) in stream.entries:
+                    stream.alarms[position] = count + b" " + alarms
+        if moved:
+            mark = {member: _text(last), member + b" joined": b"%d %b" % (joined, position)}
+            self._data.hashes.setdefault(keys[1], {}).update(mark)
+        return [_reached(last, joined), added]
 
     def forget(self, keys: Sequence[str], args: Args) -> int:
         """Mark a model as gone, and sweep the marks of those that have been gone for long."""
@@ -81,6 +91,7 @@ class DriftScripts:
         now = self._scripts._now_ms()
         if args[0] in marks:
             marks[args[0]] = b"gone"
+            marks.pop(args[0] + b" joined", None)
             gone[args[0]] = now
         old = [member for member, since in gone.items() if since <= now - int(args[1])]
         for member in old:
@@ -89,16 +100,30 @@ class DriftScripts:
         return len(old)
 
 
-def place(text: bytes) -> Place:
-    """The two numbers of an id."""
-    left, right = text.split(b"-")
-    return int(left), int(right)
+class Stream:
+    """A stream with the later alarms of its events, of which the newest are kept."""
+
+    def __init__(self, data: Data, key: str, alarms: str, most: int) -> None:
+        self.entries: dict[Any, Any] = data.logs.setdefault(key, {})
+        self.alarms = data.hashes.setdefault(alarms, {})
+        self._most = most
+
+    def add(self, at: Place, fields: list[bytes], held_back: bytes) -> None:
+        """Add an event, and drop the oldest ones."""
+        self.entries[at] = [*fields, b"h", b"1"] if held_back == b"1" else fields
+        for oldest in sorted(self.entries)[: max(0, len(self.entries) - self._most)]:
+            del self.entries[oldest]
+            self.alarms.pop(_text(oldest), None)
 
 
-def _text(at: Place) -> bytes:
+def numbers(text: bytes) -> tuple[int, ...]:
+    """The numbers of an id, or of how far a model has got."""
+    return tuple(map(int, text.split(b"-")))
+
+
+def _text(at: tuple[int, ...]) -> bytes:
     return b"%d-%d" % at
 
 
-def _trim(stream: dict[Any, Any], most: int) -> None:
-    for oldest in sorted(stream)[: max(0, len(stream) - most)]:
-        del stream[oldest]
+def _reached(last: tuple[int, ...], joined: int) -> bytes:
+    return b"%b-%d" % (_text(last), joined)

@@ -30,6 +30,7 @@ REACHED = (
     "fenced by the store",
     "fork",
     "gone",
+    "later alarms",
     "lost reply resent and recognised",
     "outage",
     "reads compared",

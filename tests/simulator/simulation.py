@@ -45,7 +45,7 @@ SMALL_BUDGETS = (1, 30_000)
 
 
 def _config(on_drift: str | None) -> Config:
-    watch = None if on_drift is None else {"class_mean": {"delta": 0.9, "batch_size": 4}}
+    watch = None if on_drift is None else {"class_mean": {"delta": 0.9, "batch_size": 4}, "episode_rows": 20}
     asked = {"algorithm": "rls", "task": "regression", "features": [*NAMES[:2]], "watch": watch}
     return Config.parse(asked if on_drift is None else asked | {"on_drift": on_drift})
 

@@ -210,7 +210,7 @@ class Verdict:
     # ---------------------------------------------------------------- alarms
 
     def _judge_events(self) -> None:
-        """Each alarm is published once, in order; none is lost, unless the store has lost entries."""
+        """Each event is published once, in order, with its later alarms; none is lost, unless the store loses some."""
         published = [fields[3] for _, fields in sorted(self.data.logs.get(DRIFT, {}).items())]
         assert len(published) == len({*published}), "an alarm was published twice"
         meta = self.data.hashes.get(ModelKeys(FIRST, "").meta)
@@ -221,9 +221,12 @@ class Verdict:
         replica = self.simulation.members[0].engine.models.peek(FIRST)
         if replica is None:
             return
-        alarms = [event(FIRST, incarnation, drift) for drift in replica.machine.outbox.after((0, 0))]
+        alarms = [event(FIRST, incarnation, drift) for drift in replica.machine.outbox.after((0, 0, 0))]
         self.simulation.counts["alarms"] += len(alarms)
         stream = self.data.logs.get(keys.drift, {})
         assert [alarm.body for alarm in alarms] == [fields[3] for _, fields in sorted(stream.items())]
+        later = {str(alarm.key).encode(): b"%d %b" % (alarm.joined, alarm.alarms) for alarm in alarms if alarm.joined}
+        self.simulation.counts["later alarms"] += len(later)
+        assert later == self.data.hashes.get(keys.alarms, {}), "later alarms were lost, or are of another event"
         ours = [identity for identity in published if identity.startswith(f"{incarnation}-".encode())]
         assert [alarm.id.encode() for alarm in alarms] == ours, "an alarm was not published, or not in order"

@@ -208,6 +208,7 @@ FORGERIES = [
     lambda arrays: arrays["tallies"].__setitem__((0, 3), 2.0),
     lambda arrays: arrays["tallies"].__setitem__((0, 4), 1e9),
     lambda arrays: arrays["tallies"].__setitem__((0, 5), 1e9),
+    lambda arrays: arrays["tallies"].__setitem__((0, 6), 1e9),
     lambda arrays: arrays["means"].__setitem__((0, 0), np.nan),
     lambda arrays: arrays["means"].__setitem__((3, 0), 1e306),
     lambda arrays: arrays["means"].__setitem__((1, 0), 1e9),

@@ -25,12 +25,16 @@ def watched(**changes):
         ),
         ({"watch": {"class_mean": {}, "error_rate": None}}, {"class_mean": BOTH["class_mean"]}),
         ({"watch": {"error_rate": None}}, None),
+        ({"watch": {"episode_rows": 1000, "cooldown_rows": 0}}, BOTH),
+        ({"watch": {"episode_rows": 50}}, {**BOTH, "episode_rows": 50}),
+        ({"watch": {"cooldown_rows": 50, "error_rate": {}}}, {"error_rate": BOTH["error_rate"], "cooldown_rows": 50}),
+        ({"watch": {"cooldown_rows": 50, "error_rate": None}}, None),
         ({"watch": {}}, None),
         ({"watch": None}, None),
     ],
 )
 def test_a_watch_lists_the_tests_that_run(given, expected):
-    """Left out: both; given: those that are listed and not null; none is null."""
+    """Left out, or nothing but other keys: both; else those that are listed and not null; none is null."""
     assert expected == watched(**given)["watch"]
     again = {**LEAST, "watch": expected}
     assert Config.parse({**LEAST, **given}).canonical == Config.parse(again).canonical
@@ -41,7 +45,8 @@ def test_sparse_rows_have_no_class_means():
     assert {"error_rate": BOTH["error_rate"]} == watched(algorithm="sparse_dfop")["watch"]
     with pytest.raises(Invalid) as refused:
         watched(algorithm="sparse_dfop", watch={"class_mean": {}})
-    assert ("watch.class_mean", ["error_rate"]) == (refused.value.problems[0].field, refused.value.problems[0].allowed)
+    (problem,) = refused.value.problems
+    assert ("watch.class_mean", ["error_rate", "episode_rows", "cooldown_rows"]) == (problem.field, problem.allowed)
 
 
 @pytest.mark.parametrize("kind", ["class_mean", "error_rate"])
@@ -58,6 +63,16 @@ def test_settings_out_of_range_say_the_range(kind, name, value, allowed):
     with pytest.raises(Invalid) as refused:
         watched(watch={kind: {name: value}})
     assert (f"watch.{kind}.{name}", allowed) == (refused.value.problems[0].field, refused.value.problems[0].allowed)
+
+
+@pytest.mark.parametrize("name", ["episode_rows", "cooldown_rows"])
+@pytest.mark.parametrize("value", [-1, 1.5, "100", True, None, 10**9 + 1])
+def test_lengths_out_of_range_say_the_range(name, value):
+    """Of an episode and of the cool-down: whole rows."""
+    with pytest.raises(Invalid) as refused:
+        watched(watch={name: value})
+    (problem,) = refused.value.problems
+    assert (f"watch.{name}", ">= 0 and <= 1e+09") == (problem.field, problem.allowed)
 
 
 @pytest.mark.parametrize(
@@ -94,4 +109,4 @@ def test_actions_are_kept():
     texts = {Config.parse({**LEAST, "on_drift": action}).canonical for action in ("report", "reset", "forget")}
     assert 3 == len(texts)
     assert "forget" == watched(on_drift="forget")["on_drift"]
-    assert Settings(0.05, 200) == Config.parse(LEAST).watch["class_mean"]
+    assert Settings(0.05, 200) == Config.parse(LEAST).watch.tests["class_mean"]

@@ -1,10 +1,10 @@
-"""The outbox keeps the last alarms in order, and its state comes back as it was."""
+"""The outbox keeps the last events in order, and its state comes back as it was."""
 
 import json
 
 import pytest
 
-from core.drift.outbox import KEPT, Change, Drift, Outbox
+from core.drift.outbox import KEPT, LISTED_KEPT, LISTED_MAX, Change, Drift, Joined, Outbox
 
 
 def drift(version, index=0, label="UP"):
@@ -13,11 +13,18 @@ def drift(version, index=0, label="UP"):
     return Drift(version, index, 10 * version, 1000, "class_mean", label, changes, None, None, 0.1, 400, 200, "report")
 
 
-def filled(count):
-    """An outbox with alarms at versions 1 to count."""
+def later(row):
+    """A later alarm."""
+    return Joined("class_mean", "DOWN", row, (Change("load", 0.5, 1.5),))
+
+
+def filled(count, joined=0):
+    """An outbox with events at versions 1 to count, each with so many later alarms."""
     box = Outbox()
     for version in range(1, count + 1):
         box.put(drift(version))
+        for row in range(joined):
+            box.join(later(10 * version + row))
     return box
 
 
@@ -26,17 +33,39 @@ def test_a_reader_gets_what_comes_after_its_place():
     box = Outbox()
     for place in ((1, 0), (3, 0), (3, 1), (7, 0)):
         box.put(drift(*place))
-    assert [(3, 1), (7, 0)] == [alarm.place for alarm in box.after((3, 0))]
-    assert [] == box.after((7, 0))
-    assert (7, 0) == box.last
+    assert [(3, 1), (7, 0)] == [alarm.place for alarm in box.after((3, 0, 0))]
+    assert [] == box.after((7, 0, 0))
+    assert (7, 0, 0) == box.last
 
 
 def test_old_alarms_fall_out_and_are_counted():
     """The outbox is bounded; how many there have been is known."""
     box = filled(KEPT + 5)
-    assert KEPT == len(box.after((0, 0)))
+    assert KEPT == len(box.after((0, 0, 0)))
     assert KEPT + 5 == box.total
-    assert (6, 0) == box.after((0, 0))[0].place
+    assert (6, 0) == box.after((0, 0, 0))[0].place
+
+
+def test_later_alarms_join_the_newest_event():
+    """A reader gets the event again until it knows them all; the ones before it are complete."""
+    box = filled(2, joined=1)
+    assert (2, 0, 1) == box.last
+    assert [] == box.after((2, 0, 1))
+    box.join(later(25))
+    (known,) = box.after((2, 0, 1))
+    assert ((2, 0, 2), (later(20), later(25))) == (known.reach, known.alarms)
+    assert [(1, 0, 1), (2, 0, 2)] == [event.reach for event in box.after((1, 0, 0))]
+    assert 2 == box.total
+
+
+def test_the_lists_of_later_alarms_are_bounded():
+    """Each event lists some and counts all; together the oldest events lose theirs first."""
+    events = filled(KEPT, joined=LISTED_MAX + 5).after((0, 0, 0))
+    assert {LISTED_MAX + 5} == {event.joined for event in events}
+    assert LISTED_KEPT >= sum(len(event.alarms) for event in events) > LISTED_KEPT - LISTED_MAX
+    assert ((), LISTED_MAX) == (events[0].alarms, len(events[-1].alarms))
+    with pytest.raises(ValueError, match="no event"):
+        Outbox().join(later(1))
 
 
 def test_an_alarm_out_of_order_is_refused():
@@ -51,12 +80,13 @@ def test_the_state_comes_back_through_json():
     box = Outbox()
     for version, label in enumerate((False, 0, "", None), start=1):
         box.put(drift(version, label=label))
+        box.join(later(1))
     arrays, header = box.to_arrays()
     again = Outbox()
     again.load_arrays(arrays, json.loads(json.dumps(header)))
-    assert box.after((0, 0)) == again.after((0, 0))
-    assert [False, 0, "", None] == [alarm.label for alarm in again.after((0, 0))]
-    assert isinstance(again.after((0, 0))[0].label, bool)
+    assert box.after((0, 0, 0)) == again.after((0, 0, 0))
+    assert [False, 0, "", None] == [alarm.label for alarm in again.after((0, 0, 0))]
+    assert isinstance(again.after((0, 0, 0))[0].label, bool)
 
 
 @pytest.mark.parametrize(
@@ -69,12 +99,17 @@ def test_the_state_comes_back_through_json():
         lambda header: header["kept"][0].update(version=-1),
         lambda header: header["kept"][0].update(epsilon_cut=float("nan")),
         lambda header: header["kept"][0].pop("row"),
+        lambda header: header["kept"][0].pop("alarms"),
+        lambda header: header["kept"][0].update(joined=0),
+        lambda header: header["kept"][0].update(held_back=1),
+        lambda header: header["kept"][0]["alarms"][0].update(row=-1),
+        lambda header: header["kept"][0]["alarms"][0]["features"][0].update(before=float("inf")),
         lambda header: header.pop("kept"),
     ],
 )
 def test_a_state_that_cannot_be_is_refused(forge):
     """Counts, order, places and numbers are checked before anything changes."""
-    _, header = filled(3).to_arrays()
+    _, header = filled(3, joined=1).to_arrays()
     forge(header)
     box = filled(1)
     with pytest.raises(ValueError, match=r"outbox|alarm"):

@@ -84,17 +84,21 @@ class Observed:
 
     def _check_alarms(self, newest, phase):
         new = self.machine.outbox.after(newest)
-        places = [drift.place for drift in new]
-        assert sorted(set(places)) == places
-        assert all(place[0] == len(self.log) for place in places)
-        json.dumps([drift.to_json() for drift in new], allow_nan=False)
+        reaches = [drift.reach for drift in new]
+        assert sorted(set(reaches)) == reaches
+        assert all(reach[0] == len(self.log) for reach in reaches if reach[:2] != newest[:2])
+        json.dumps([one.to_json() for drift in new for one in (drift, *drift.alarms)], allow_nan=False)
         own = self.config.algorithm.own_tests(self.config.params)
         for drift in new:
-            assert drift.kind in self.config.watch
-            self.saw(f"drift: {drift.kind}, {self.config.on_drift}")
-            self.saw(f"drift of {'its own' if drift.kind in own else 'the watch'} in {phase}")
-            if drift.kind == "class_mean" and not drift.features:
-                self.saw("drift of recovered columns")
+            assert 0 < drift.row
+            assert all(drift.row <= one.row <= drift.row + self.config.watch.episode_rows for one in drift.alarms)
+            if drift.place > newest[:2]:
+                self.saw(f"drift: {drift.kind}, {self.config.on_drift}")
+            for one in (drift, *drift.alarms):
+                assert one.kind in self.config.watch.tests
+                self.saw(f"drift of {'its own' if one.kind in own else 'the watch'} in {phase}")
+                if one.kind == "class_mean" and not one.features:
+                    self.saw("drift of recovered columns")
 
     def _check_reading(self):
         """Everything that can be read is finite and in its form, and reading it changes nothing."""

@@ -13,7 +13,8 @@ from core.machine import Machine
 
 D, ROWS, JUMP = 3, 1200, 700
 NAMES = ("a", "b", {"name": "c", "min": 0, "max": 10})
-WATCH = {"class_mean": {"batch_size": 40, "delta": 0.2}, "error_rate": {"batch_size": 40, "delta": 0.2}}
+TEST = {"batch_size": 40, "delta": 0.2}
+WATCH = {"class_mean": TEST, "error_rate": TEST, "episode_rows": 0}
 TASKS = ["classification", "regression"]
 ACTIONS = ["report", "reset", "forget"]
 every = pytest.mark.parametrize("action", ACTIONS)
@@ -53,7 +54,7 @@ def learn(model, X, y, cuts=(), together=1, version=0):
 
 
 def alarms(model):
-    return model.outbox.after((0, -1))
+    return model.outbox.after((0, 0, -1))
 
 
 @both

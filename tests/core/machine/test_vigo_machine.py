@@ -42,7 +42,7 @@ def learn(model, X, y, cuts=()):
 
 def alarms(model):
     """The alarms in the outbox, without what depends on how the rows were cut."""
-    return [replace(drift, version=0, index=0, time_ms=0) for drift in model.outbox.after((0, -1))]
+    return [replace(drift, version=0, index=0, time_ms=0) for drift in model.outbox.after((0, 0, -1))]
 
 
 @pytest.mark.parametrize("action", ["report", "reset", "forget"])
@@ -88,7 +88,8 @@ def test_an_alarm_says_that_the_class_starts_anew(action, reset_on):
     X, y = stream()
     model = machine(action, reset_on=reset_on)
     learn(model, X, y)
-    blind = Machine(replace(model.config, watch={"class_mean": Settings(), "error_rate": Settings(batch_size=10_000)}))
+    tests = {"class_mean": Settings(), "error_rate": Settings(batch_size=10_000)}
+    blind = Machine(replace(model.config, watch=replace(model.config.watch, tests=tests)))
     learn(blind, X, y)
     assert {("class_mean", "reset")} <= {(d.kind, d.action) for d in alarms(blind)}
     own = ("class_mean",) if reset_on == "class_mean" else ("class_mean", "error_rate")

@@ -1,0 +1,76 @@
+"""Episodes: one drift is one event, however many of the tests fire, in however many classes.
+
+The first alarm opens an episode, and is the event. Alarms up to ``episode_rows`` rows after it join it; the next one
+opens another episode, so none lasts longer, also where a drift goes on. An episode that begins up to ``cooldown_rows``
+rows after one that was acted upon is held back: nothing acts upon it, and no webhook is sent it.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+from core.contract import Header
+from core.drift.config import Watch
+from core.state.layout import ROWS_MAX, counts
+
+
+class Place(NamedTuple):
+    """What an alarm is.
+
+    Attributes:
+        joins: whether it is a later alarm of the episode before it.
+        held_back: whether it opens an episode that comes within the cool-down of another.
+    """
+
+    joins: bool
+    held_back: bool
+
+
+class Episodes:
+    """The episodes of one model; rows are counted from 1, 0 is before every row.
+
+    Args:
+        watch: how long they are.
+
+    State: the rows of the first alarms of two episodes.
+
+    Attributes:
+        opened: of the latest episode.
+        acted: of the latest one that was not held back.
+    """
+
+    nbytes = 200
+
+    def __init__(self, watch: Watch) -> None:
+        self.opened = self.acted = 0
+        self.configure(watch)
+
+    def configure(self, watch: Watch) -> None:
+        """Go on with other lengths."""
+        self._rows, self._cooldown = watch.episode_rows, watch.cooldown_rows
+
+    def place(self, row: int) -> Place:
+        """Take in an alarm of a row; rows never decrease."""
+        if self.opened and row - self.opened <= self._rows:
+            return Place(joins=True, held_back=False)
+        self.opened = row
+        if self.acted and row - self.acted <= self._cooldown:
+            return Place(joins=False, held_back=True)
+        self.acted = row
+        return Place(joins=False, held_back=False)
+
+    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
+        """The state: no arrays, everything in the header."""
+        return {}, {"opened": self.opened, "acted": self.acted}
+
+    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
+        """Take over a state that ``to_arrays`` gave.
+
+        Raises:
+            ValueError: no episodes can have it; the state is unchanged.
+        """
+        opened, acted = counts(header, opened=ROWS_MAX, acted=ROWS_MAX)
+        if arrays or acted > opened or (opened > 0) != (acted > 0):
+            raise ValueError("not the state of episodes")
+        self.opened, self.acted = opened, acted

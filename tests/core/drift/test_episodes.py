@@ -1,0 +1,64 @@
+"""Episodes: which alarms are one drift, which of them is acted upon."""
+
+import json
+
+import pytest
+
+from core.drift.config import Watch
+from core.drift.episodes import Episodes
+
+
+def places(rows, **watch):
+    """What becomes of alarms at these rows: "new", "quiet" for one that is held back, "joins"."""
+    episodes = Episodes(Watch(**watch))
+    found = [episodes.place(row) for row in rows]
+    return ["joins" if joins else "quiet" if held_back else "new" for joins, held_back in found]
+
+
+def test_alarms_after_the_first_one_join_it():
+    """As long as they come within the rows after the first alarm, not after the latest."""
+    assert ["new", "joins", "joins", "new", "joins"] == places([10, 60, 110, 111, 211], episode_rows=100)
+
+
+def test_alarms_of_one_row_are_one_episode():
+    """Even where episodes have no length."""
+    assert ["new", "joins", "new"] == places([5, 5, 6], episode_rows=0)
+
+
+def test_the_cool_down_begins_at_an_episode_that_was_acted_upon():
+    """One that is held back does not prolong it; alarms that join are of no account."""
+    expected = ["new", "joins", "quiet", "quiet", "new", "quiet"]
+    assert expected == places([10, 15, 100, 300, 511, 512 + 50], episode_rows=10, cooldown_rows=500)
+
+
+def test_other_lengths_go_on_with_the_episode():
+    """A configuration that changes ends nothing."""
+    episodes = Episodes(Watch(episode_rows=10))
+    episodes.place(100)
+    episodes.configure(Watch(episode_rows=50, cooldown_rows=90))
+    assert (True, False) == episodes.place(150)
+    assert (False, True) == episodes.place(190)
+    assert (False, False) == episodes.place(260)
+
+
+def test_the_state_comes_back_through_json():
+    """At every stage it goes on as if never saved."""
+    rows = [3, 10, 80, 120, 400]
+    for stop in range(len(rows)):
+        kept, loaded = (Episodes(Watch(episode_rows=50, cooldown_rows=100)) for _ in range(2))
+        for row in rows[:stop]:
+            kept.place(row)
+        arrays, header = kept.to_arrays()
+        loaded.load_arrays(arrays, json.loads(json.dumps(header)))
+        assert [kept.place(row) for row in rows[stop:]] == [loaded.place(row) for row in rows[stop:]]
+
+
+@pytest.mark.parametrize(
+    "forged", [{"opened": -1}, {"opened": 1.0}, {"acted": 200}, {"acted": 0}, {"opened": 0}, {"more": 1}]
+)
+def test_a_state_that_cannot_be_is_refused(forged):
+    """Rows out of order or of another type."""
+    episodes = Episodes(Watch())
+    with pytest.raises(ValueError, match="episodes|opened|acted|header"):
+        episodes.load_arrays({}, {"opened": 100, "acted": 100, **forged})
+    assert 0 == episodes.opened
