@@ -18,7 +18,7 @@ _FIRST, _OLD_CLASS, _RECENT, _COUNT, _WRONG, _OLD_SUMS = 3, 4, 1, 2, 4, 5
 _CELLS = 8
 
 
-def drift_from_3(arrays: dict[str, NDArray[Any]], header: Header) -> tuple[dict[str, NDArray[Any]], Header]:
+def upgraded(arrays: dict[str, NDArray[Any]], header: Header) -> tuple[dict[str, NDArray[Any]], Header]:
     """Arrays and header of a whole state with the drift tests, events and episodes of format 4."""
     state = dict(header["state"])
     outbox = state["outbox"]
