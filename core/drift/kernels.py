@@ -116,7 +116,7 @@ def _inflation(M: Floats, first: int, j: int, past: float) -> float:
     correlation = min(1.0 - M[first + STEP, j] / (2.0 * variance), CORRELATION_MAX)
     if correlation * math.sqrt(past) <= SIGNIFICANT:
         return 1.0
-    return (1.0 + correlation) / (1.0 - correlation)
+    return float((1.0 + correlation) / (1.0 - correlation))
 
 
 @njit("f8(f8[:,::1], i8, i8, f8, f8, f8)", cache=True, nogil=True)

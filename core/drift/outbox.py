@@ -229,7 +229,8 @@ class Outbox:
     @property
     def nbytes(self) -> int:
         """Bytes of memory held, coarsely."""
-        return sum(450 + 150 * len(alarm.features) for drift in self._kept for alarm in (drift, *drift.alarms))
+        events = sum(450 + 150 * len(drift.features) for drift in self._kept)
+        return events + sum(250 + 150 * len(alarm.features) for drift in self._kept for alarm in drift.alarms)
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state: no arrays, everything in the header."""
@@ -259,7 +260,7 @@ class Outbox:
 def _drift(raw: Mapping[str, Any]) -> Drift:
     alarms = tuple(Joined(**_with_changes(alarm)) for alarm in raw["alarms"])
     drift = Drift(**{**_with_changes(raw), "alarms": alarms})
-    changes = [change for alarm in (drift, *alarms) for change in alarm.features]
+    changes = [*drift.features, *(change for alarm in alarms for change in alarm.features)]
     numbers = [drift.epsilon_cut, *(value for change in changes for value in (change.before, change.after))]
     integers = (drift.version, drift.index, drift.time_ms, drift.rows_before, drift.rows_after, drift.joined)
     rows = (drift.row, *(alarm.row for alarm in alarms))
