@@ -12,19 +12,10 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from service.replay import private
-
 README = (Path(__file__).resolve().parents[2] / "service" / "README.md").read_text()
 SECTION = README.partition("\n## Streams of rows\n")[2].partition("\n## ")[0]
 ROWS = [{"features": {"t": row / 7}, "label": row / 3, "id": f"r{row}"} for row in range(2500)]
 LINES = b"".join(json.dumps(row).encode() + b"\n" for row in ROWS)
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    """A service."""
-    with private.service() as running:
-        yield running
 
 
 @pytest.fixture
