@@ -7,8 +7,8 @@ from starlette.requests import ClientDisconnect, Request
 from core.problems import Invalid, Problem
 from service.api import content_encoding
 from service.api.body_budget import BodyBudget
-from service.api.media import DENSE_TABLES, JSON, SVMLIGHT
-from service.errors import TooLarge, WrongMedia
+from service.api.media import DENSE_TABLES, JSON, SVMLIGHT, wrong_media
+from service.errors import TooLarge
 
 SMALL_BYTES = 65_536
 """A body up to this size is not counted: the server holds as much of every connection anyway."""
@@ -29,8 +29,7 @@ def media_type(request: Request, allowed: tuple[str, ...]) -> str:
     if kind.endswith("+json"):
         kind = JSON
     if kind not in allowed:
-        problem = Problem("Content-Type", "is not a media type this route reads", list(allowed))
-        raise WrongMedia(f"send one of {', '.join(allowed)}", [problem])
+        raise wrong_media(kind, allowed)
     return kind
 
 

@@ -13,7 +13,7 @@ async def csv_form(
     drop: Annotated[
         str | None,
         Query(
-            description="text/csv only: columns to pass over, separated by commas (a name with a comma in quotes).",
+            description="text/csv, Parquet, Arrow: columns to pass over, separated by commas (names with one: quoted).",
         ),
     ] = None,
 ) -> None:

@@ -95,9 +95,14 @@ def _pop_column(header: list[str], rows: list[list[str]], name: str | None, quer
     return [row.pop(at) for row in rows]
 
 
+def names_in(given: str) -> frozenset[str]:
+    """The names of columns in a query parameter: separated by commas, as in a line of CSV."""
+    return frozenset(next(csv.reader([given]), ()))
+
+
 def _without(header: list[str], rows: list[list[str]], given: str) -> tuple[list[str], list[list[str]]]:
-    """The table without some columns, whose names are separated by commas, as a line of CSV."""
-    dropped = frozenset(next(csv.reader([given]), ()))
+    """The table without the columns that a query parameter names."""
+    dropped = names_in(given)
     if not dropped.issubset(header) or not dropped:
         problem = "names a column that the header does not have, or that is a label, an id, a discount or a weight"
         raise Invalid.of("drop", problem, header[:HEADER_SHOWN])

@@ -129,14 +129,16 @@ async def predict_asked(ctx: Context, replica: Replica, ask: PredictRow, size: i
         csv=examples.PREDICT_CSV,
         npy="features in the order of the model",
         svmlight=True,
+        arrow="Columns by name; ?drop= passes over others.",
     ),
 )
 async def predict_batch(ctx: Ctx, name: ModelName, request: Request, fresh: Fresh) -> Response:
     """Predict many rows.
 
-    JSON by column or by name, `application/x-ndjson` (one row by name a line), `text/csv` with a header and
-    `application/x-npy`, a file of `numpy.save` (float64, columns in schema order). Models of sparse rows take rows by
-    name, `{"rows": [{"names": [...], "values": [...]}]}` and `text/x-svmlight`, whose labels are ignored.
+    JSON by column or by name, `application/x-ndjson` (one row by name a line), `text/csv` with a header, Parquet and
+    Arrow IPC with the extra `arrow`, and `application/x-npy`, a file of `numpy.save` (float64, columns in schema
+    order). Models of sparse rows take rows by name, `{"rows": [{"names": [...], "values": [...]}]}` and
+    `text/x-svmlight`, whose labels are ignored.
     """
     kind = bodies.table_type(request)
     body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)

@@ -1,4 +1,4 @@
-"""Tables in bodies: JSON, CSV (``csv_tables``), .npy arrays; sparse rows as JSON or SVMlight.
+"""Tables in bodies: JSON, CSV, Parquet and Arrow (``csv_tables``, ``arrow_tables``), .npy arrays; SVMlight.
 
 ``read_table`` makes one record of all of them, and knows no model. Nothing here imports the machine or the server:
 large bodies are read by a process that loads neither.
@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 from core.features import Space, SparseSchema, read_lines
 from core.problems import PROBLEMS_MAX, Invalid, Problem
 from service.api import json_body, media
+from service.api.arrow_tables import read_arrow
 from service.api.csv_tables import BESIDE_QUERIES, CSV_QUERIES, read_csv, text_of
 from service.errors import NotTable, TooLarge
 from service.runtime.rows.row_numbers import FieldPath
 from service.runtime.rows.row_validation import Table
 
-TABLE_QUERIES = (*BESIDE_QUERIES, *CSV_QUERIES)
-"""Query parameters of tables."""
+TABLE_QUERIES, CSV_ONLY = (*BESIDE_QUERIES, *CSV_QUERIES), ("delimiter",)
+"""Query parameters of tables with named columns, and which of them Parquet and Arrow have not."""
 NESTED_IN_ROW, NESTED_BESIDE = 3, 6
 """Most lists and objects that one row of JSON takes (a sparse one), and the request itself."""
 OF_WIDTH = " of this model's width (ONEPASS_BODY_LIMIT_MB, once they are read)"
@@ -107,9 +108,12 @@ def _lists_of(rows: int) -> int:
 def _read(form: TableForm, sent: Sent, most: int, sparse: bool) -> Table:
     if sent.kind == media.CSV:
         return read_csv(sent.body, sent.query, form.labelled, most)
-    misplaced = [name for name in TABLE_QUERIES if name in sent.query]
+    is_arrow = sent.kind in media.ARROW_TABLES
+    misplaced = [name for name in (CSV_ONLY if is_arrow else TABLE_QUERIES) if name in sent.query]
     if misplaced:
         raise Invalid.of(misplaced[0], f"is a query parameter of {media.CSV}, which this body is not", [])
+    if is_arrow:
+        return read_arrow(sent.body, sent.kind, sent.query, form.labelled, most, sent.bytes_max)
     if sent.kind == media.NPY:
         return _npy(sent.body, form.labelled)
     if sent.kind == media.SVMLIGHT:

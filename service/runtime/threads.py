@@ -99,6 +99,7 @@ async def in_process_if_large(
     work: Callable[..., T],
     rules: Callable[[], tuple[Any, ...]],
     inline: Callable[[], T],
+    always: bool = False,
 ) -> T:
     """Read a body: ``work(*rules(), body)`` in the reader's process if it is large, else ``inline()``.
 
@@ -108,7 +109,8 @@ async def in_process_if_large(
         work: a function of a module that the process can import.
         rules: its other arguments, plain values; called in a thread.
         inline: what gives the same in this process.
+        always: the process reads small bodies, too.
     """
-    if len(body) <= PROCESS_BYTES:
+    if len(body) <= PROCESS_BYTES and not always:
         return await in_thread_if_large(len(body), inline)
     return await reader.call(work, rules, body)

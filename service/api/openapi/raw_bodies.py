@@ -6,7 +6,7 @@ from typing import Any
 from fastapi.openapi.models import Example
 from pydantic import TypeAdapter
 
-from service.api.media import CSV, JSON, NDJSON, NPY, SVMLIGHT
+from service.api.media import ARROW_TABLES, CSV, JSON, NDJSON, NPY, SVMLIGHT
 from service.api.openapi import examples
 from service.api.schemas import Body
 
@@ -22,6 +22,7 @@ def raw_body(
     csv: str = "",
     npy: str = "",
     svmlight: bool = False,
+    arrow: str = "",
 ) -> dict[str, Any]:
     """What FastAPI is told of a body that it does not read (``openapi_extra``).
 
@@ -33,6 +34,7 @@ def raw_body(
         csv: an example; "" where the endpoint reads none.
         npy: what the columns of an array are; "" where the endpoint reads none.
         svmlight: whether the endpoint reads that.
+        arrow: what the columns of Parquet and Arrow are; "" where the endpoint reads neither.
     """
     _documented.extend(kinds)
     references: list[dict[str, Any]] = [{"$ref": REF.format(model=kind.__name__)} for kind in kinds]
@@ -52,6 +54,10 @@ def raw_body(
     if npy:
         text = f'a file of numpy.save("rows.npy", X), X float64 of shape (rows, columns): {npy}.'
         content[NPY] = {"schema": {"type": "string", "format": "binary", "description": text}}
+    if arrow:
+        text = f"Needs the extra onepass[arrow]. {arrow}"
+        binary = {"schema": {"type": "string", "format": "binary", "description": text}}
+        content |= dict.fromkeys(ARROW_TABLES, binary)
     return {"requestBody": {"required": True, "content": content}}
 
 

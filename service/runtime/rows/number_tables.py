@@ -33,7 +33,7 @@ _MINUS_ZERO = re.compile(r"-0(?![.\d])")
 
 
 def from_values(rows: Sequence[Sequence[Any]], width: int) -> Floats | None:
-    """Rows of JSON numbers as (n, width); None where a row is longer or shorter, or holds anything else."""
+    """Rows of finite numbers as (n, width); None where a row is longer or shorter, or holds anything else."""
     return _joined(_of_values(part, width) for part in _parts(rows))
 
 
@@ -105,7 +105,7 @@ def _with_null(rows: Sequence[Sequence[float | None]], width: int, missing: int)
 
 
 def _packed(rows: Sequence[Sequence[Any]], width: int) -> Floats | None:
-    """Rows of floats alone as (n, width); None for others."""
+    """Rows of finite floats alone as (n, width); None for others."""
     try:
         packed = _pack(rows)
     except _UNPACKABLE:
@@ -119,7 +119,7 @@ def _packed(rows: Sequence[Sequence[Any]], width: int) -> Floats | None:
     if (table["head"] != head).any() or (cells["kind"] != _FLOAT).any():
         return None
     found: Floats = cells["value"].astype(np.float64)
-    return found
+    return found if np.isfinite(found).all() else None
 
 
 @lru_cache(maxsize=64)

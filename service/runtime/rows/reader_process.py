@@ -31,6 +31,8 @@ READ_S_MAX = 120.0
 """How long one body may take; the worst of 32 MiB take some seconds."""
 RETRY_S = 60.0
 """Pause after a process that could not be started; bodies are read in a thread meanwhile."""
+_OF_LIBRARIES = {"OPENBLAS_NUM_THREADS": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
+"""Arrow's own allocators keep memory in reserve, which would count where it is bounded (``api.arrow_tables``)."""
 _MAIN = (
     "import sys; sys.path[:] = sys.argv[2:]; "
     "from service.runtime.rows.reader_worker import main; main(int(sys.argv[1]))"
@@ -182,6 +184,6 @@ def _spawn(descriptor: int) -> "subprocess.Popen[bytes]":
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         pass_fds=(descriptor,),
-        env={**own, "OPENBLAS_NUM_THREADS": "1"},
+        env={**own, **_OF_LIBRARIES},
         start_new_session=True,  # Ctrl-C in the terminal is the service's
     )
