@@ -33,10 +33,13 @@ class ServedPrediction:
     Attributes:
         prediction: the label or number, or None where no label was known.
         probabilities: the probabilities as (label, probability) pairs, or None.
+        baselines: what the baselines of the metrics said at that moment, each a label, a number or None where it had
+            nothing to say: ``no_change`` and ``majority``, or ``last_value``. None: nothing is known of them.
     """
 
     prediction: Label | float | None
     probabilities: tuple[tuple[Label, float], ...] | None = None
+    baselines: tuple[Label | float | None, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,8 @@ from core.config import Config
 from core.contract import Floats, Ints, Prediction
 from core.entry import ServedPrediction
 from core.features.labels import Label, LabelSet
+from core.metrics.class_kernels import GONE, NOTHING
+from core.metrics.losses import FACTS, note_facts
 
 MASS_MIN = 1e-6
 """Least m: what all labels together share equally after many rows."""
@@ -43,32 +45,28 @@ class Answered(NamedTuple):
     Attributes:
         predicted: (n,) indices of the labels said, -1 where nothing was.
         truth: (n,) indices of the labels that came.
-        p_true: (n,) the probability that each was given, NaN where nothing was said.
-        losses: (n,) 0 or 1, NaN where nothing was said.
-        probabilities: (n, K) of all labels.
+        facts: (FACTS, n) what the probabilities say of each, NaN where nothing was said; see core.metrics.losses.
     """
 
     predicted: Ints
     truth: Ints
-    p_true: Floats
-    losses: Floats
-    probabilities: Floats
+    facts: Floats
 
 
 @njit(cache=True, nogil=True)
-def _say(i: int, own: int, p: Floats, order: Ints, costs: Floats, known: int, rows: float, q: Floats) -> int:
-    """Probabilities of row i, for which the learner says class ``own``, into q (n, K); the index of the label said."""
-    K = q.shape[1]
+def _say(own: int, p: Floats, order: Ints, costs: Floats, known: int, rows: float, q: Floats) -> int:
+    """Probabilities of a row, for which the learner says class ``own``, into q (K,); the index of the label said."""
+    K = q.shape[0]
     mass = max(1.0 / (rows + 1.0), MASS_MIN)
     for k in range(K):
-        q[i, k] = mass / max(K, 2)
-    for c in range(p.shape[1]):
-        q[i, order[c]] += (1.0 - mass) * p[i, c]
+        q[k] = mass / max(K, 2)
+    for c in range(p.shape[0]):
+        q[order[c]] += (1.0 - mass) * p[c]
     if own >= 0 and costs.shape[0] == 0:
         return int(order[own])
     best = 0 if known else -1
     for k in range(1, known if costs.shape[0] else 0):
-        if costs[k] * q[i, k] > costs[best] * q[i, best]:
+        if costs[k] * q[k] > costs[best] * q[best]:
             best = k
     return best
 
@@ -95,19 +93,18 @@ def say_rows(value: Ints, p: Floats, order: Ints, costs: Floats, labels: int, ro
     n = value.shape[0]
     said, q = np.empty(n, dtype=np.int64), np.empty((n, labels))
     for i in range(n):
-        said[i] = _say(i, value[i], p, order, costs, labels, rows, q)
+        said[i] = _say(value[i], p[i], order, costs, labels, rows, q[i])
     return said, q
 
 
 @njit(
-    "Tuple((i8[::1], i8[::1], f8[::1], f8[::1], f8[:,::1]))"
-    f"({_CLASSES_IN}, {_ROWS_IN}, {_CLASSES_IN}, i8[::1], f8[::1], i8, i8, f8)",
+    f"Tuple((i8[::1], i8[::1], f8[:,::1]))({_CLASSES_IN}, {_ROWS_IN}, {_CLASSES_IN}, i8[::1], f8[::1], i8, i8, f8)",
     cache=True,
     nogil=True,
 )
 def score_rows(
     value: Ints, p: Floats, truth: Ints, order: Ints, costs: Floats, labels: int, known: int, rows: float
-) -> tuple[Ints, Ints, Floats, Floats, Floats]:
+) -> tuple[Ints, Ints, Floats]:
     """What was said of n rows, each before it was learned, beside their classes.
 
     Args:
@@ -128,15 +125,14 @@ def score_rows(
     """
     n = truth.shape[0]
     said, came = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    p_true, losses, q = np.empty(n), np.empty(n), np.empty((n, labels))
+    facts, q = np.empty((FACTS, n)), np.empty((1, labels))
     for i in range(n):
         if not 0 <= truth[i] < order.shape[0]:
             raise IndexError("a class that is none")
-        said[i] = _say(i, value[i], p, order, costs, known, rows + i, q)
+        said[i] = _say(value[i], p[i], order, costs, known, rows + i, q[0])
         came[i] = order[truth[i]]
-        p_true[i] = q[i, came[i]] if said[i] >= 0 else np.nan
-        losses[i] = np.nan if said[i] < 0 else 0.0 if said[i] == came[i] else 1.0
-    return said, came, p_true, losses, q
+        note_facts(q[0], said[i], came[i], facts, i)
+    return said, came, facts
 
 
 class Answers:
@@ -195,9 +191,7 @@ class Answers:
     def unsaid(self, labels: Sequence[Label]) -> Answered:
         """Rows of which nothing was said, with their labels."""
         truth = self.said.indices(labels)
-        nothing = np.full(len(truth), np.nan)
-        shares = np.full((len(truth), len(self.said)), 1.0 / max(len(self.said), 2))
-        return Answered(np.full(len(truth), -1, dtype=np.int64), truth, nothing, nothing.copy(), shares)
+        return Answered(np.full(len(truth), NOTHING), truth, np.full((FACTS, len(truth)), np.nan))
 
     def served(self, answer: ServedPrediction, rows: int) -> tuple[int, Floats]:
         """What a client was told, in terms of the labels of now.
@@ -210,7 +204,7 @@ class Answers:
             rows: that the model has learned by now.
 
         Returns:
-            The index of the label that was said, -1 where the model knows it no more; probabilities (K,).
+            The index of the label that was said, GONE where the model knows it no more; probabilities (K,).
         """
         told = {self.said.index(label): share for label, share in answer.probabilities or ()}
         told.pop(-1, None)
@@ -220,4 +214,11 @@ class Answers:
             q[untold] = max(1.0 - q.sum(), 0.0) / len(untold)
             mass = max(1.0 / (rows + 1.0), MASS_MIN)
             q = (1.0 - mass) * q + mass / max(len(q), 2)
-        return self.said.index(answer.prediction), q  # type: ignore[arg-type]  # of classification: a label
+        return self.index(answer.prediction), q
+
+    def index(self, said: object) -> int:
+        """The index of a label that was said, NOTHING where none was, GONE where the model knows it no more."""
+        if said is None:
+            return NOTHING
+        found = self.said.index(said)  # type: ignore[arg-type]  # of classification: a label
+        return found if found >= 0 else GONE

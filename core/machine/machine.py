@@ -37,13 +37,14 @@ from core.entry import (
 )
 from core.machine.acceptance import check_labels, check_space, group_into_blocks, plain_until
 from core.machine.estimates import Estimates
+from core.machine.late_labels import classes_as_served, numbers_as_served
 from core.machine.summary import Summary
 from core.machine.training import (
     Scored,
     TrainingBlock,
     learn_classes,
     learn_numbers,
-    scored_as_served,
+    of_classes,
     unpredicted_numbers,
 )
 from core.metrics import RegressionMetrics
@@ -129,10 +130,8 @@ class Machine(Estimates):
                 scored = learn_numbers(block, np.asarray(labels, dtype=np.float64))
             else:
                 scored = learn_classes(block, labels)
-        if served is not None:
-            scored = scored_as_served(scored, served, None if self.regression else self.answers, self.rows)
         self.rows += len(raw)
-        self._score(scored)
+        scored = self._score(scored, served)
         return self._outcomes(segments, scored, served, route is not None)
 
     def _accept(self, rows: Rows) -> Refused | None:
@@ -159,14 +158,26 @@ class Machine(Estimates):
                 if self.pipeline is not None and self.drift_response is not None:
                     self.pipeline.add_class()
                     self.drift_response.add_class()
-        return Scored(*self.answers.unsaid(labels))
+        return of_classes(self.answers.unsaid(labels))
 
-    def _score(self, scored: Scored) -> None:
-        """Add rows to the metrics."""
-        if isinstance(self.metrics, RegressionMetrics):
-            self.metrics.absorb(scored.predicted, scored.truth)
+    def _score(self, scored: Scored, served: list[ServedPrediction | None] | None) -> Scored:
+        """Add rows to the metrics; as they were scored, tracked ones by what was served."""
+        metrics = self.metrics
+        if isinstance(metrics, RegressionMetrics):
+            if served is None:
+                metrics.absorb(scored.predicted, scored.truth)
+            else:
+                scored, number = numbers_as_served(scored, served)
+                metrics.absorb(scored.predicted, scored.truth, number)
+            return scored
+        classes = len(self.answers.said.labels)
+        if served is None:
+            metrics.absorb(scored.predicted, scored.truth, scored.facts, classes)
         else:
-            self.metrics.absorb(scored.predicted, scored.truth, scored.p_true, len(self.answers.said.labels))
+            before = self.rows - len(served)
+            scored, said = classes_as_served(scored, served, self.answers, before)
+            metrics.absorb(scored.predicted, scored.truth, scored.facts, classes, said)
+        return scored
 
     def _outcomes(
         self,
@@ -175,7 +186,7 @@ class Machine(Estimates):
         served: list[ServedPrediction | None] | None,
         learned: bool,
     ) -> list[Outcome]:
-        names, losses, p_true = self.named(scored.predicted), scored.losses, scored.p_true.tolist()
+        names, losses, p_true = self.named(scored.predicted), scored.losses, scored.p_true
         if served is not None:
             names = [name if answer is None else answer.prediction for name, answer in zip(names, served, strict=True)]
         if len(segments) == 1:
@@ -277,14 +288,16 @@ class Machine(Estimates):
         return prediction if self.regression else self.answers.of(prediction, self.rows)
 
     def served(self, prediction: Prediction, row: int) -> ServedPrediction:
-        """One row of a prediction as a client receives it."""
-        if self.regression:
-            return ServedPrediction(float(prediction.value[row]))
+        """One row of a prediction as a client receives it, with what the baselines of the metrics say now."""
+        if isinstance(self.metrics, RegressionMetrics):
+            return ServedPrediction(float(prediction.value[row]), None, self.metrics.baselines())
+        labels = self.answers.said.labels
+        said = tuple(labels[index] if index >= 0 else None for index in self.metrics.baselines())
         if prediction.value[row] < 0:
-            return ServedPrediction(None)
-        labels, shares = self.answers.said.labels, prediction.probabilities
+            return ServedPrediction(None, None, said)
+        shares = prediction.probabilities
         pairs = None if shares is None else tuple(zip(labels, shares[row].tolist(), strict=True))
-        return ServedPrediction(labels[prediction.value[row]], pairs)
+        return ServedPrediction(labels[prediction.value[row]], pairs, said)
 
     def named(self, values: NDArray[Any]) -> list[Any]:
         """Predicted values in the client's terms: labels, None where none is known, or numbers."""
@@ -311,6 +324,10 @@ class Machine(Estimates):
         if ambiguity is not None:
             ambiguity = {**ambiguity, "nearest": labels[ambiguity["nearest"]]}
         return {**found, "classes": [labels[index] for index in found["classes"]], "ambiguity": ambiguity}
+
+    def metrics_report(self) -> Header:
+        """The prequential metrics, classes by their labels."""
+        return self.metrics.report(None if self.regression else self.answers.said)
 
     def learner_info(self) -> Header:
         """What the learner reports of itself."""

@@ -11,33 +11,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import Floats, Ints
-from core.entry import ServedPrediction
 from core.features.labels import Label
-from core.machine.answers import Answers
+from core.machine.answers import Answered, Answers
 from core.machine.drift_response import DriftResponse
-from core.metrics.losses import squared_errors
+from core.metrics.losses import FACTS, LOSS, P_TRUE, squared_errors
 from core.switching.phases import RowRoute
 
-_NONE, _NO_SHARES = np.empty(0), np.empty((0, 0))
+_NO_FACTS = np.empty((FACTS, 0))
 
 
 class Scored(NamedTuple):
     """Rows beside their a-priori predictions.
 
     Attributes:
-        predicted: indices of labels (core.machine.answers), -1 where none was said, or one that the model knows no
+        predicted: indices of labels (core.machine.answers), -1 where none was said, -2 for one that the model knows no
             more; or numbers; for tracked rows as served.
         truth: indices of labels, or numbers.
-        p_true: probability given to the true label, NaN where nothing was said; empty for regression.
+        facts: what the probabilities said of each row, (FACTS, n) as core.metrics.losses has it; (FACTS, 0) for
+            regression.
         losses: 0 or 1, or squared errors; NaN where nothing was said: such a row is not scored.
-        probabilities: (n, K) of all labels; 0 for one that no row had yet; (0, 0) for regression.
     """
 
     predicted: NDArray[Any]
     truth: NDArray[Any]
-    p_true: Floats
+    facts: Floats
     losses: Floats
-    probabilities: Floats
+
+    @property
+    def p_true(self) -> list[float]:
+        """Probability given to each true label, NaN where there was none; empty for regression."""
+        shares: list[float] = self.facts[P_TRUE].tolist()
+        return shares
 
 
 class TrainingBlock(NamedTuple):
@@ -85,7 +89,7 @@ class TrainingBlock(NamedTuple):
         if self.drift_response.regression:
             scored = scored_numbers(predictions.value, truth)
         else:
-            scored = Scored(*self.answers.score(predictions, truth, self.row, new))
+            scored = of_classes(self.answers.score(predictions, truth, self.row, new))
         if route.watched:
             D = model.schema.width  # in an overlap the new space's columns follow
             shown = X if X.shape[1] == D else np.ascontiguousarray(X[:, :D])
@@ -98,7 +102,12 @@ class TrainingBlock(NamedTuple):
 
 def scored_numbers(predicted: Floats, truth: Floats) -> Scored:
     """Numbers (n,) predicted, beside those that came."""
-    return Scored(predicted, truth, _NONE, squared_errors(predicted, truth), _NO_SHARES)
+    return Scored(predicted, truth, _NO_FACTS, squared_errors(predicted, truth))
+
+
+def of_classes(answered: Answered) -> Scored:
+    """What was said of rows, scored."""
+    return Scored(*answered, answered.facts[LOSS])
 
 
 def learn_numbers(block: TrainingBlock, truth: Floats) -> Scored:
@@ -121,7 +130,7 @@ def learn_classes(block: TrainingBlock, labels: Sequence[Label]) -> Scored:
     found = block.answers.seen.find(labels)
     truth = np.array(found, dtype=np.int64)
     if not found:  # every row of a request may have been learned before
-        return Scored(*block.answers.unsaid(labels))
+        return of_classes(block.answers.unsaid(labels))
     if -1 in found or block.acts:
         return _joined([*_class_parts(block, labels, truth)])
     return block.learn(truth)
@@ -153,42 +162,15 @@ def _known(truth: Ints) -> int:
 
 
 def _joined(parts: Sequence[Scored]) -> Scored:
-    """Parts of a block as one; labels that appeared later had no probability before."""
+    """Parts of a block as one."""
     if len(parts) == 1:
         return parts[0]
-    *columns, shares = zip(*parts, strict=True)
-    K = max(own.shape[1] for own in shares)
-    padded = [np.pad(own, ((0, 0), (0, K - own.shape[1]))) if own.shape[1] < K else own for own in shares]
-    return Scored(*map(np.concatenate, [*columns, padded]))
+    predicted, truth, facts, losses = zip(*parts, strict=True)
+    return Scored(
+        np.concatenate(predicted), np.concatenate(truth), np.concatenate(facts, axis=1), np.concatenate(losses)
+    )
 
 
 def unpredicted_numbers(truth: Floats) -> Scored:
-    """Numbers (n,) that came, of rows without predictions: for ``scored_as_served``."""
+    """Numbers (n,) that came, of rows without predictions: for ``late_labels``."""
     return scored_numbers(np.zeros(len(truth)), truth)
-
-
-def scored_as_served(
-    scored: Scored, served: Sequence[ServedPrediction | None], answers: Answers | None, rows: int
-) -> Scored:
-    """Tracked rows scored by the prediction that the client received.
-
-    Args:
-        scored: the rows with the predictions made now.
-        served: one per row, None for rows that were not tracked.
-        answers: the labels; None for regression.
-        rows: that the model had learned before them.
-    """
-    predicted, p_true, losses = scored.predicted.copy(), scored.p_true.copy(), scored.losses.copy()
-    truth, shares = scored.truth, scored.probabilities.copy()
-    for row, answer in enumerate(served):
-        if answer is None:
-            continue
-        if answers is None:
-            predicted[row] = answer.prediction
-            losses[row] = squared_errors(predicted[row : row + 1], truth[row : row + 1])[0]
-        elif answer.prediction is None:
-            predicted[row], p_true[row], losses[row] = -1, np.nan, np.nan
-        else:
-            predicted[row], shares[row] = answers.served(answer, rows + row)
-            p_true[row], losses[row] = shares[row, truth[row]], float(predicted[row] != truth[row])
-    return Scored(predicted, truth, p_true, losses, shares)

@@ -1,14 +1,16 @@
 """Prequential metrics: test, then train, and score the prediction made before each label came.
 
 ``ClassificationMetrics`` and ``RegressionMetrics`` are state machines with the same verbs (absorb, mark, report,
-headline, best_baseline, to_arrays, load_arrays); here too are the metrics of just one batch. Other parts import from
-this file.
+headline, best_baseline, baselines, to_arrays, load_arrays); here too are the metrics of just one batch. Other parts
+import from this file.
 """
 
 import numpy as np
 
 from core.contract import Floats, Header, Ints
-from core.metrics.classification import ClassificationMetrics, beyond_chance, log_losses
+from core.metrics.class_kernels import NOTHING, P_MIN
+from core.metrics.class_report import balanced_accuracy, kappa
+from core.metrics.classification import ClassificationMetrics
 from core.metrics.prequential import number
 from core.metrics.regression import ERROR_MAX, RegressionMetrics, scores, variance
 
@@ -16,27 +18,36 @@ __all__ = ["ClassificationMetrics", "RegressionMetrics", "classification_batch",
 
 
 def classification_batch(predicted: Ints, truth: Ints, p_true: Floats) -> Header:
-    """Accuracy, kappa and log loss of n rows alone: indices (n,), probabilities of the true label (n,) or NaN."""
-    rows = len(truth)
-    if not rows:
-        return {"rows": 0, "accuracy": None, "kappa": None, "log_loss": None}
-    accuracy = float(np.count_nonzero(predicted == truth)) / rows  # some versions of NumPy count in their own type
-    labels, guesses = np.bincount(truth), np.bincount(predicted[predicted >= 0])
-    shared = min(len(labels), len(guesses))
-    chance = float(labels[:shared] / rows @ (guesses[:shared] / rows))
-    losses = log_losses(p_true[~np.isnan(p_true)])
+    """Accuracy, kappa and log loss of n rows alone.
+
+    Args:
+        predicted: (n,) class indices; -1: nothing could be said, the row is unscored.
+        truth: (n,) class indices.
+        p_true: (n,) probabilities of the true label, or NaN.
+    """
+    scored = predicted != NOTHING
+    predicted, truth, p_true = predicted[scored], truth[scored], p_true[scored]
+    K = int(max(truth.max(initial=-1), predicted.max(initial=-1))) + 1
+    counted = truth, predicted, truth[predicted == truth]
+    labels, guesses, hits = (np.bincount(some, minlength=K).astype(np.float64) for some in counted)
+    accuracy = float(hits.sum()) / len(truth) if len(truth) else np.nan
+    losses = 0.0 - np.log(np.clip(p_true[~np.isnan(p_true)], P_MIN, 1.0))
     return {
-        "rows": rows,
-        "accuracy": accuracy,
-        "kappa": number(beyond_chance(accuracy, chance)),
+        "rows": len(scored),
+        "unscored": len(scored) - len(truth),
+        "accuracy": number(accuracy),
+        "balanced_accuracy": number(balanced_accuracy(labels, hits)),
+        "kappa": number(kappa(accuracy, labels, guesses)),
         "log_loss": number(losses.mean()) if losses.size else None,
     }
 
 
 def regression_batch(predicted: Floats, truth: Floats) -> Header:
-    """Squared and absolute error and r2 of n rows alone: numbers (n,) and (n,), all finite."""
+    """Squared and absolute error, r2, bias and median absolute error of n rows alone, all numbers finite."""
     if not len(truth):
-        return {"rows": 0, "mse": None, "mae": None, "r2": None}
+        return {"rows": 0, **dict.fromkeys(("mse", "mae", "r2", "bias", "median_ae"))}
     with np.errstate(over="ignore"):
         errors = np.clip(predicted - truth, -ERROR_MAX, ERROR_MAX)
-    return {"rows": len(truth), **scores((errors**2).mean(), np.abs(errors).mean(), variance(truth))}
+    sizes = np.abs(errors)
+    location = {"bias": number(errors.mean()), "median_ae": number(float(np.median(sizes)))}
+    return {"rows": len(truth), **scores((errors**2).mean(), sizes.mean(), variance(truth)), **location}

@@ -1,146 +1,65 @@
 """Prequential metrics of a classifier: each a-priori prediction against the label that came.
 
-    accuracy          p0, the share of right predictions
-    kappa             (p0 - pe)/(1 - pe), pe = sum_k (share of label k)(share of prediction k): chance agreement
-    kappa_temporal    (p0 - pn)/(1 - pn), pn the accuracy of ``no_change``
-    log_loss          mean of -ln max(p, 1e-15), p the probability given to the true label
+What the scores are is told in ``class_report``, how rows are counted in ``class_kernels``. Two baselines run along:
+``no_change`` says the latest label known, ``majority`` the label seen most often (of equals the one of lowest index);
+before any label both say the first class. Both are taken at the moment of the prediction: of a tracked row, whose label
+comes late, they are what they were when the client was answered.
 
-Two baselines run along: ``no_change`` predicts the label of the row before, ``majority`` the label seen most often
-so far (of equals the one of lowest index). Neither predicts the first row, which counts as wrong.
-
-A kappa whose denominator is 0 (the chance or the baseline is never wrong) is 1 where every prediction was right, else
-undefined (None). A row without a probability (NaN) counts for everything but the log loss. In ``fading`` a mean is
-(sum of weighted values)/(sum of weights); for the log loss only rows that have one fade it.
+A row for which nothing could have been said, because no label was known, is *unscored*: it counts neither as right nor
+as a miss, for the model and for the baselines alike. Of every other row all is counted; only the losses and the
+reliability leave out rows whose learner gives no probabilities.
 """
 
 from collections.abc import Mapping
 
 import numpy as np
-from numba import njit
 
 from core.contract import Floats, Header, Ints
-from core.metrics.prequential import (
-    FADING,
-    READ_FLOATS,
-    READ_INTS,
-    STRIDE_FIRST,
-    UNDEFINED,
-    WINDOW,
-    PrequentialMetrics,
-    add_point,
-    layout,
-    number,
+from core.metrics.class_kernels import (
+    CLASS_ROWS,
+    FADED,
+    FLAGS,
+    GONE,
+    GUESS,
+    LAST,
+    LEADER,
+    LOSS_SUM,
+    MAJORITY,
+    NO_CHANGE,
+    OVERALL,
+    PLACE,
+    PLACES_MAX,
+    R_LOSS,
+    RIGHT,
+    RING,
+    ROWS,
+    SCALARS,
+    SCORE_BINS,
+    SCORED,
+    SEEN,
+    STRIDE,
+    SUMS,
+    TRUTH,
+    WEIGHT,
+    absorb,
+    count_window,
 )
+from core.metrics.class_report import Span, report
+from core.metrics.losses import FACTS
+from core.metrics.prequential import STRIDE_FIRST, WINDOW, Named, PrequentialMetrics, layout
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Range
 
-P_MIN = 1e-15
-"""Probabilities below count as this much in the log loss, which is then at most 34.5."""
-
-# Columns of the scalars, one array so that a call passes few.
-_ROWS, _RIGHT, _NO_CHANGE, _MAJORITY, _LOSS_ROWS, _LOSS = 0, 1, 2, 3, 4, 5
-_LAST, _LEADER = 6, 7  # label of the row before; label seen most often; -1 before the first row
-_W_RIGHT, _W_NO_CHANGE, _W_MAJORITY = 8, 9, 10
-_F_ROWS, _F_RIGHT, _F_NO_CHANGE, _F_MAJORITY, _F_LOSS_ROWS, _F_LOSS = 11, 12, 13, 14, 15, 16
-_STRIDE = 17
-_SCALARS = 19
-# Rows of the counts (6, K): of labels and of predictions, overall, in the window, fading.
-_LABELS, _GUESSES, _W_LABELS, _W_GUESSES, _F_LABELS, _F_GUESSES = 0, 1, 2, 3, 4, 5
-# Columns of the ring: prediction, label, log loss or NaN, 1 for a right no_change plus 2 for a right majority.
-_RING = 4
-_TINY = 1e-12
+AS_THEY_ARE = np.empty((0, 2), dtype=np.int64)
+"""What baselines were told to have said: for all rows what they say now."""
+_PAIR = 2
 
 
-@njit("f8(f8, f8)", cache=True)
-def beyond_chance(p0: float, chance: float) -> float:
-    """(p0 - chance)/(1 - chance), either kappa; NaN where it is undefined."""
-    if 1.0 - chance > _TINY:
-        return (p0 - chance) / (1.0 - chance)
-    return 1.0 if p0 >= 1.0 - _TINY else np.nan
+class _Numbers:
+    """Names of classes that have none: their indices."""
 
-
-@njit("f8(f8[:,::1], i8, f8)", cache=True)
-def _chance(counts: Floats, row: int, total: float) -> float:
-    """Chance agreement pe from the marginals in counts[row] (labels) and counts[row + 1] (predictions)."""
-    pe = 0.0
-    for k in range(counts.shape[1]):
-        pe += (counts[row, k] / total) * (counts[row + 1, k] / total)
-    return pe
-
-
-@njit("void(f8[::1], f8[:,::1], f8[::1])", cache=True)
-def _leave_window(s: Floats, counts: Floats, row: Floats) -> None:
-    """Take the oldest row of the ring out of the window's counts."""
-    guess, y, flags = int(row[0]), int(row[1]), int(row[3])
-    s[_W_RIGHT] -= 1.0 if guess == y else 0.0
-    s[_W_NO_CHANGE] -= flags % 2
-    s[_W_MAJORITY] -= flags // 2
-    counts[_W_LABELS, y] -= 1.0
-    if guess >= 0:
-        counts[_W_GUESSES, guess] -= 1.0
-
-
-@njit(
-    f"b1({READ_INTS}, {READ_INTS}, {READ_FLOATS}, f8[::1], f8[:,::1], f8[:,::1], f8[:,::1])",
-    cache=True,
-)
-def _absorb(
-    predicted: Ints, truth: Ints, p_true: Floats, s: Floats, counts: Floats, ring: Floats, history: Floats
-) -> bool:
-    """Score the rows one by one; False, with nothing changed, where an index or a probability cannot be."""
-    K = counts.shape[1]
-    for i in range(truth.shape[0]):
-        if not (0 <= truth[i] < K and -1 <= predicted[i] < K) or p_true[i] < 0.0 or p_true[i] == np.inf:
-            return False
-    for i in range(truth.shape[0]):
-        y, guess = truth[i], predicted[i]
-        # the model, no_change, majority
-        hits = (1.0 if guess == y else 0.0, 1.0 if s[_LAST] == y else 0.0, 1.0 if s[_LEADER] == y else 0.0)
-        loss = np.nan if np.isnan(p_true[i]) else 0.0 - np.log(min(max(p_true[i], P_MIN), 1.0))
-
-        at = int(s[_ROWS]) % WINDOW
-        if s[_ROWS] >= WINDOW:
-            _leave_window(s, counts, ring[at])
-        ring[at, 0], ring[at, 1], ring[at, 2], ring[at, 3] = guess, y, loss, hits[1] + 2.0 * hits[2]
-
-        s[_ROWS] += 1.0
-        s[_F_ROWS] = FADING * s[_F_ROWS] + 1.0
-        for k, hit in enumerate(hits):
-            s[_RIGHT + k] += hit
-            s[_W_RIGHT + k] += hit
-            s[_F_RIGHT + k] = FADING * s[_F_RIGHT + k] + hit
-        if not np.isnan(loss):
-            s[_LOSS_ROWS] += 1.0
-            s[_LOSS] += (loss - s[_LOSS]) / s[_LOSS_ROWS]
-            s[_F_LOSS_ROWS] = FADING * s[_F_LOSS_ROWS] + 1.0
-            s[_F_LOSS] = FADING * s[_F_LOSS] + loss
-
-        for k in range(K):
-            counts[_F_LABELS, k] *= FADING
-            counts[_F_GUESSES, k] *= FADING
-        counts[_LABELS, y] += 1.0
-        counts[_W_LABELS, y] += 1.0
-        counts[_F_LABELS, y] += 1.0
-        if guess >= 0:
-            counts[_GUESSES, guess] += 1.0
-            counts[_W_GUESSES, guess] += 1.0
-            counts[_F_GUESSES, guess] += 1.0
-        leader = int(s[_LEADER])
-        lead = counts[_LABELS, leader] - counts[_LABELS, y] if leader >= 0 else -1.0
-        if lead < 0.0 or (lead == 0.0 and y < leader):
-            s[_LEADER] = y
-        s[_LAST] = y
-
-        if s[_ROWS] % s[_STRIDE] == 0.0:
-            width = min(s[_ROWS], float(WINDOW))
-            accuracy = s[_W_RIGHT] / width
-            kappa = beyond_chance(accuracy, _chance(counts, _W_LABELS, width))
-            add_point(s, history, accuracy, s[_RIGHT] / s[_ROWS], kappa, s[_W_NO_CHANGE] / width)
-    return True
-
-
-def log_losses(p_true: Floats) -> Floats:
-    """-ln of the probabilities given to the true labels, (n,)."""
-    return 0.0 - np.log(np.clip(p_true, P_MIN, 1.0))
+    def __init__(self, count: int) -> None:
+        self.labels = [*range(count)]
+        self.keys = [*map(str, range(count))]
 
 
 class ClassificationMetrics(PrequentialMetrics):
@@ -148,116 +67,156 @@ class ClassificationMetrics(PrequentialMetrics):
 
     LAYOUT = layout(
         Array(
-            _SCALARS,
+            SCALARS,
             places={
-                **dict.fromkeys((_ROWS, _RIGHT, _NO_CHANGE, _MAJORITY, _LOSS_ROWS), WHOLE),
-                **dict.fromkeys((_W_RIGHT, _W_NO_CHANGE, _W_MAJORITY), Range(0.0, WINDOW, whole=True)),
-                **dict.fromkeys((_LAST, _LEADER), Range(-1.0, whole=True)),
-                **dict.fromkeys((_LOSS, *range(_F_ROWS, _SCALARS)), NOT_NEGATIVE),
+                ROWS: WHOLE,
+                **dict.fromkeys((LAST, LEADER), Range(-1.0, whole=True)),
+                WEIGHT: Range(1.0, 3.0),
+                STRIDE: NOT_NEGATIVE,
             },
         ),
         ring=Array(
             "ring",
-            _RING,
-            within=UNDEFINED,
+            RING,
+            within=Range(float(GONE), undefined=True),
             places={
-                0: Range(-1.0, whole=True),
-                1: Range(0.0, whole=True),
-                2: NOT_NEGATIVE._replace(undefined=True),
-                3: Range(0.0, 3.0, whole=True),
+                GUESS: Range(float(GONE), whole=True),
+                TRUTH: Range(0.0, whole=True),
+                FLAGS: Range(0.0, 3.0, whole=True),
+                **dict.fromkeys(range(R_LOSS, RING), NOT_NEGATIVE._replace(undefined=True)),
             },
         ),
-        undefined=3,
-        counts=Array(6, "K", within=NOT_NEGATIVE, places=dict.fromkeys(range(4), WHOLE), axis=0),
+        undefined=range(1, 5),
+        sums=Array(2, SUMS, within=NOT_NEGATIVE),
+        classes=Array(
+            CLASS_ROWS,
+            "K",
+            within=NOT_NEGATIVE,
+            places={**dict.fromkeys(range(SEEN, FADED), WHOLE), PLACE: Range(0.0, PLACES_MAX, whole=True)},
+            axis=0,
+        ),
+        confusion=Array(2, "S", "S", within=NOT_NEGATIVE, places={0: WHOLE}, axis=0),
+        scores=Array(2, 2, "B", within=NOT_NEGATIVE, places={0: WHOLE}, axis=0),
     )
     POINT = ("accuracy", "overall", "kappa", "no_change")
 
     def __init__(self) -> None:
-        scalars = np.zeros(_SCALARS)
-        scalars[[_LAST, _LEADER]] = -1.0
-        scalars[_STRIDE] = STRIDE_FIRST
-        super().__init__(scalars, _RING)
-        self._counts = np.zeros((6, 0))
+        scalars = np.zeros(SCALARS)
+        scalars[[LAST, LEADER]] = -1.0
+        scalars[WEIGHT], scalars[STRIDE] = 1.0, STRIDE_FIRST
+        super().__init__(scalars, RING)
+        self._sums = np.zeros((2, SUMS))
+        self._classes = np.zeros((CLASS_ROWS, 0))
+        self._confusion = np.zeros((2, 0, 0))
+        self._scores = np.zeros((2, 2, 0))
 
-    def absorb(self, predicted: Ints, truth: Ints, p_true: Floats, classes: int) -> None:
+    def absorb(self, predicted: Ints, truth: Ints, facts: Floats, classes: int, told: Ints = AS_THEY_ARE) -> None:
         """Score n rows in order. A block leaves the same bits as its rows one at a time.
 
         Args:
-            predicted: int64 (n,), index of the a-priori prediction; -1 where there was none.
+            predicted: int64 (n,), index of the a-priori prediction; ``NOTHING`` (-1) where nothing could be said,
+                ``GONE`` where the label that was said is not known any more.
             truth: int64 (n,), index of the label that came.
-            p_true: float64 (n,), a-priori probability of that label; NaN where there was none.
+            facts: float64 (FACTS, n), what the probabilities said; see ``losses``.
             classes: number of classes known; never fewer than before.
+            told: int64 (n, 2), what ``no_change`` and ``majority`` said when the prediction was made: an index,
+                ``NOTHING``, ``GONE``, or ``AS_NOW``; or (0, 2): as now for all rows.
 
         Raises:
-            ValueError: other lengths, indices out of range, negative or infinite probabilities; nothing changed.
+            ValueError: other shapes, indices out of range, negative or infinite probabilities; nothing changed.
         """
         n = len(truth)
-        if len(predicted) != n or len(p_true) != n or classes < self._counts.shape[1]:
+        if len(predicted) != n or facts.shape != (FACTS, n) or len(told) not in {0, n} or classes < self.classes:
             raise ValueError("predictions, labels and probabilities do not go together")
-        counts = self._counts
-        if classes > counts.shape[1]:
-            counts = np.hstack([counts, np.zeros((6, classes - counts.shape[1]))])
+        of_classes = self._classes, self._confusion, self._scores
+        if classes > self.classes:
+            of_classes = _with_classes(*of_classes, classes)
         ring, history = self._room(self.rows + n)
-        if not _absorb(predicted, truth, p_true, self._scalars, counts, ring, history):
+        if not absorb(predicted, truth, facts, told, self._scalars, self._sums, *of_classes, ring, history):
             raise ValueError("an index or a probability is out of range")
-        self._counts, self._ring, self._history = counts, ring, history
+        self._classes, self._confusion, self._scores = of_classes
+        self._ring, self._history = ring, history
         self.rows += n
 
     @property
     def classes(self) -> int:
         """Number of classes known when the last row was scored."""
-        return int(self._counts.shape[1])
+        return int(self._classes.shape[1])
+
+    def baselines(self) -> tuple[int, int]:
+        """What ``no_change`` and ``majority`` say now: class indices, ``NOTHING`` before the first label."""
+        return int(self._scalars[LAST]), int(self._scalars[LEADER])
 
     def headline(self) -> float | None:
-        """The overall accuracy, None before the first row."""
-        return float(self._scalars[_RIGHT]) / self.rows if self.rows else None
+        """The overall accuracy, None before the first scored row."""
+        scored = self._sums[0, SCORED]
+        return float(self._sums[0, RIGHT] / scored) if scored else None
 
     def best_baseline(self) -> float | None:
-        """The overall accuracy of ``no_change`` or ``majority``, the higher one, None before the first row."""
-        s = self._scalars
-        return float(max(s[_NO_CHANGE], s[_MAJORITY])) / self.rows if self.rows else None
+        """The overall accuracy of ``no_change`` or ``majority``, the higher one, None before the first scored row."""
+        s = self._sums[0]
+        return float(max(s[NO_CHANGE], s[MAJORITY]) / s[SCORED]) if s[SCORED] else None
 
-    def _spans(self) -> tuple[Header, Header, Header]:
-        s, width = self._scalars, min(self.rows, WINDOW)
-        losses = self._ring[:width, 2]
-        losses = losses[~np.isnan(losses)]
-        loss = s[_LOSS] if s[_LOSS_ROWS] else np.nan
-        w_loss = losses.mean() if losses.size else np.nan
-        f_loss = s[_F_LOSS] / s[_F_LOSS_ROWS] if s[_F_LOSS_ROWS] else np.nan
-        return (
-            self._scores(self.rows, s[[_RIGHT, _NO_CHANGE, _MAJORITY]], _LABELS, loss),
-            self._scores(width, s[[_W_RIGHT, _W_NO_CHANGE, _W_MAJORITY]], _W_LABELS, w_loss),
-            self._scores(s[_F_ROWS], s[[_F_RIGHT, _F_NO_CHANGE, _F_MAJORITY]], _F_LABELS, f_loss),
-        )
+    def report(self, names: Named | None = None) -> Header:
+        """Everything, as ``GET /models/{name}/metrics`` answers it; undefined numbers are None.
 
-    def _scores(self, total: float, right: Floats, labels: int, loss: float) -> Header:
-        """The scores of one span: its rows, those right of (the model, no_change, majority), its row of the counts."""
-        accuracy, no_change, majority = (right / total).tolist() if total else (np.nan, np.nan, np.nan)
-        chance = _chance(self._counts, labels, total) if total else np.nan
-        return {
-            "accuracy": number(accuracy),
-            "kappa": number(beyond_chance(accuracy, chance)),
-            "kappa_temporal": number(beyond_chance(accuracy, no_change)),
-            "log_loss": number(loss),
-            "baselines": {"no_change": {"accuracy": number(no_change)}, "majority": {"accuracy": number(majority)}},
-        }
+        Args:
+            names: labels and JSON keys of all classes that are known; None: their indices.
+        """
+        names = names or _Numbers(self.classes)
+        places = self._classes[PLACE].astype(np.int64)
+        weight = self._scalars[WEIGHT]
+        overall = Span(self._sums[0], self._classes[OVERALL:FADED], self._confusion[0], self._scores[0], places)
+        faded = self._sums[1], self._classes[FADED:], self._confusion[1], self._scores[1]
+        sums, tallies, confusion, scores = (counts / weight for counts in faded)
+        fading = Span(sums, tallies, confusion, scores, places)
+        window = report(self._window(places), names, True)
+        return self._report(report(overall, names, True), window, report(fading, names, False))
+
+    def _window(self, places: Ints) -> Span:
+        """What there is to count in the ring."""
+        K, (S, B) = self.classes, (self._confusion.shape[1], self._scores.shape[2])
+        counts = np.zeros(SUMS), np.zeros((3, K)), np.zeros((S, S)), np.zeros((2, B))
+        count_window(self._ring, min(self.rows, WINDOW), self._classes[PLACE], *counts)
+        return Span(*counts, places)
 
     @staticmethod
     def _check(found: Mapping[str, Floats], rows: int) -> None:
-        """Indices within the classes; counts within the rows, and those that the ring makes."""
-        s, counts, ring = found["_scalars"], found["_counts"], found["_ring"][: min(rows, WINDOW)]
-        classes = counts.shape[1]
-        last, seen = s[[_LAST, _LEADER]], s[[_RIGHT, _NO_CHANGE, _MAJORITY, _LOSS_ROWS]]
-        in_window = s[[_W_RIGHT, _W_NO_CHANGE, _W_MAJORITY]]
-        if (last < (0 if rows else -1)).any() or (last >= classes).any() or (seen > rows).any():
-            raise ValueError("scalars: a number that cannot be")
-        if (in_window > len(ring)).any():
-            raise ValueError("scalars: more rows in the window than it holds")
-        if (ring[:, :2] >= classes).any():
+        """Indices within the classes, counts within the rows, a place for each of the classes."""
+        s, classes, ring = found["_scalars"], found["_classes"], found["_ring"][: min(rows, WINDOW)]
+        K, sums, places = classes.shape[1], found["_sums"], classes[PLACE]
+        last = s[[LAST, LEADER]]
+        if (last < (0 if rows else -1)).any() or (last >= K).any():
+            raise ValueError("scalars: a label that cannot be")
+        if (sums[0, :LOSS_SUM] > rows).any():
+            raise ValueError("sums: more than there are rows")
+        if (ring[:, [GUESS, TRUTH]] >= K).any():
             raise ValueError("ring: a class that is not there")
-        guesses, labels = ring[:, 0].astype(np.int64), ring[:, 1].astype(np.int64)
-        in_ring = [np.bincount(labels, minlength=classes), np.bincount(guesses[guesses >= 0], minlength=classes)]
-        if not np.array_equal(counts[[_W_LABELS, _W_GUESSES]], in_ring) or counts[_LABELS].sum() != rows:
-            raise ValueError("counts: they do not agree with the ring")
-        if (counts[:4] > rows).any():
-            raise ValueError("counts: more than there are rows")
+        if classes[SEEN].sum() != rows or (classes[OVERALL:FADED] > rows).any():
+            raise ValueError("classes: they do not agree with the rows")
+        if not np.array_equal(np.sort(places), np.minimum(np.arange(K), PLACES_MAX)):
+            raise ValueError("classes: their places are not one for each")
+        if found["_confusion"].shape[1] != _places(K) or found["_scores"].shape[2] != _score_bins(K):
+            raise ValueError("confusion, scores: of another size than so many classes make")
+
+
+def _places(classes: int) -> int:
+    """Places in the confusion of so many classes."""
+    return min(classes, PLACES_MAX + 1)
+
+
+def _score_bins(classes: int) -> int:
+    """Bins of the scores: there are some up to two classes."""
+    return SCORE_BINS if 0 < classes <= _PAIR else 0
+
+
+def _with_classes(classes: Floats, confusion: Floats, scores: Floats, count: int) -> tuple[Floats, Floats, Floats]:
+    """The arrays by class, larger, for so many classes."""
+    before, size = classes.shape[1], confusion.shape[1]
+    wider = np.zeros((CLASS_ROWS, count))
+    wider[:, :before] = classes
+    wider[PLACE, before:] = np.minimum(np.arange(before, count), PLACES_MAX)
+    counts = np.zeros((2, _places(count), _places(count)))
+    counts[:, :size, :size] = confusion
+    bins = _score_bins(count)
+    return wider, counts, scores if bins == scores.shape[2] else np.zeros((2, 2, bins))

@@ -13,15 +13,15 @@ doubling from 16, so that an idle model is small; how large they are depends on 
 
 import math
 from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, ClassVar, Final, Protocol
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header
+from core.metrics.marks import Marks
 from core.state.layout import FINITE, Array, Layout, Range
 
 WINDOW: Final = 1000
@@ -32,8 +32,6 @@ POINTS_MAX: Final = 512
 """Points in the history."""
 STRIDE_FIRST: Final = 10
 """Rows between the points of a young history."""
-MARKS_MAX: Final = 100
-"""Marks kept, the newest."""
 HISTORY: Final = 5
 """Columns of the history: the row, then four metrics."""
 UNDEFINED: Final = Range(undefined=True)
@@ -57,6 +55,18 @@ def add_point(s: Floats, history: Floats, first: float, second: float, third: fl
         s[-2] *= 2.0
 
 
+class Named(Protocol):
+    """The labels of classes, and the keys that they have in JSON objects, in the order of their indices."""
+
+    @property
+    def labels(self) -> Sequence[Any]:
+        """The labels."""
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """The keys."""
+
+
 class PrequentialMetrics(ABC):
     """Metrics as a state machine over scored rows.
 
@@ -74,11 +84,11 @@ class PrequentialMetrics(ABC):
         self._scalars = scalars
         self._ring = np.zeros((capacity(0, WINDOW), ring_columns))
         self._history = np.zeros((capacity(0, POINTS_MAX), HISTORY))
-        self._marks: deque[Header] = deque(maxlen=MARKS_MAX)
+        self._marks = Marks()
 
     def mark(self, row: int, kind: str, **extra: Any) -> None:
         """Remember that something (a drift, a switch, a reset) happened after ``row`` rows; ``extra`` is JSON-able."""
-        self._marks.append({"row": row, "kind": kind, **extra})
+        self._marks.add({"row": row, "kind": kind, **extra})
 
     @abstractmethod
     def headline(self) -> float | None:
@@ -89,21 +99,31 @@ class PrequentialMetrics(ABC):
         """The same number of the best baseline, None where none has been scored yet."""
 
     @abstractmethod
-    def _spans(self) -> tuple[Header, Header, Header]:
-        """The scores overall, in the window and fading, those overall with the ``baselines``."""
+    def report(self, names: Named | None = None) -> Header:
+        """Everything, as ``GET /models/{name}/metrics`` answers it; undefined numbers are None.
 
-    def report(self) -> Header:
-        """Everything, as ``GET /models/{name}/metrics`` answers it; undefined numbers are None."""
-        overall, window, fading = self._spans()
+        Args:
+            names: of all classes that are known; None: their indices.
+        """
+
+    @abstractmethod
+    def baselines(self) -> tuple[Any, ...]:
+        """What the baselines say now."""
+
+    def _report(self, overall: Header, window: Header, fading: Header) -> Header:
+        """Everything, from the scores of the three spans, each with its ``baselines``."""
         baselines = overall.pop("baselines")
+        marks = self._marks.to_header()
         return {
             "rows": self.rows,
             "overall": overall,
             "window": {"size": WINDOW, "rows": min(self.rows, WINDOW), **window},
             "fading": {"factor": FADING, **fading},
             "baselines": baselines,
+            "unscored": overall.get("unscored", 0),
             "history": [self._point(point) for point in self._history[: int(self._scalars[-1])].tolist()],
-            "marks": [dict(mark) for mark in self._marks],
+            "history_every": int(self._scalars[-2]),
+            **marks,
         }
 
     def _point(self, point: list[float]) -> Header:
@@ -113,9 +133,9 @@ class PrequentialMetrics(ABC):
         """The ring and the history, larger where so many rows need it."""
         ring, history = self._ring, self._history
         if len(ring) < min(rows, WINDOW):
-            ring = _grown(ring, capacity(rows, WINDOW))
+            ring = grown(ring, capacity(rows, WINDOW))
         if len(history) < min(rows // STRIDE_FIRST, POINTS_MAX):
-            history = _grown(history, capacity(rows // STRIDE_FIRST, POINTS_MAX))
+            history = grown(history, capacity(rows // STRIDE_FIRST, POINTS_MAX))
         return ring, history
 
     @property
@@ -125,7 +145,7 @@ class PrequentialMetrics(ABC):
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The whole state: copies of its arrays, and the marks as header."""
-        return self.LAYOUT.to_arrays(self), {"marks": [dict(mark) for mark in self._marks]}
+        return self.LAYOUT.to_arrays(self), self._marks.to_header()
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
         """Take over a state that ``to_arrays`` gave.
@@ -141,11 +161,7 @@ class PrequentialMetrics(ABC):
         if tuple(found["_scalars"][-2:]) != _points_expected(rows):
             raise ValueError("scalars: the history has another length")
         self._check(found, rows)
-        marks = header.get("marks")
-        if not isinstance(marks, list) or len(marks) > MARKS_MAX or not all(map(_is_mark, marks)):
-            raise ValueError("marks: not a list of them")
-        self.__dict__.update(found, rows=rows)
-        self._marks = deque(map(dict, marks), maxlen=MARKS_MAX)
+        self.__dict__.update(found, rows=rows, _marks=Marks.from_header(header))
 
     @staticmethod
     def _check(found: Mapping[str, Floats], rows: int) -> None:
@@ -153,16 +169,16 @@ class PrequentialMetrics(ABC):
         del found, rows
 
 
-def layout(scalars: Array, ring: Array, undefined: int | None = None, **more: Array) -> Layout:
+def layout(scalars: Array, ring: Array, undefined: Collection[int], **more: Array) -> Layout:
     """The layout of a task's state.
 
     Args:
         scalars: the running sums.
         ring: what the window needs of each row.
-        undefined: the column of the history that may be NaN.
+        undefined: the columns of the history that may be NaN.
         more: further arrays.
     """
-    columns = {column: FINITE for column in range(HISTORY) if column != undefined}
+    columns = {column: FINITE for column in range(HISTORY) if column not in undefined}
     history = Array("points", HISTORY, within=UNDEFINED, places=columns)
     arrays = {"scalars": scalars, **more, "ring": ring, "history": history}
     for name, array in arrays.items():
@@ -178,7 +194,8 @@ def capacity(count: int, bound: int) -> int:
     return min(room, bound)
 
 
-def _grown(array: Floats, rows: int) -> Floats:
+def grown(array: Floats, rows: int) -> Floats:
+    """The array (n, columns) with zeros behind it, (rows, columns)."""
     larger = np.zeros((rows, array.shape[1]))
     larger[: len(array)] = array
     return larger
@@ -190,10 +207,6 @@ def _points_expected(rows: int) -> tuple[int, int]:
     while rows // stride >= POINTS_MAX:
         stride *= 2
     return stride, rows // stride
-
-
-def _is_mark(mark: object) -> bool:
-    return isinstance(mark, dict) and {"row", "kind"} <= mark.keys()
 
 
 def number(value: float) -> float | None:

@@ -1,26 +1,31 @@
 """Prequential metrics of a regression: each a-priori prediction against the number that came.
 
-    mse    mean of e^2, e = prediction - truth
-    mae    mean of |e|
-    r2     1 - mse/var, var the mean squared deviation of the truth from its mean; None where var is 0
+    mse         mean of e^2, e = prediction - truth
+    mae         mean of |e|
+    r2          1 - mse/var, var the mean squared deviation of the truth from its mean; None where var is 0
+    bias        mean of e: above 0 where predictions are too high
+    median_ae   median of |e|: exact in the window, else from bounded counts, within 3.2 % (error_sketch)
 
-The baseline ``last_value`` predicts the truth of the row before; it is scored from the second row on. The running
-means are recursions (m += (x - m)/n), never sums. Errors are clipped to +-1e150, and for the variance so is the truth:
-squares then stay at or below 4e300, and no finite input makes anything overflow. In ``fading`` a mean is (sum of
-weighted values)/(sum of weights), and the variance follows the same weights.
+The baseline ``last_value`` says the latest number known at the moment of the prediction; it is scored where there was
+one. The running means are recursions (m += (x - m)/n), never sums. Errors are clipped to +-1e150, and for the variance
+so is the truth: squares then stay at or below 4e300, and no finite input makes anything overflow. In ``fading`` a mean
+is (sum of weighted values)/(sum of weights), and the variance follows the same weights.
 """
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 from numba import njit
 
 from core.contract import Floats, Header
+from core.metrics.error_sketch import OCTAVES, PER_OCTAVE, ZERO, bin_of, covering, median
 from core.metrics.prequential import (
     FADING,
     READ_FLOATS,
     STRIDE_FIRST,
     WINDOW,
+    Named,
     PrequentialMetrics,
     add_point,
     layout,
@@ -30,20 +35,42 @@ from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Range
 
 ERROR_MAX = 1e150
 """Errors beyond count as this much; its square is the largest squared error, 1e300."""
+NOTHING = math.nan
+"""What a baseline was told to have said: nothing, no number was known."""
+AS_NOW = math.inf
+"""What a baseline was told to have said: nothing is known, it is taken to say what it says now."""
+AS_IT_IS = np.empty(0)
+"""What a baseline was told to have said: for all rows what it says now."""
 
 # Columns of the scalars, one array so that a call passes few.
 _ROWS, _MSE, _MAE, _MEAN, _VAR, _B_MSE, _B_MAE, _LAST = 0, 1, 2, 3, 4, 5, 6, 7
 # Fading: weights, sums of e^2 and |e|; mean of the truth and sum of its squared deviations; the baseline's own three.
 _F_ROWS, _F_SE, _F_AE, _F_MEAN, _F_DEV, _FB_ROWS, _FB_SE, _FB_AE = 8, 9, 10, 11, 12, 13, 14, 15
-_STRIDE = 16
-_SCALARS = 18
-# Columns of the ring: error, clipped truth, the baseline's error (NaN in the first row).
+# Rows of the baseline; mean of e over its rows, and the same fading; weight of the newest row in the fading counts,
+# which are divided by it every 1000 rows; first octave of the counts.
+_B_ROWS, _BIAS_ROWS, _BIAS, _F_BIAS_ROWS, _F_BIAS, _WEIGHT, _OCTAVE = 16, 17, 18, 19, 20, 21, 22
+_STRIDE = 23
+_SCALARS = 25
+# Columns of the ring: error, clipped truth, the baseline's error (NaN where it said nothing).
 _RING = 3
+# What the kernel answers.
+_DONE, _NOT_FINITE, _NO_ROOM = 0, 1, 2
 
 
 @njit("f8(f8)", cache=True)
 def _clip(x: float) -> float:
     return min(max(x, -ERROR_MAX), ERROR_MAX)
+
+
+@njit(f"UniTuple(i8, 2)({READ_FLOATS}, {READ_FLOATS})", cache=True)
+def _octaves(predicted: Floats, truth: Floats) -> tuple[int, int]:
+    """The lowest and the highest octave of the errors of some rows."""
+    low, high = OCTAVES - 1, 0
+    for i in range(truth.shape[0]):
+        place = bin_of(predicted[i] - truth[i])
+        if place != ZERO:
+            low, high = min(low, place // PER_OCTAVE), max(high, place // PER_OCTAVE)
+    return low, high
 
 
 @njit("void(f8[:,::1], i8, f8[::1])", cache=True)
@@ -62,16 +89,44 @@ def _window_means(ring: Floats, width: int, out: Floats) -> None:
     out[2:] /= scored or np.nan
 
 
-@njit(f"b1({READ_FLOATS}, {READ_FLOATS}, f8[::1], f8[:,::1], f8[:,::1])", cache=True)
-def _absorb(predicted: Floats, truth: Floats, s: Floats, ring: Floats, history: Floats) -> bool:
-    """Score the rows one by one; False, with nothing changed, where a number is not finite."""
+@njit(cache=True)
+def _count(error: float, s: Floats, errors: Floats) -> None:
+    """The mean of the errors, and their bins."""
+    s[_BIAS_ROWS] += 1.0
+    s[_BIAS] += (error - s[_BIAS]) / s[_BIAS_ROWS]
+    s[_F_BIAS_ROWS] = FADING * s[_F_BIAS_ROWS] + 1.0
+    s[_F_BIAS] = FADING * s[_F_BIAS] + error
+    s[_WEIGHT] /= FADING
+    place = bin_of(error)
+    at = 0 if place == ZERO else 1 + place - int(s[_OCTAVE]) * PER_OCTAVE
+    errors[0, at] += 1.0
+    errors[1, at] += s[_WEIGHT]
+    if s[_ROWS] % WINDOW == 0.0:
+        for k in range(errors.shape[1]):
+            errors[1, k] /= s[_WEIGHT]
+        s[_WEIGHT] = 1.0
+
+
+@njit(f"i8({READ_FLOATS}, {READ_FLOATS}, {READ_FLOATS}, f8[::1], f8[:,::1], f8[:,::1], f8[:,::1])", cache=True)
+def _absorb(
+    predicted: Floats, truth: Floats, told: Floats, s: Floats, errors: Floats, ring: Floats, history: Floats
+) -> int:
+    """Score the rows one by one; with nothing changed where a number is not finite, or an error has no bin yet."""
     for i in range(truth.shape[0]):
         if not (np.isfinite(truth[i]) and np.isfinite(predicted[i])):
-            return False
+            return _NOT_FINITE
+    first = int(s[_OCTAVE]) * PER_OCTAVE
+    for i in range(truth.shape[0]):
+        place = bin_of(predicted[i] - truth[i])
+        if place != ZERO and not first <= place < first + errors.shape[1] - 1:
+            return _NO_ROOM
     means = np.empty(4)
     for i in range(truth.shape[0]):
         error, level = _clip(predicted[i] - truth[i]), _clip(truth[i])
-        baseline = _clip(s[_LAST] - truth[i]) if s[_ROWS] > 0.0 else np.nan
+        last = s[_LAST] if s[_ROWS] > 0.0 else np.nan
+        if told.shape[0] and told[i] != np.inf:
+            last = told[i]
+        baseline = np.nan if np.isnan(last) else _clip(last - truth[i])
         at = int(s[_ROWS]) % WINDOW
         ring[at, 0], ring[at, 1], ring[at, 2] = error, level, baseline
 
@@ -89,10 +144,12 @@ def _absorb(predicted: Floats, truth: Floats, s: Floats, ring: Floats, history: 
         before = level - s[_F_MEAN]
         s[_F_MEAN] += before / s[_F_ROWS]
         s[_F_DEV] = FADING * s[_F_DEV] + max(before * (level - s[_F_MEAN]), 0.0)
+        _count(error, s, errors)
 
-        if n > 1.0:
-            s[_B_MSE] += (baseline * baseline - s[_B_MSE]) / (n - 1.0)
-            s[_B_MAE] += (abs(baseline) - s[_B_MAE]) / (n - 1.0)
+        if not np.isnan(baseline):
+            s[_B_ROWS] += 1.0
+            s[_B_MSE] += (baseline * baseline - s[_B_MSE]) / s[_B_ROWS]
+            s[_B_MAE] += (abs(baseline) - s[_B_MAE]) / s[_B_ROWS]
             s[_FB_ROWS] = FADING * s[_FB_ROWS] + 1.0
             s[_FB_SE] = FADING * s[_FB_SE] + baseline * baseline
             s[_FB_AE] = FADING * s[_FB_AE] + abs(baseline)
@@ -101,7 +158,7 @@ def _absorb(predicted: Floats, truth: Floats, s: Floats, ring: Floats, history: 
         if n % s[_STRIDE] == 0.0:
             _window_means(ring, int(min(n, float(WINDOW))), means)
             add_point(s, history, means[0], s[_MSE], means[1], means[2])
-    return True
+    return _DONE
 
 
 class RegressionMetrics(PrequentialMetrics):
@@ -113,7 +170,10 @@ class RegressionMetrics(PrequentialMetrics):
             places={
                 **dict.fromkeys((_MSE, _MAE, _VAR, _B_MSE, _B_MAE), NOT_NEGATIVE),
                 **dict.fromkeys((_F_ROWS, _F_SE, _F_AE, _F_DEV, _FB_ROWS, _FB_SE, _FB_AE), NOT_NEGATIVE),
-                _ROWS: WHOLE,
+                **dict.fromkeys((_ROWS, _B_ROWS, _BIAS_ROWS), WHOLE),
+                _F_BIAS_ROWS: NOT_NEGATIVE,
+                _WEIGHT: Range(1.0, 3.0),
+                _OCTAVE: Range(0.0, OCTAVES, whole=True),
             },
         ),
         ring=Array(
@@ -122,54 +182,96 @@ class RegressionMetrics(PrequentialMetrics):
             within=Range(-ERROR_MAX, ERROR_MAX, undefined=True),
             places=dict.fromkeys((0, 1), Range(-ERROR_MAX, ERROR_MAX)),
         ),
+        undefined=(4,),
+        errors=Array(2, "bins", within=NOT_NEGATIVE, places={0: WHOLE}, axis=0),
     )
     POINT = ("mse", "overall", "mae", "last_value")
 
     def __init__(self) -> None:
         scalars = np.zeros(_SCALARS)
-        scalars[_STRIDE] = STRIDE_FIRST
+        scalars[_STRIDE], scalars[_WEIGHT] = STRIDE_FIRST, 1.0
         super().__init__(scalars, _RING)
+        self._errors = np.zeros((2, 1))
 
-    def absorb(self, predicted: Floats, truth: Floats) -> None:
+    def absorb(self, predicted: Floats, truth: Floats, told: Floats = AS_IT_IS) -> None:
         """Score n rows in order. A block leaves the same bits as its rows one at a time.
 
         Args:
             predicted: float64 (n,), the a-priori predictions, all finite.
             truth: float64 (n,), the numbers that came, all finite.
+            told: float64 (n,), what ``last_value`` said when the prediction was made: a number, ``NOTHING`` or
+                ``AS_NOW``; or (0,): as now for all rows.
 
         Raises:
             ValueError: other lengths, or a number that is not finite; nothing changed.
         """
         n = len(truth)
-        if len(predicted) != n:
+        if len(predicted) != n or len(told) not in {0, n}:
             raise ValueError("predictions and truth do not go together")
         ring, history = self._room(self.rows + n)
-        if not _absorb(predicted, truth, self._scalars, ring, history):
+        state = self._scalars, self._errors, ring, history
+        if (done := _absorb(predicted, truth, told, *state)) == _NO_ROOM:
+            self._hold(*_octaves(predicted, truth))
+            done = _absorb(predicted, truth, told, self._scalars, self._errors, ring, history)
+        if done != _DONE:
             raise ValueError("a number is not finite")
         self._ring, self._history = ring, history
         self.rows += n
+
+    def _hold(self, low: int, high: int) -> None:
+        """Bins for errors of these octaves, beside those that there are."""
+        self._errors, first = covering(self._errors, int(self._scalars[_OCTAVE]), low, high)
+        self._scalars[_OCTAVE] = first
+
+    def baselines(self) -> tuple[float | None]:
+        """What ``last_value`` says now, None before the first row."""
+        return (float(self._scalars[_LAST]) if self.rows else None,)
 
     def headline(self) -> float | None:
         """The overall mean squared error, None before the first row."""
         return float(self._scalars[_MSE]) if self.rows else None
 
     def best_baseline(self) -> float | None:
-        """The overall mean squared error of ``last_value``, None before the second row."""
-        return float(self._scalars[_B_MSE]) if self.rows > 1 else None
+        """The overall mean squared error of ``last_value``, None where it was not scored yet."""
+        return float(self._scalars[_B_MSE]) if self._scalars[_B_ROWS] else None
 
-    def _spans(self) -> tuple[Header, Header, Header]:
-        s, ring = self._scalars, self._ring[: min(self.rows, WINDOW)]
-        window = np.empty(4)
-        _window_means(self._ring, len(ring), window)
-        weight, b_weight = s[_F_ROWS] or math.nan, s[_FB_ROWS] or math.nan
-        mse, mae = (s[_MSE], s[_MAE]) if self.rows else (math.nan, math.nan)
-        b_mse, b_mae = (s[_B_MSE], s[_B_MAE]) if self.rows > 1 else (math.nan, math.nan)
-        fading = scores(s[_F_SE] / weight, s[_F_AE] / weight, s[_F_DEV] / weight)
-        return (
-            {**scores(mse, mae, s[_VAR]), **_baseline(b_mse, b_mae)},
-            {**scores(window[0], window[1], variance(ring[:, 1])), **_baseline(window[2], window[3])},
-            {**fading, **_baseline(s[_FB_SE] / b_weight, s[_FB_AE] / b_weight)},
-        )
+    def report(self, names: Named | None = None) -> Header:
+        """Everything, as ``GET /models/{name}/metrics`` answers it; undefined numbers are None; no class has a name."""
+        del names
+        return self._report(self._overall(), self._window(), self._fading())
+
+    def _overall(self) -> Header:
+        s = self._scalars
+        mse, mae, bias = s[[_MSE, _MAE, _BIAS]] if self.rows else (math.nan,) * 3
+        b_mse, b_mae = s[[_B_MSE, _B_MAE]] if s[_B_ROWS] else (math.nan,) * 2
+        location = _location(bias, median(self._errors[0], int(s[_OCTAVE])))
+        return {**scores(mse, mae, s[_VAR]), **location, **_baseline(b_mse, b_mae)}
+
+    def _window(self) -> Header:
+        ring, means = self._ring[: min(self.rows, WINDOW)], np.empty(4)
+        _window_means(self._ring, len(ring), means)
+        middle = (ring[:, 0].mean(), float(np.median(np.abs(ring[:, 0])))) if len(ring) else (math.nan,) * 2
+        location = _location(*middle)
+        return {**scores(means[0], means[1], variance(ring[:, 1])), **location, **_baseline(means[2], means[3])}
+
+    def _fading(self) -> Header:
+        s = self._scalars
+        weight, b_weight, bias = s[_F_ROWS] or math.nan, s[_FB_ROWS] or math.nan, s[_F_BIAS_ROWS] or math.nan
+        return {
+            **scores(s[_F_SE] / weight, s[_F_AE] / weight, s[_F_DEV] / weight),
+            **_location(s[_F_BIAS] / bias, median(self._errors[1], int(s[_OCTAVE]))),
+            **_baseline(s[_FB_SE] / b_weight, s[_FB_AE] / b_weight),
+        }
+
+    @staticmethod
+    def _check(found: Mapping[str, Floats], rows: int) -> None:
+        """Counts within the rows; bins of whole octaves."""
+        s, errors = found["_scalars"], found["_errors"]
+        if (s[[_B_ROWS, _BIAS_ROWS]] > rows).any():
+            raise ValueError("scalars: more rows than there are")
+        octaves, odd = divmod(errors.shape[1] - 1, PER_OCTAVE)
+        if odd or s[_OCTAVE] + octaves > OCTAVES or errors[0].sum() != s[_BIAS_ROWS]:
+            raise ValueError("errors: not the counts of so many rows")
 
 
 def variance(truth: Floats) -> float:
@@ -182,6 +284,11 @@ def scores(mse: float, mae: float, var: float) -> dict[str, float | None]:
     """The three scores of one span of rows; NaN means there are none. r2 is None where it has no finite value."""
     ratio = float(mse) / float(var) if var > 0 else math.nan
     return {"mse": number(mse), "mae": number(mae), "r2": number(1.0 - ratio)}
+
+
+def _location(bias: float, median_ae: float) -> dict[str, float | None]:
+    """Where the errors of one span of rows lie; NaN means there are none."""
+    return {"bias": number(bias), "median_ae": number(median_ae)}
 
 
 def _baseline(mse: float, mae: float) -> Header:

@@ -51,8 +51,11 @@ def load(data: Buffer) -> tuple[dict[str, NDArray[Any]], Header]:
     if found != _digest(arrays, header):
         raise ValueError("state is corrupt: its digest does not match its content")
     for former in range(written, FORMAT):
-        arrays, header = UPGRADERS[former](arrays, header)
-        header["format"] = former + 1
+        try:
+            arrays, header = UPGRADERS[former](arrays, header)
+        except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
+            raise ValueError(f"state is not one of format {former}: {error!r}") from error
+        header = {**header, "format": former + 1}
     return arrays, header
 
 

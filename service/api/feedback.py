@@ -4,6 +4,7 @@ A single row is a table of one row. Everything is checked before anything is que
 refused whole. A repeated id gets its first answer before anything is refused (see ``idempotency``).
 """
 
+import math
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -46,7 +47,7 @@ from service.runtime.rows.row_numbers import DISCOUNT, WEIGHT
 from service.runtime.rows.row_rules import validator_of
 from service.runtime.rows.row_validation import LABEL, Labels, RowValidator, Table
 from service.runtime.threads import in_process, in_thread_if_large
-from service.store import codec
+from service.store import tracked
 
 router = APIRouter(route_class=Route)
 IDEMPOTENT = Depends(idempotency_key)
@@ -210,10 +211,10 @@ async def _learn_tracked(ctx: Context, replica: Replica, row: Table, prediction_
     labels = validator.labels(row)
     discounts, weights = validator.discounts(row), validator.weights(row)
     try:
-        tracked = codec.decode_tracked(blob or b"")
+        told = tracked.decode(blob or b"")
     except ValueError as error:
         raise ModelDown(f"model {replica.name}: {error}") from error
-    rows = Rows(tracked.space, None, tracked.raw, labels, discounts, tracked.served, ids, weights=weights)
+    rows = Rows(told.space, None, told.raw, labels, discounts, told.served, ids, weights=weights)
     return await replica.inbox.submit(rows, identity.digests, prediction_id)
 
 
@@ -311,12 +312,13 @@ async def _refused(ctx: Context, replica: Replica, found: Refused) -> tuple[Repl
 def _metrics(reply: Reply, labels: Labels) -> dict[str, Any]:
     """Metrics of the rows of the batch, by the prediction that each was answered when it was learned."""
     answer = reply.answer
-    truth, predicted, p_true = labels, answer.predictions, answer.p_true
-    if None in answer.losses:  # of rows that were refused when they came first
-        scored = [row for row, loss in enumerate(answer.losses) if loss is not None]
-        truth = labels[scored] if isinstance(labels, np.ndarray) else [labels[row] for row in scored]
-        predicted = [predicted[row] for row in scored]
-        p_true = [p_true[row] for row in scored] if p_true else []
+    truth, predicted, p_true = labels, answer.predictions, answer.p_true or [math.nan] * len(answer.predictions)
+    refused = {row for row, earlier in reply.earlier if earlier.refusal is not None}  # when they came first
+    if refused:
+        kept = [row for row in range(len(predicted)) if row not in refused]
+        truth = labels[kept] if isinstance(labels, np.ndarray) else [labels[row] for row in kept]
+        predicted = [predicted[row] for row in kept]
+        p_true = [p_true[row] for row in kept]
     if isinstance(truth, np.ndarray):
         return regression_batch(np.array(predicted, dtype=np.float64), truth)
     said, true = _codes(predicted, truth)

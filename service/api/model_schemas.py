@@ -8,11 +8,8 @@ from pydantic_core import PydanticCustomError
 from core.config import SEED_MAX
 from core.drift.config import BATCH_SIZE, BATCH_SIZE_MAX, COOLDOWN_ROWS, DELTA, EPISODE_ROWS, ROWS_MAX
 from core.features.feature import CATEGORIES_MAX, COLUMNS_MAX
+from service.api.metric_schemas import Metrics
 from service.api.schemas import Incarnation, Label, Name, Predictable, Rows, Time, Version
-
-Score = int | float | None
-Baselines = dict[str, dict[str, Score]]
-Scores = Annotated[dict[str, Score | Baselines], Field(examples=[{"accuracy": 0.84, "kappa": 0.66, "log_loss": 0.41}])]
 
 
 def _optional(schema: dict[str, Any]) -> None:
@@ -117,29 +114,6 @@ class ModelBody(RequestBody):
         if not isinstance(body, dict):
             raise PydanticCustomError("dict_type", "not an object")
         return body
-
-
-class Metrics(BaseModel):
-    """Prequential scores: each row is predicted before it is learned. Undefined numbers are null."""
-
-    rows: Rows
-    overall: Scores = Field(description="Over all rows.")
-    window: Scores = Field(description="Over the latest `size` rows.")
-    fading: Scores = Field(description="Over all rows, each counted `factor` times less than the next.")
-    baselines: Baselines = Field(
-        examples=[{"no_change": {"accuracy": 0.82}, "majority": {"accuracy": 0.58}}],
-        description="What repeating the last label and saying the most frequent one would have scored.",
-    )
-    history: list[dict[str, Score]] = Field(examples=[[{"row": 1000, "accuracy": 0.84}]])
-    marks: list[dict[str, Any]] = Field(examples=[[]], description="Rows after which something happened, and what.")
-
-
-class ModelMetrics(Metrics):
-    """Scores beside their baselines, and what the learner reports."""
-
-    learner: dict[str, Any] = Field(examples=[{"forgetting_rates": [0.0, 0.01], "forgetting_weights": [0.2, 0.8]}])
-    version: Version
-    incarnation: Incarnation
 
 
 class Model(BaseModel):

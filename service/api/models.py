@@ -7,7 +7,8 @@ from fastapi import APIRouter, Body, Depends, Response
 
 from core.config import Config
 from service.api.context import Ctx, Fresh, ModelName, iso
-from service.api.model_schemas import Model, ModelBody, ModelMetrics
+from service.api.metric_schemas import ModelMetrics
+from service.api.model_schemas import Model, ModelBody
 from service.api.openapi.examples import MODELS
 from service.api.route import ADMIN, READ, Route
 from service.runtime.replica import Replica
@@ -37,6 +38,7 @@ WrittenModel = Annotated[Replica, Depends(_written_model)]
     tags=["one row"],
     dependencies=[ADMIN],
     status_code=201,
+    response_model_exclude_unset=True,
     response_description="It did not exist and was created; its configuration is complete",
     responses={200: {"model": Model, "description": "It exists with the same configuration; nothing has changed"}},
 )
@@ -61,7 +63,7 @@ def _features(body: Mapping[str, Any]) -> int:
     return len(features) if isinstance(features, list) else 0
 
 
-@router.get("/models/{name}", tags=["models"], dependencies=[READ])
+@router.get("/models/{name}", tags=["models"], dependencies=[READ], response_model_exclude_unset=True)
 async def show_model(replica: ReadModel) -> Model:
     """Show a model.
 
@@ -81,25 +83,26 @@ async def _model(replica: Replica) -> Model:
             version=replica.version,
             rows=machine.rows,
             phase=machine.phase,
-            metrics=machine.metrics.report(),
+            metrics=machine.metrics_report(),
             info=machine.info(),
             created=iso(replica.created_ms),
             updated=iso(replica.time_ms),
         )
 
 
-@router.get("/models/{name}/metrics", tags=["models"], dependencies=[READ])
+@router.get("/models/{name}/metrics", tags=["models"], dependencies=[READ], response_model_exclude_unset=True)
 async def show_metrics(replica: ReadModel) -> ModelMetrics:
     """Prequential metrics.
 
     Every prediction is made before its row is learned. `no_change` repeats the last label, `majority` says the most
-    frequent one (`last_value` for regression). `log_loss` is over the rows whose label had been seen before: the first
-    row of a class has no probability to score.
+    frequent one (`last_value` for regression): the last and the most frequent one that were known when the model made
+    its prediction, also where the label of a tracked row comes late. A row for which nothing could have been said, as
+    no label was known, is `unscored`: neither right nor a miss, for the model and for the baselines alike.
     """
     async with replica.held():
         machine = replica.machine
         own = {"version": replica.version, "incarnation": replica.incarnation}
-        return ModelMetrics(**machine.metrics.report(), learner=machine.learner_info(), **own)
+        return ModelMetrics(**machine.metrics_report(), learner=machine.learner_info(), **own)
 
 
 @router.delete(

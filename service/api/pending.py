@@ -7,7 +7,7 @@ from service.api.context import Ctx, Paging, iso
 from service.api.model_schemas import PendingEntry, PendingList
 from service.api.models import ReadModel
 from service.api.route import READ, Route
-from service.store import codec
+from service.store import tracked
 
 router = APIRouter(route_class=Route)
 
@@ -26,7 +26,7 @@ async def list_pending(ctx: Ctx, replica: ReadModel, page: Paging) -> PendingLis
     expired = await ctx.engine.pending.expired(replica.name, replica.incarnation)
     waiting = []
     for identity, expires_ms, blob in found:
-        kept = codec.decode_tracked(blob)
+        kept = tracked.decode(blob)
         waiting.append(
             PendingEntry(
                 prediction_id=identity, prediction=kept.prediction, version=kept.version, expires=iso(expires_ms)

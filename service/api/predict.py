@@ -45,7 +45,7 @@ from service.runtime.replica import Replica
 from service.runtime.rows.row_rules import validator_of
 from service.runtime.rows.row_validation import Table
 from service.runtime.threads import in_process, in_thread_if_large, in_thread_if_long
-from service.store import codec
+from service.store import tracked
 from service.store.appends import RememberedIds
 from service.store.pending import Track
 
@@ -238,7 +238,7 @@ async def _track(
     """Keep the row and the prediction that is served until its label comes; the prediction id."""
     bounds, machine = ctx.engine.bounds, replica.machine
     identity = secrets.token_urlsafe(15)
-    blob = codec.encode_tracked(space.id, raw, machine.served(prediction, 0), version)
+    blob = tracked.encode(space.id, raw, machine.served(prediction, 0), version)
     ids_max = bounds.committer.ids_max
     life = (bounds.prediction_ttl_ms, bounds.pending_max, ids_max)
     track = Track(replica.name, replica.incarnation, identity, blob, *life)

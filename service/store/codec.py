@@ -1,8 +1,8 @@
-"""Bytes of the log and back: segments, answers and tracked predictions as MessagePack arrays with a version number in
-front.
+"""Bytes of the log and back: segments and answers as MessagePack arrays with a version number in front.
 
     rows     ["rows", 1, space, schema names | nil, n, X float64 (n, F), labels [...] | float64, discounts, served, ids]
              ["rows", 2, ... the same ..., weights]                    rows that count more or less than once
+             [... the same ..., weights | nil, baselines]              what they said when it was served
     reset    ["reset", 1, ids]
     state    ["state", 1, digest, size, source, ids]    a restore or import; states.py has the bytes
     restore  ["restore", 1, state, source, ids]         the same as written by earlier versions
@@ -14,7 +14,6 @@ front.
 Arrays are little-endian float64 in C order. A record with another version number is refused, never guessed at.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -24,6 +23,7 @@ import numpy as np
 from core.contract import Buffer, Floats
 from core.entry import (
     Entry,
+    Learned,
     Mapped,
     Outcome,
     Overlap,
@@ -44,6 +44,8 @@ FORMAT = 1
 """Version of the records."""
 WEIGHTED = 2
 """That of rows with weights: code that does not know weights must not learn such rows without them."""
+Predicted = str | int | bool | float | None
+"""A prediction: a label, a number, or nothing."""
 
 
 class RowsRecord(msgspec.Struct, array_like=True, tag="rows", frozen=True, gc=False):
@@ -56,9 +58,10 @@ class RowsRecord(msgspec.Struct, array_like=True, tag="rows", frozen=True, gc=Fa
     x: bytes
     labels: list[str | int | bool] | bytes
     discounts: bytes | None = None
-    served: tuple[str | int | bool | float | None, list[tuple[str | int | bool, float]] | None] | None = None
+    served: tuple[Predicted, list[tuple[str | int | bool, float]] | None] | None = None
     ids: tuple[str, ...] = ()
     weights: bytes | None = None
+    baselines: tuple[Predicted, ...] | None = None
 
 
 class _Reset(msgspec.Struct, array_like=True, tag="reset", frozen=True):
@@ -117,7 +120,7 @@ class Answer(msgspec.Struct, array_like=True, frozen=True, gc=False):
     format: int
     version: int
     rows: int
-    predictions: list[str | int | bool | float | None]
+    predictions: list[Predicted]
     losses: list[float | None]
     learned: bool = True
     p_true: list[float] = []
@@ -150,7 +153,7 @@ class _Versioned(Protocol):
 R = TypeVar("R", bound=_Versioned)
 
 
-def _decoded(decoder: "msgspec.msgpack.Decoder[R]", blob: Buffer, what: str, newest: int = FORMAT) -> R:
+def decoded(decoder: "msgspec.msgpack.Decoder[R]", blob: Buffer, what: str, newest: int = FORMAT) -> R:
     """A record of a version up to ``newest`` from bytes; ValueError for anything else."""
     try:
         record = decoder.decode(blob)
@@ -168,21 +171,24 @@ def encode(segment: Segment) -> bytes:
 
 def _record(segment: Segment) -> tuple[Any, ...]:
     if isinstance(segment, Rows):
-        labels = _bytes(segment.y) if isinstance(segment.y, np.ndarray) else segment.y
-        discounts = None if segment.discounts is None else _bytes(segment.discounts)
+        labels = float_bytes(segment.y) if isinstance(segment.y, np.ndarray) else segment.y
+        discounts = None if segment.discounts is None else float_bytes(segment.discounts)
         served = None if segment.served is None else (segment.served.prediction, segment.served.probabilities)
-        x, n = _bytes(segment.X), len(segment.X)
+        baselines = None if segment.served is None else segment.served.baselines
+        x, n = float_bytes(segment.X), len(segment.X)
         plain = segment.space, segment.names, n, x, labels, discounts, served, segment.ids
-        if segment.weights is not None:
-            return "rows", WEIGHTED, *plain, _bytes(segment.weights)
-        return "rows", FORMAT, *plain
+        if segment.weights is None and baselines is None:
+            return "rows", FORMAT, *plain
+        if segment.weights is None:
+            return "rows", FORMAT, *plain, None, baselines
+        return "rows", WEIGHTED, *plain, float_bytes(segment.weights), baselines
     if isinstance(segment, Reset):
         return "reset", FORMAT, segment.ids
     if isinstance(segment, Switch):
         features = None if segment.features is None else [feature.to_json() for feature in segment.features]
         return "switch", FORMAT, segment.action, features, segment.mapping, segment.ids
     if isinstance(segment, Overlap):
-        return "overlap", FORMAT, segment.space, len(segment.X), _bytes(segment.X), segment.ids
+        return "overlap", FORMAT, segment.space, len(segment.X), float_bytes(segment.X), segment.ids
     if not segment.digest:
         raise ValueError("the log names a state by its digest")
     return "state", FORMAT, segment.digest, segment.size, segment.source, segment.ids
@@ -207,7 +213,7 @@ def record_of(blob: Buffer) -> Record:
     Raises:
         ValueError: corrupt, or of another format version.
     """
-    record: Record = _decoded(_segments, blob, "log segment", WEIGHTED)
+    record: Record = decoded(_segments, blob, "log segment", WEIGHTED)
     if record.format != (FORMAT if getattr(record, "weights", None) is None else WEIGHTED):
         raise ValueError("log segment is corrupt: its format is that of other content")
     return record
@@ -228,7 +234,8 @@ def _segment(record: Record, skip: tuple[int, ...]) -> Segment:
     return Restore(record.state, record.source, record.ids)
 
 
-def _bytes(values: Floats) -> bytes:
+def float_bytes(values: Floats) -> bytes:
+    """Numbers as little-endian float64 in C order."""
     return np.ascontiguousarray(values, dtype="<f8").tobytes()
 
 
@@ -237,14 +244,17 @@ def _matrix(record: RowsRecord | _Overlap) -> Floats:
 
 
 def _rows(record: RowsRecord, skip: tuple[int, ...]) -> Rows:
-    served = record.served
+    served = None
+    if record.served is not None:
+        prediction, shares = record.served
+        served = ServedPrediction(prediction, None if shares is None else tuple(shares), record.baselines)
     return Rows(
         space=record.space,
         names=record.names,
         X=_matrix(record),
         y=np.frombuffer(record.labels, dtype="<f8") if isinstance(record.labels, bytes) else record.labels,
         discounts=None if record.discounts is None else np.frombuffer(record.discounts, dtype="<f8"),
-        served=None if served is None else ServedPrediction(served[0], None if served[1] is None else tuple(served[1])),
+        served=served,
         ids=record.ids,
         skip=skip,
         weights=None if record.weights is None else np.frombuffer(record.weights, dtype="<f8"),
@@ -276,8 +286,16 @@ def outcome_answer(version: int, outcome: Outcome, feature_state: bytes = b"") -
         return Answer(FORMAT, version, outcome.rows, [], [], switch=step, feature_state=feature_state)
     if isinstance(outcome, Mapped):
         return Answer(FORMAT, version, outcome.rows, [], [], switch=(None, outcome.overlap_rows, None))
-    losses: list[float | None] = [None if math.isnan(loss) else loss for loss in outcome.losses.tolist()]
-    return Answer(FORMAT, version, outcome.rows, outcome.predictions, losses, outcome.learned, list(outcome.p_true))
+    said, losses = outcome.predictions, losses_of(outcome)
+    return Answer(FORMAT, version, outcome.rows, said, losses, outcome.learned, list(outcome.p_true))
+
+
+def losses_of(learned: Learned) -> list[float | None]:
+    """The losses of rows, one per row; None where nothing could be said."""
+    losses = learned.losses.tolist()
+    if None not in learned.predictions:
+        return losses  # type: ignore[no-any-return]
+    return [None if said is None else loss for said, loss in zip(learned.predictions, losses, strict=True)]
 
 
 Item = tuple[str, int, bytes]
@@ -320,7 +338,7 @@ def decode_answer(blob: bytes) -> Answer:
     Raises:
         ValueError: corrupt, or of another format version.
     """
-    return _decoded(_answers, blob, "remembered answer")
+    return decoded(_answers, blob, "remembered answer")
 
 
 def config(blob: bytes) -> dict[str, Any]:
@@ -333,50 +351,3 @@ def config(blob: bytes) -> dict[str, Any]:
         return msgspec.json.decode(blob, type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ValueError(f"configuration is corrupt: {error}") from error
-
-
-class Tracked(msgspec.Struct, array_like=True, frozen=True):
-    """A tracked prediction: the row and the prediction that was served.
-
-    Attributes:
-        format: version of this record.
-        space: id of the feature space it was predicted in.
-        x: raw row, float64.
-        prediction: as it was served.
-        probabilities: (label, probability) pairs, or None.
-        version: the version it was predicted with.
-    """
-
-    format: int
-    space: str
-    x: bytes
-    prediction: str | int | bool | float | None
-    probabilities: list[tuple[str | int | bool, float]] | None
-    version: int
-
-    @property
-    def served(self) -> ServedPrediction:
-        """The prediction as it was served."""
-        return ServedPrediction(self.prediction, None if self.probabilities is None else tuple(self.probabilities))
-
-    @property
-    def raw(self) -> Floats:
-        """The raw row, (1, F)."""
-        return np.frombuffer(self.x, dtype="<f8").reshape(1, -1)
-
-
-_tracked = msgspec.msgpack.Decoder(Tracked)
-
-
-def encode_tracked(space: str, raw: Floats, served: ServedPrediction, version: int) -> bytes:
-    """A tracked prediction as bytes."""
-    return _encoder.encode((FORMAT, space, _bytes(raw), served.prediction, served.probabilities, version))
-
-
-def decode_tracked(blob: bytes) -> Tracked:
-    """A tracked prediction from bytes.
-
-    Raises:
-        ValueError: corrupt, or of another format version.
-    """
-    return _decoded(_tracked, blob, "tracked prediction")

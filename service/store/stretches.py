@@ -84,7 +84,7 @@ class Stretch:
     def answers(self, first: int, stop: int, learned: Learned) -> list[Item]:
         """What to store with the ids of the entries from ``first`` to before ``stop``, whose rows were learned."""
         items: list[Item] = []
-        predictions, losses, p_true = learned.predictions, learned.losses.tolist(), list(learned.p_true)
+        predictions, losses, p_true = learned.predictions, codec.losses_of(learned), list(learned.p_true)
         before, at, place = learned.rows - len(losses), 0, self._ends[first - 1] if first else 0
         for entry in range(first, stop):
             version = self.entries[entry].version

@@ -74,7 +74,7 @@ def run(algorithm: str, params: dict[str, Any], X: Floats, y: Any) -> Run:
         )
         (outcome,) = machine.apply(entry)
         assert isinstance(outcome, Learned)
-        losses.append(outcome.losses)
+        losses.append(np.nan_to_num(outcome.losses, nan=1.0))  # before the first label nothing can be said
         for drift in machine.outbox.after(reach):
             for alarm in (drift, *drift.alarms):
                 alarms[alarm.kind].append(alarm.row)

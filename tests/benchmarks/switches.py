@@ -157,7 +157,8 @@ class Life:
         ends = range(start, stop, block)
         outcomes = [self.apply(self.rows(begin, min(begin + block, stop))) for begin in ends]
         assert all(isinstance(outcome, Learned) for outcome in outcomes), outcomes
-        return np.concatenate([outcome.losses for outcome in outcomes]) if outcomes else np.empty(0)
+        losses = [np.nan_to_num(outcome.losses, nan=1.0) for outcome in outcomes]  # before the first label: a miss
+        return np.concatenate(losses) if losses else np.empty(0)
 
     def _columns(self) -> dict[str, Floats]:
         """The columns of this space and of the next one, by name."""

@@ -34,8 +34,9 @@ async def test_a_batch_of_json(api):
     assert [one["prediction"] for one in one_by_one] == answer["predictions"]
     assert [one["loss"] for one in one_by_one] == answer["losses"]
     assert (1, ROWS, False, 0) == tuple(answer[name] for name in ("version", "rows", "duplicate", "duplicates"))
-    right = answer["losses"].count(0.0)
-    assert (ROWS, right / ROWS) == (answer["metrics"]["rows"], answer["metrics"]["accuracy"])
+    right, unscored = answer["losses"].count(0.0), answer["losses"].count(None)
+    told = [answer["metrics"][name] for name in ("rows", "unscored", "accuracy")]
+    assert [ROWS, unscored, right / (ROWS - unscored)] == told
     assert (await api.get(f"{single}/metrics"))["overall"] == (await api.get(f"{path}/metrics"))["overall"]
     assert await weights(api, single) == await weights(api, path)
 
@@ -178,7 +179,7 @@ async def test_a_regression_batch(api):
     answer = await api.post(f"{path}/feedback/batch", {**columnar(ROWS), "labels": labels})
     errors = np.array(answer["predictions"]) - labels
     assert (errors**2).tolist() == answer["losses"]
-    assert {"rows", "mse", "mae", "r2"} == set(answer["metrics"])
+    assert {"rows", "mse", "mae", "r2", "bias", "median_ae"} == set(answer["metrics"])
     assert np.isclose((errors**2).mean(), answer["metrics"]["mse"])
 
 

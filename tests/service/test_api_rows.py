@@ -272,23 +272,32 @@ async def test_a_full_queue_says_so_at_once(start):
     assert 3 + len(learned) == (await narrow.get(path, params={"consistency": "strong"}))["rows"]
 
 
-SCORES = {"accuracy", "kappa", "kappa_temporal", "log_loss"}
-ERRORS = {"mse", "mae", "r2"}
+SCORES = {
+    "accuracy", "balanced_accuracy", "kappa", "kappa_temporal", "log_loss", "brier", "ece", "roc_auc",
+    "average_precision", "unscored", "per_class", "confusion", "reliability",
+}  # fmt: skip
+ERRORS = {"mse", "mae", "r2", "bias", "median_ae"}
 
 
 async def test_the_metrics_of_a_classifier(api):
-    """Overall, window and fading with all four scores, the baselines beside them, history and marks."""
+    """Overall, window and fading with all scores, the baselines beside them, history and marks."""
     path = await api.learnt(rows=25)
     found = await api.get(f"{path}/metrics")
     assert {
-        "rows", "overall", "window", "fading", "baselines", "history", "marks", "learner", "version", "incarnation",
+        "rows", "unscored", "overall", "window", "fading", "baselines", "history", "history_every", "marks",
+        "marks_thinned", "learner", "version", "incarnation",
     } == set(found)  # fmt: skip
     assert (25, 25) == (found["rows"], found["version"])
     assert SCORES == set(found["overall"])
     assert SCORES | {"size", "rows", "baselines"} == set(found["window"])
     assert SCORES | {"factor", "baselines"} == set(found["fading"])
     assert (1000, 0.999) == (found["window"]["size"], found["fading"]["factor"])
-    assert {"no_change": {"accuracy": 0.0}, "majority": {"accuracy": 12 / 25}} == found["baselines"]
+    # labels alternate; before the first one both baselines say the first declared label, as the model does
+    assert {"no_change": {"accuracy": 1 / 25}, "majority": {"accuracy": 13 / 25}} == found["baselines"]
+    scored = 25 - found["unscored"]
+    shown = found["overall"]
+    assert ["UP", "DOWN"] == list(shown["per_class"]) == shown["confusion"]["labels"]
+    assert scored == sum(map(sum, shown["confusion"]["counts"])) == sum(one["rows"] for one in shown["reliability"])
     assert [10, 20] == [point["row"] for point in found["history"]]
     assert all("accuracy" in point for point in found["history"])
     await api.post(f"{path}/reset")
@@ -309,7 +318,7 @@ async def test_the_metrics_of_a_regression(api):
 
 
 async def test_the_accuracy_is_that_of_the_answers(api):
-    """One minus the mean of the losses that feedback answered; predict takes no part in it."""
+    """One minus the mean of the losses that feedback answered, where it did; predict takes no part in it."""
     path = await api.new(algorithm="rls")
     losses = []
     for row in range(30):
@@ -317,7 +326,9 @@ async def test_the_accuracy_is_that_of_the_answers(api):
         label = "UP" if features(row)["a"] > 0 else "DOWN"
         losses.append((await api.post(f"{path}/feedback", {"features": features(row), "label": label}))["loss"])
     overall = (await api.get(f"{path}/metrics"))["overall"]
-    assert math.isclose(1 - sum(losses) / 30, overall["accuracy"])
+    scored = [loss for loss in losses if loss is not None]
+    assert (30 - len(scored), 30) == (overall["unscored"], len(losses))
+    assert math.isclose(1 - sum(scored) / len(scored), overall["accuracy"])
     assert 30 == (await api.get(path))["metrics"]["rows"]
 
 

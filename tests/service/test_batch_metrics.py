@@ -15,17 +15,24 @@ from service.store.codec import FORMAT, Answer
 LABEL = st.sampled_from(["UP", "DOWN", 0, 1, False, True, ""])
 
 
-@given(st.lists(st.tuples(LABEL | st.none(), LABEL, st.sampled_from([None, 0.0, 1.0]), st.floats(0, 1)), max_size=30))
+ROW = st.tuples(LABEL | st.none(), LABEL, st.floats(0, 1), st.booleans())
+
+
+@given(st.lists(ROW, max_size=30))
 def test_labels_of_any_kinds_are_counted(rows):
-    """0 is not False, no prediction is no class, and rows that have no loss do not count."""
-    predicted, truth, losses, p_true = ([*column] for column in zip(*rows, strict=True)) if rows else ([],) * 4
-    reply = Reply(Answer(FORMAT, 1, len(rows), predicted, losses, True, p_true))
-    scored = [row for row in rows if row[2] is not None]
-    seen = LabelSetOfAll([label for _, label, _, _ in scored] + [name for name, _, _, _ in scored if name is not None])
-    said = np.array([-1 if name is None else seen.index(name) for name, _, _, _ in scored], dtype=np.int64)
-    true = np.array([seen.index(label) for _, label, _, _ in scored], dtype=np.int64)
-    expected = classification_batch(said, true, np.array([share for *_, share in scored], dtype=np.float64))
-    assert expected == feedback._metrics(reply, truth)
+    """0 is not False, no prediction is unscored, and rows that were refused when they came first do not count."""
+    predicted, truth, p_true, refused = ([*column] for column in zip(*rows, strict=True)) if rows else ([],) * 4
+    predicted = [None if gone else said for said, gone in zip(predicted, refused, strict=True)]
+    losses = [None if said is None else float(said != y) for said, y in zip(predicted, truth, strict=True)]
+    earlier = [(at, Answer(FORMAT, 1, 0, [], [], refusal="no")) for at, gone in enumerate(refused) if gone]
+    reply = Reply(Answer(FORMAT, 1, len(rows), predicted, losses, True, p_true), earlier=earlier)
+    kept = [row for row in rows if not row[3]]
+    seen = LabelSetOfAll([label for _, label, *_ in kept] + [name for name, *_ in kept if name is not None])
+    said = np.array([-1 if name is None else seen.index(name) for name, *_ in kept], dtype=np.int64)
+    true = np.array([seen.index(label) for _, label, *_ in kept], dtype=np.int64)
+    found = feedback._metrics(reply, truth)
+    assert classification_batch(said, true, np.array([p for _, _, p, _ in kept], dtype=np.float64)) == found
+    assert (len(kept), sum(name is None for name, *_ in kept)) == (found["rows"], found["unscored"])
 
 
 class LabelSetOfAll(LabelSet):
@@ -38,13 +45,15 @@ class LabelSetOfAll(LabelSet):
             self._indices.setdefault((type(label), label), len(self._indices))
 
 
-@pytest.mark.parametrize("losses", [[1.0, 4.0, 0.0], [1.0, None, 0.0]])
-def test_numbers_are_compared(losses):
-    """Rows without a loss are left out."""
-    predicted, truth = [1.0, None if None in losses else 4.0, 3.0], np.array([2.0, 2.0, 3.0])
-    kept = [row for row, loss in enumerate(losses) if loss is not None]
+@pytest.mark.parametrize("refused", [[], [1]])
+def test_numbers_are_compared(refused):
+    """Rows that were refused when they came first are left out."""
+    predicted, truth = [1.0, None if refused else 4.0, 3.0], np.array([2.0, 2.0, 3.0])
+    kept = [row for row in range(3) if row not in refused]
     expected = regression_batch(np.array([predicted[row] for row in kept], dtype=np.float64), truth[kept])
-    assert expected == feedback._metrics(Reply(Answer(FORMAT, 1, 3, predicted, losses)), truth)
+    earlier = [(row, Answer(FORMAT, 1, 0, [], [], refusal="no")) for row in refused]
+    losses = [None if row in refused else 1.0 for row in range(3)]
+    assert expected == feedback._metrics(Reply(Answer(FORMAT, 1, 3, predicted, losses), earlier=earlier), truth)
 
 
 @given(st.lists(LABEL))

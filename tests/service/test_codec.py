@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from core.entry import Learned, Mapped, Overlap, Reset, Restore, Rows, Switch, Switched
+from core.entry import Learned, Mapped, Overlap, Reset, Restore, Rows, ServedPrediction, Switch, Switched
 from core.features import parse_features
-from service.store import codec
+from service.store import codec, tracked
 
 FEATURES = parse_features(
     ["a", {"name": "day", "type": "categorical", "categories": ["mon", 0]}, {"name": "b", "min": 0}]
@@ -75,6 +75,37 @@ def test_an_answer_without_a_standing_is_read():
     assert (b"", None) == (codec.decode_answer(old).feature_state, codec.decode_answer(old).switch)
 
 
+SERVED = [
+    ServedPrediction("UP", (("UP", 0.75), (0, 0.25)), ("UP", 0)),
+    ServedPrediction(None, None, (None, None)),
+    ServedPrediction(1.5, None, (2.5,)),
+    ServedPrediction(False, ((False, 1.0),), (False, True)),
+    ServedPrediction("UP", (("UP", 1.0),)),
+]
+
+
+@pytest.mark.parametrize("served", SERVED)
+def test_what_was_served_comes_back_with_its_baselines(served):
+    """As a tracked prediction, and in the log with its label; labels keep their types."""
+    X = np.array([[1.0, np.nan]])
+    kept = tracked.decode(tracked.encode("space", X, served, 7))
+    assert repr(served) == repr(kept.served)
+    assert X.tobytes() == kept.raw.tobytes()
+    back = codec.decode(codec.encode(Rows("space", None, X, ["UP"], served=served, ids=("p:1",))))
+    assert (repr(served), ("p:1",)) == (repr(back.served), back.ids)
+
+
+def test_records_from_before_there_were_baselines_are_read():
+    """Nothing is known of what the baselines said then."""
+    x = np.array([1.0]).tobytes()
+    old = msgspec.msgpack.encode([1, "space", x, "UP", [["UP", 1.0]], 7])
+    expected = ServedPrediction("UP", (("UP", 1.0),))
+    assert (expected, 7) == (tracked.decode(old).served, tracked.decode(old).version)
+    row = ["rows", 1, "space", None, 1, x, ["UP"], None, ["UP", [["UP", 1.0]]], ["p:1"]]
+    assert expected == codec.decode(msgspec.msgpack.encode(row)).served
+    assert codec.decode(msgspec.msgpack.encode([*row[:8], None, ["p:1"]])).served is None
+
+
 @pytest.mark.parametrize("blob", [b"", b"\xc1", codec.encode(Reset())[:-1], codec.encode(Reset(("x",))) + b"\0"])
 def test_bytes_that_are_no_segment_are_refused(blob):
     """Truncated, foreign or followed by something."""
@@ -84,12 +115,15 @@ def test_bytes_that_are_no_segment_are_refused(blob):
 
 @pytest.mark.parametrize("p_true", [(), (0.25, 0.5)])
 def test_every_row_of_a_batch_has_a_record_of_its_own(p_true):
-    """Its prediction, loss and probability, and the rows after it; a row that was skipped has none."""
+    """Its prediction, loss and probability, and the rows after it; a row that was skipped has none.
+
+    Where nothing could be said there is no loss.
+    """
     outcome = Learned(["UP", None], np.array([0.0, 1.0]), 12, True, p_true)
     rows = Rows("space", None, np.zeros((3, 1)), ["UP", "UP", "UP"], ids=("i:a", "i:b", "i:c"), skip=(1,))
     found = codec.records(rows, codec.outcome_answer(7, outcome))
     shares = [[share] for share in p_true] or [[], []]
     assert [
         ("i:a", codec.Answer(codec.FORMAT, 7, 11, ["UP"], [0.0], True, shares[0])),
-        ("i:c", codec.Answer(codec.FORMAT, 7, 12, [None], [1.0], True, shares[1])),
+        ("i:c", codec.Answer(codec.FORMAT, 7, 12, [None], [None], True, shares[1])),
     ] == [(identity, codec.decode_answer(blob)) for identity, blob in found]

@@ -103,7 +103,7 @@ class Observed:
     def _check_reading(self):
         """Everything that can be read is finite and in its form, and reading it changes nothing."""
         machine = self.machine
-        report = {"metrics": machine.metrics.report(), "info": machine.info(), "ensemble": machine.ensemble}
+        report = {"metrics": machine.metrics_report(), "info": machine.info(), "ensemble": machine.ensemble}
         json.dumps([report, machine.mapping_error], allow_nan=False)
         assert machine.nbytes > 0
         if machine.prediction_schema is not None:

@@ -13,6 +13,7 @@ from core.features.labels import LabelSet
 from core.learners.catalogue import ALGORITHMS
 from core.machine import Machine
 from core.machine.answers import Answers
+from core.metrics.class_kernels import SEEN
 
 CLASSIFIERS = [one.id for one in ALGORITHMS.values() if "classification" in one.tasks]
 DECLARED = ["no", "yes", "maybe"]
@@ -90,7 +91,7 @@ def test_no_probability_is_ever_0_or_1(algorithm, labels):
 def test_the_first_row_of_a_model_without_labels_is_not_scored():
     """Nothing is known, so nothing is said, and nothing was wrong; the second row is scored."""
     model = Model()
-    assert ServedPrediction(None) == model.machine.served(model.predict(), 0)
+    assert ServedPrediction(None, None, (None, None)) == model.machine.served(model.predict(), 0)
     outcome = model.learn(["no", "no"])
     assert [None, "no"] == outcome.predictions
     assert_array_equal([np.nan, 0.0], outcome.losses)
@@ -206,7 +207,7 @@ def test_after_a_reset_the_model_says_what_it_said_first():
     free = Model()
     free.learn(["yes"] * 9)
     free.machine.apply(Entry(2, 0, (Reset(),)))
-    assert ServedPrediction(None) == free.machine.served(free.predict(), 0)
+    assert ServedPrediction(None, None, (None, None)) == free.machine.served(free.predict(), 0)
 
 
 def test_metrics_count_in_the_order_of_what_is_said():
@@ -217,4 +218,4 @@ def test_metrics_count_in_the_order_of_what_is_said():
     for machine in (model.machine, again):
         assert ["no", "yes"] == machine.labels.labels
         arrays, _ = machine.metrics.to_arrays()
-        assert_array_equal([1, 2], arrays["counts"][0])
+        assert_array_equal([1, 2], arrays["classes"][SEEN])

@@ -63,7 +63,7 @@ def learn(model, X, y, cuts=(), together=1):
 
 
 def told_and_lost(outcomes):
-    """Predictions and losses of all rows, in order."""
+    """Predictions and losses of all rows, in order; None where nothing could be said."""
     learned = [outcome for applied in outcomes for outcome in applied]
     losses = np.concatenate([o.losses for o in learned])
     return [p for o in learned for p in o.predictions], [None if np.isnan(loss) else loss for loss in losses.tolist()]
@@ -245,6 +245,17 @@ def learner_bytes(model):
     return {name: array.tobytes() for name, array in arrays.items()}
 
 
+def test_a_tracked_answer_before_the_first_class_is_unscored():
+    """What was told was null: null is answered again, and there is no loss."""
+    model = machine(KINDS[0])
+    (outcome,) = model.apply(
+        Entry(1, 0, (segment(model.prediction_schema, np.ones((1, D)), [0], served=ServedPrediction(None)),))
+    )
+    assert [None] == outcome.predictions
+    assert np.isnan(outcome.losses).all()
+    assert (1, None) == (model.metrics.report()["unscored"], model.metrics.headline())
+
+
 @every_kind
 def test_rows_that_were_seen_are_skipped(kind):
     """A segment with a skip list is the segment without those rows, answers included."""
@@ -349,7 +360,7 @@ FORGERIES = [
     lambda arrays, state: arrays.pop("pipeline.learner.power"),
     lambda arrays, state: arrays["pipeline.learner.precision"].fill(-1.0),
     lambda arrays, state: arrays["pipeline.learner.weights"].fill(np.nan),
-    lambda arrays, state: arrays["metrics.counts"].fill(1e9),
+    lambda arrays, state: arrays["metrics.classes"].fill(1e9),
 ]
 
 

@@ -2,9 +2,25 @@
 
 import json
 import math
+from typing import NamedTuple
 
 import numpy as np
 import pytest
+
+from core.metrics.losses import BRIER, FACTS, LOSS, P_SAID, P_TRUE, SCORE, facts_of
+
+
+class Row(NamedTuple):
+    """One row of a classifier; NaN where there were no probabilities."""
+
+    guess: int
+    truth: int
+    p: float
+    brier: float = math.nan
+    said: float = math.nan
+    score: float = math.nan
+    no_change: bool = False
+    majority: bool = False
 
 
 def weighted(pairs):
@@ -21,40 +37,84 @@ def beyond(p0, chance):
 
 
 def majority(labels):
-    """The label most often in a list, of equals the lowest; None for an empty list."""
-    return min(set(labels), key=lambda label: (-labels.count(label), label)) if labels else None
+    """The label most often in a list, of equals the lowest; the first one for an empty list."""
+    return min(set(labels), key=lambda label: (-labels.count(label), label)) if labels else 0
 
 
-def scored_classes(rows):
+def with_baselines(rows):
     """Each row with whether the two baselines were right, from the labels before it."""
-    labels = [truth for _, truth, _ in rows]
+    labels = [row.truth for row in rows]
     return [
-        (guess, truth, p, i > 0 and labels[i - 1] == truth, majority(labels[:i]) == truth)
-        for i, (guess, truth, p) in enumerate(rows)
+        row._replace(no_change=(labels[i - 1] if i else 0) == row.truth, majority=majority(labels[:i]) == row.truth)
+        for i, row in enumerate(rows)
     ]
 
 
-def class_scores(rows, weights, loss_weights):
-    """Every number of one span of scored rows under some weights."""
-    pairs = list(zip(weights, rows, strict=True))
-    empty = dict.fromkeys(("accuracy", "kappa", "kappa_temporal", "log_loss", "no_change", "majority"))
-    if not rows:
-        return empty
-    accuracy = weighted([(w, r[0] == r[1]) for w, r in pairs])
-    no_change = weighted([(w, r[3]) for w, r in pairs])
+def class_scores(rows, weights, K):
+    """Every number of one span of rows under some weights."""
+    pairs = [(w, row) for w, row in zip(weights, rows, strict=True) if row.guess != -1]
+    names = "accuracy", "balanced_accuracy", "kappa", "kappa_temporal", "log_loss", "brier", "ece", "no_change"
+    found = {**dict.fromkeys((*names, "majority")), "unscored": sum(weights) - sum(w for w, _ in pairs)}
+    if K == 2:
+        found |= ranking(pairs)
+    if not pairs:
+        return found
+    accuracy = weighted([(w, r.guess == r.truth) for w, r in pairs])
+    no_change = weighted([(w, r.no_change) for w, r in pairs])
     marginals = [
-        weighted([(w, r[1] == k) for w, r in pairs]) * weighted([(w, r[0] == k) for w, r in pairs])
-        for k in {r[1] for r in rows}
+        weighted([(w, r.truth == k) for w, r in pairs]) * weighted([(w, r.guess == k) for w, r in pairs])
+        for k in range(K)
     ]
-    losses = [-math.log(min(max(r[2], 1e-15), 1)) for r in rows if not math.isnan(r[2])]
-    return {
+    recalls = [weighted([(w, r.guess == k) for w, r in pairs if r.truth == k]) for k in range(K)]
+    recalls = [recall for recall in recalls if recall is not None]
+    losses = [(w, -math.log(min(max(r.p, 1e-15), 1))) for w, r in pairs if not math.isnan(r.p)]
+    brier = weighted([(w, r.brier) for w, r in pairs if not math.isnan(r.brier)])
+    return found | {
         "accuracy": accuracy,
+        "balanced_accuracy": sum(recalls) / len(recalls),
         "kappa": beyond(accuracy, sum(marginals)),
         "kappa_temporal": beyond(accuracy, no_change),
-        "log_loss": weighted(list(zip(loss_weights[len(loss_weights) - len(losses) :], losses, strict=True))),
+        "log_loss": weighted(losses),
+        "brier": brier if brier is None or K > 2 else brier / 2,
+        "ece": calibration_error(pairs),
         "no_change": no_change,
-        "majority": weighted([(w, r[4]) for w, r in pairs]),
+        "majority": weighted([(w, r.majority) for w, r in pairs]),
     }
+
+
+def calibration_error(pairs):
+    """Over ten bins, by the probability of the answer."""
+    pairs = [(w, r) for w, r in pairs if not math.isnan(r.said)]
+    if not pairs:
+        return None
+    gaps = []
+    for k in range(10):
+        inside = [(w, r) for w, r in pairs if min(int(10 * r.said), 9) == k]
+        gaps.append(abs(math.fsum(w * ((r.guess == r.truth) - r.said) for w, r in inside)))
+    return math.fsum(gaps) / math.fsum(w for w, _ in pairs)
+
+
+def score_bin(p):
+    """A sixteenth of a unit of log-odds."""
+    odds = math.inf if p >= 1 else -math.inf if p <= 0 else math.log(p / (1 - p))
+    return min(max(math.floor(16 * min(max(odds, -99), 99) + 192), 0), 383)
+
+
+def ranking(pairs):
+    """By the definitions: over all pairs of a row of each class, and over all thresholds."""
+    pairs = [(w, r.truth, score_bin(r.score)) for w, r in pairs if not math.isnan(r.score)]
+    weights, truth, scores = (np.array(column) for column in zip(*pairs, strict=True)) if pairs else [np.zeros(0)] * 3
+    (w1, s1), (w0, s0) = (weights[truth == 1], scores[truth == 1]), (weights[truth == 0], scores[truth == 0])
+    found = {"roc_auc": None, "average_precision": None}
+    if len(w1) and len(w0):
+        wins = np.sign(s1[:, None] - s0[None, :]) / 2 + 0.5
+        found["roc_auc"] = float(w1 @ wins @ w0 / (w1.sum() * w0.sum()))
+    if len(w1):
+        found["average_precision"] = 0.0
+        for threshold in np.unique(s1):
+            precision = w1[s1 >= threshold].sum() / weights[scores >= threshold].sum()
+            found["average_precision"] += precision * w1[s1 == threshold].sum() / w1.sum()
+    return found
 
 
 def fading(count):
@@ -73,14 +133,14 @@ def points(rows):
     return kept
 
 
-def class_report(rows):
-    """The whole report of a list of (prediction, label, probability)."""
-    scored = scored_classes(rows)
+def class_report(rows, K):
+    """The whole report of a list of rows."""
+    scored = with_baselines(rows)
     n, last = len(rows), scored[-1000:]
     return {
-        "overall": class_scores(scored, [1] * n, [1] * n),
-        "window": class_scores(last, [1] * len(last), [1] * len(last)),
-        "fading": class_scores(scored, fading(n), fading(n)),
+        "overall": class_scores(scored, [1] * n, K),
+        "window": class_scores(last, [1] * len(last), K),
+        "fading": class_scores(scored, fading(n), K),
     }
 
 
@@ -94,19 +154,19 @@ def flat(report):
 
 
 def assert_close(expected, found):
-    """Two tables of numbers or None agree to round-off."""
+    """Two tables of numbers or None agree to round-off; sums of weights are told to three digits."""
     for name, value in expected.items():
         if value is None:
             assert found[name] is None, name
         else:
-            assert value == pytest.approx(found[name], rel=1e-8, abs=1e-9), name
+            assert value == pytest.approx(found[name], rel=1e-8, abs=6e-4 if name == "unscored" else 1e-9), name
 
 
 def reg_scores(rows, weights):
     """Every number of one span of (error, truth, baseline error or None) rows under some weights."""
     pairs = list(zip(weights, rows, strict=True))
     if not rows:
-        return dict.fromkeys(("mse", "mae", "r2", "last_mse", "last_mae"))
+        return dict.fromkeys(("mse", "mae", "r2", "bias", "last_mse", "last_mae"))
     mean = weighted([(w, r[1]) for w, r in pairs])
     variance = weighted([(w, (r[1] - mean) ** 2) for w, r in pairs])
     mse = weighted([(w, r[0] ** 2) for w, r in pairs])
@@ -115,22 +175,40 @@ def reg_scores(rows, weights):
         "mse": mse,
         "mae": weighted([(w, abs(r[0])) for w, r in pairs]),
         "r2": 1 - mse / variance if variance else None,
+        "bias": weighted([(w, r[0]) for w, r in pairs]),
         "last_mse": weighted([(w, e**2) for w, e in based]),
         "last_mae": weighted([(w, abs(e)) for w, e in based]),
     }
 
 
 def classes_of(rows):
-    """The three arrays of a list of (prediction, label, probability)."""
+    """Predictions, labels and facts of a list of (prediction, label, its probability); another class has the rest."""
     guesses, labels, p = zip(*rows, strict=True) if rows else ((), (), ())
-    return np.array(guesses, np.int64), np.array(labels, np.int64), np.array(p, np.float64)
+    predicted, truth, p_true = np.array(guesses, np.int64), np.array(labels, np.int64), np.array(p, np.float64)
+    facts = np.zeros((FACTS, len(rows)))
+    facts[LOSS], facts[P_TRUE], facts[BRIER] = predicted != truth, p_true, 2 * (1 - p_true) ** 2
+    facts[P_SAID] = np.where(predicted == truth, p_true, np.maximum(1 - p_true, 0))
+    facts[SCORE] = np.where(truth == 1, p_true, np.maximum(1 - p_true, 0))
+    return predicted, truth, facts
+
+
+def rows_of(predicted, truth, facts):
+    """The rows of three arrays, for the oracle."""
+    columns = predicted, truth, facts[P_TRUE], facts[BRIER], facts[P_SAID], facts[SCORE]
+    return [Row(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+
+
+def part(array, chosen):
+    """Some of the rows of an array, or of facts."""
+    return array[..., chosen] if array.ndim == 1 or len(array) == FACTS else array[chosen]
 
 
 def fed(metrics, arrays, sizes, *more):
     """The metrics after the rows, in blocks of the given sizes, the rest at once."""
     start, n = 0, len(arrays[0])
     for size in [*sizes, n]:
-        metrics.absorb(*(array[start : start + size] for array in arrays), *more)
+        chosen = slice(start, start + size)
+        metrics.absorb(*(np.ascontiguousarray(part(array, chosen)) for array in arrays), *more)
         start = min(start + size, n)
     return metrics
 
@@ -145,9 +223,13 @@ def random_classes(n, K=3, seed=0):
     """Rows of a mediocre classifier on sticky labels, some without a prediction or a probability."""
     rng = np.random.default_rng(seed)
     truth = np.cumsum(rng.random(n) < 0.2) % K
-    predicted = np.where(rng.random(n) < 0.6, truth, rng.integers(-1, K, n))
-    p = np.where(rng.random(n) < 0.1, math.nan, rng.random(n) ** 3)
-    return predicted.astype(np.int64), truth.astype(np.int64), p
+    scores = rng.normal(size=(n, K)) + 1.5 * (truth[:, None] == np.arange(K))
+    P = np.exp(2 * scores)
+    P /= P.sum(axis=1, keepdims=True)
+    predicted = np.where(rng.random(n) < 0.9, P.argmax(axis=1), rng.integers(-1, K, n))
+    facts = facts_of(P, predicted, truth)
+    facts[P_TRUE:, (rng.random(n) < 0.1) | (predicted < 0)] = math.nan
+    return predicted.astype(np.int64), truth.astype(np.int64), facts
 
 
 def random_numbers(n, seed=0):

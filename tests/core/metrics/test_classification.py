@@ -1,6 +1,5 @@
 """Prequential metrics of a classifier, and what both tasks share, against a recomputation from all rows."""
 
-import json
 import math
 
 import numpy as np
@@ -9,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.metrics import ClassificationMetrics, RegressionMetrics, classification_batch, regression_batch
+from core.metrics.class_kernels import AS_NOW, GONE, NOTHING
+from core.metrics.losses import P_TRUE
 from tests.core.metrics.prequential_oracle import (
     assert_close,
     bits,
@@ -16,21 +17,22 @@ from tests.core.metrics.prequential_oracle import (
     classes_of,
     fed,
     flat,
+    part,
     points,
     random_classes,
     random_numbers,
+    rows_of,
 )
 
 
+@pytest.mark.parametrize("K", [2, 3])
 @pytest.mark.parametrize("n", [0, 1, 2, 15, 17, 999, 1000, 1001, 2300])
-def test_classification_is_what_the_full_list_gives(n):
-    """All three spans and both baselines agree with a recomputation from all rows."""
-    arrays = random_classes(n)
-    arrays[2][:] = np.where(np.isnan(arrays[2]), 0.5, arrays[2])
-    rows = list(zip(*(array.tolist() for array in arrays), strict=True))
-    report = fed(ClassificationMetrics(), arrays, [7, 1, 300], 3).report()
+def test_classification_is_what_the_full_list_gives(n, K):
+    """All three spans and both baselines agree with a recomputation from all rows, by the definitions."""
+    arrays = random_classes(n, K)
+    report = fed(ClassificationMetrics(), arrays, [7, 1, 300], K).report()
     found = flat(report)
-    for name, span in class_report(rows).items():
+    for name, span in class_report(rows_of(*arrays), K).items():
         assert_close(span, found[name])
     assert (n, 1000, min(n, 1000), 0.999) == (
         report["rows"],
@@ -50,26 +52,32 @@ def test_classification_is_what_the_full_list_gives(n):
 )
 def test_short_streams_are_what_the_full_list_gives(rows):
     """Single classes, no predictions, no probabilities: every edge of the definitions, on short lists."""
-    found = flat(fed(ClassificationMetrics(), classes_of(rows), [1], 3).report())
-    for name, span in class_report(rows).items():
-        if name == "fading":  # rows without a probability do not fade the log loss
-            span["log_loss"] = class_report([row for row in rows if not math.isnan(row[2])])["fading"]["log_loss"]
+    arrays = classes_of(rows)
+    found = flat(fed(ClassificationMetrics(), arrays, [1], 3).report())
+    for name, span in class_report(rows_of(*arrays), 3).items():
         assert_close(span, found[name])
+
+
+SCORES = ("accuracy", "balanced_accuracy", "kappa", "kappa_temporal", "log_loss", "brier", "ece")
 
 
 def test_a_metric_without_rows_is_none():
     """Before the first row nothing is defined, and nothing is NaN."""
     report = ClassificationMetrics().report()
-    none = dict.fromkeys(("accuracy", "kappa", "kappa_temporal", "log_loss"))
+    nothing = {"per_class": {}, "confusion": {"labels": [], "counts": []}, "reliability": []}
+    none = {**dict.fromkeys(SCORES), "unscored": 0, **nothing}
     baselines = {"no_change": {"accuracy": None}, "majority": {"accuracy": None}}
     assert {
         "rows": 0,
+        "unscored": 0,
         "overall": none,
         "window": {"size": 1000, "rows": 0, **none, "baselines": baselines},
         "fading": {"factor": 0.999, **none, "baselines": baselines},
         "baselines": baselines,
         "history": [],
+        "history_every": 10,
         "marks": [],
+        "marks_thinned": 0,
     } == report
     assert (None, None) == (ClassificationMetrics().headline(), ClassificationMetrics().best_baseline())
 
@@ -82,21 +90,52 @@ def test_the_best_baseline_is_the_more_accurate_one():
         assert (best, found[best]) == (max(found, key=found.get), metrics.best_baseline())
 
 
-def test_the_first_row_is_wrong_for_the_baselines():
-    """Neither baseline has anything to say before it has seen a label; then both repeat the only one."""
-    report = fed(ClassificationMetrics(), classes_of([(0, 0, 1.0)] * 4), [], 1).report()
-    assert {"no_change": {"accuracy": 0.75}, "majority": {"accuracy": 0.75}} == report["baselines"]
-    assert (1.0, 1.0, 1.0, 0.0) == tuple(report["overall"].values())
+def test_before_any_label_the_baselines_say_the_first_class():
+    """As a model of declared labels does; so they are judged on the same rows as it is."""
+    for label, hits in ((0, 4), (1, 3)):
+        report = fed(ClassificationMetrics(), classes_of([(0, label, 1.0)] * 4), [], 2).report()
+        assert {"no_change": {"accuracy": hits / 4}, "majority": {"accuracy": hits / 4}} == report["baselines"]
 
 
-def test_a_row_without_a_probability_counts_for_all_but_the_log_loss():
-    """NaN means no probability: the loss of the others stands."""
-    report = fed(
-        ClassificationMetrics(), classes_of([(0, 0, math.nan), (0, 0, 0.5), (-1, 0, math.nan)]), [], 1
-    ).report()
+def test_a_row_for_which_nothing_could_be_said_is_unscored():
+    """It is neither right nor a miss, for the model and for the baselines; the label is seen all the same."""
+    rows = [(-1, 1, math.nan), (-1, 1, math.nan), (1, 1, 0.5), (0, 1, 0.5)]
+    report = fed(ClassificationMetrics(), classes_of(rows), [1], 2).report()
+    assert (4, 2) == (report["rows"], report["unscored"])
+    for span in ("overall", "window", "fading"):
+        assert 0.5 == pytest.approx(report[span]["accuracy"], abs=1e-3)
+        assert math.log(2) == pytest.approx(report[span]["log_loss"])
+        assert 2 == pytest.approx(report[span]["unscored"], abs=0.01)
+        assert 2 == pytest.approx(report[span]["per_class"]["1"]["support"], abs=0.01)
+    assert {"no_change": {"accuracy": 1.0}, "majority": {"accuracy": 1.0}} == report["baselines"]
+
+
+def test_a_label_that_is_not_known_any_more_was_a_wrong_answer():
+    """It counts as a miss, and as an answer of no class that there is."""
+    metrics = fed(ClassificationMetrics(), classes_of([(GONE, 0, 0.5), (0, 0, 0.5)]), [], 2)
+    overall = metrics.report()["overall"]
+    assert (0.5, 0) == (overall["accuracy"], overall["unscored"])
+    assert [[1, 0], [0, 0]] == overall["confusion"]["counts"]
+    assert (2, 1.0, 0.5) == tuple(overall["per_class"]["0"].values())[:3]
+
+
+def test_a_row_without_a_probability_counts_for_all_but_the_losses():
+    """NaN means the learner gives none: the losses of the others stand."""
+    report = fed(ClassificationMetrics(), classes_of([(0, 0, math.nan), (0, 0, 0.5), (1, 0, 0.5)]), [], 2).report()
     assert (3, 2 / 3) == (report["rows"], report["overall"]["accuracy"])
-    expected = [math.log(2)] * 3
-    assert expected == [pytest.approx(report[span]["log_loss"]) for span in ("overall", "window", "fading")]
+    expected = [(math.log(2), 0.25)] * 3
+    found = [(report[span]["log_loss"], report[span]["brier"]) for span in ("overall", "window", "fading")]
+    assert expected == [pytest.approx(both) for both in found]
+
+
+def test_baselines_are_judged_by_what_they_said_then():
+    """Told with the rows; AS_NOW is what they say now, NOTHING the first class, GONE a miss."""
+    metrics = fed(ClassificationMetrics(), classes_of([(0, 0, 0.5)] * 3), [], 2)
+    predicted, truth, facts = classes_of([(1, 1, 0.5), (1, 1, 0.5), (0, 0, 0.5), (1, 1, 0.5)])
+    metrics.absorb(predicted, truth, facts, 2, np.array([[1, 0], [AS_NOW, 1], [NOTHING, GONE], [0, AS_NOW]]))
+    # no_change was right of 0, 0, 0, then 1 (told), 1 (the label before), 0 (nothing known), not 1
+    assert {"no_change": {"accuracy": 6 / 7}, "majority": {"accuracy": 4 / 7}} == metrics.report()["baselines"]
+    assert (1, 0) == metrics.baselines()
 
 
 def test_an_impossible_label_costs_no_more_than_the_clip():
@@ -130,17 +169,18 @@ def test_blocks_leave_the_bits_of_rows(sizes, n, seed):
 
 def test_classes_may_come_on_the_way():
     """Room for classes made early or late makes no difference to any bit in the end."""
-    predicted, truth, p = random_classes(400, K=2)
+    predicted, truth, facts = random_classes(400, K=2)
     early, late = ClassificationMetrics(), ClassificationMetrics()
-    early.absorb(predicted, truth, p, 5)
-    late.absorb(predicted[:150], truth[:150], p[:150], 2)
-    late.absorb(predicted[150:], truth[150:], p[150:], 3)
-    late.absorb(predicted[:0], truth[:0], p[:0], 5)
+    early.absorb(predicted, truth, facts, 60)
+    for start, stop, classes in ((0, 150, 2), (150, 400, 3), (400, 400, 60)):
+        late.absorb(
+            *(np.ascontiguousarray(part(each, slice(start, stop))) for each in (predicted, truth, facts)), classes
+        )
     assert bits(early) == bits(late)
 
 
 @pytest.mark.parametrize(
-    "row", [(2, 0, 0.5, 2), (-2, 0, 0.5, 2), (0, 2, 0.5, 2), (0, -1, 0.5, 2), (0, 0, -0.1, 2), (0, 0, math.inf, 2)]
+    "row", [(2, 0, 0.5, 2), (-3, 0, 0.5, 2), (0, 2, 0.5, 2), (0, -1, 0.5, 2), (0, 0, -0.1, 2), (0, 0, math.inf, 2)]
 )
 def test_a_row_that_cannot_be_changes_nothing(row):
     """Indices out of range and impossible probabilities are refused with all the rows beside them."""
@@ -151,29 +191,43 @@ def test_a_row_that_cannot_be_changes_nothing(row):
     with pytest.raises(ValueError, match="together"):
         metrics.absorb(*classes_of([(0, 0, 0.5)]), 1)
     with pytest.raises(ValueError, match="together"):
-        metrics.absorb(np.zeros(2, np.int64), np.zeros(1, np.int64), np.zeros(1), 2)
+        metrics.absorb(np.zeros(2, np.int64), *classes_of([(0, 0, 0.5)])[1:], 2)
+    for told in (np.zeros((2, 2), np.int64), np.array([[2, 0]]), np.array([[0, -4]])):
+        with pytest.raises(ValueError, match="together|out of range"):
+            metrics.absorb(*classes_of([(0, 0, 0.5)]), 2, told)
     assert before == bits(metrics)
 
 
-# -- history and marks
+# -- history
 
 
 @pytest.mark.parametrize("n", [9, 10, 5119, 5120, 5130, 10_240, 20_470, 41_000])
 def test_the_history_is_bounded_and_regular(n):
     """Points stand at multiples of a stride that doubles, never 512 of them, and each tells its row's metrics."""
-    predicted, truth, p = random_classes(n)
-    history = fed(ClassificationMetrics(), (predicted, truth, p), [], 3).report()["history"]
+    predicted, truth, facts = random_classes(n)
+    report = fed(ClassificationMetrics(), (predicted, truth, facts), [], 3).report()
+    history = report["history"]
     assert points(n) == [point["row"] for point in history]
-    right = predicted == truth
+    assert report["history_every"] == history[1]["row"] - history[0]["row"] if len(history) > 1 else 10
+    before, scored = np.concatenate([[0], truth[:-1]]), predicted >= 0
     for point in history[:: max(1, len(history) // 7)]:
-        row = point["row"]
-        w_truth, w_predicted = truth[max(0, row - 1000) : row], predicted[max(0, row - 1000) : row]
-        assert right[:row].mean() == pytest.approx(point["overall"])
+        last = slice(max(0, point["row"] - 1000), point["row"])
+        w_truth, w_predicted, w_before = (each[last][scored[last]] for each in (truth, predicted, before))
+        so_far = scored[: point["row"]]
+        assert (predicted == truth)[: point["row"]][so_far].mean() == pytest.approx(point["overall"])
         assert (w_truth == w_predicted).mean() == pytest.approx(point["accuracy"])
         batch = classification_batch(w_predicted, w_truth, np.full(len(w_truth), math.nan))
         assert batch["kappa"] == pytest.approx(point["kappa"])
-        before = np.concatenate([[-1], truth])[max(0, row - 1000) : row]
-        assert (before == w_truth).mean() == pytest.approx(point["no_change"])
+        assert (w_before == w_truth).mean() == pytest.approx(point["no_change"])
+
+
+def test_points_of_rows_that_are_all_unscored_are_undefined():
+    """A point stands there, without numbers, and the state loads."""
+    metrics = fed(ClassificationMetrics(), classes_of([(-1, 0, math.nan)] * 20), [], 1)
+    assert [{"row": row, **dict.fromkeys(metrics.POINT)} for row in (10, 20)] == metrics.report()["history"]
+    restored = ClassificationMetrics()
+    restored.load_arrays(*metrics.to_arrays())
+    assert bits(metrics) == bits(restored)
 
 
 @pytest.mark.parametrize("n", [10, 990, 5120, 11_000])
@@ -192,38 +246,27 @@ def test_the_history_of_a_regression(n):
         assert np.nanmean(steps**2) == pytest.approx(point["last_value"])
 
 
-@pytest.mark.parametrize("metrics", [ClassificationMetrics(), RegressionMetrics()])
-def test_marks_keep_the_newest_hundred(metrics):
-    """Marks are bounded, in order, and survive the header."""
-    for row in range(130):
-        metrics.mark(row, "drift", action="reset")
-    expected = [{"row": row, "kind": "drift", "action": "reset"} for row in range(30, 130)]
-    assert expected == metrics.report()["marks"]
-    restored = type(metrics)()
-    arrays, header = metrics.to_arrays()
-    restored.load_arrays(arrays, json.loads(json.dumps(header)))
-    assert expected == restored.report()["marks"]
-
-
 # -- one batch
 
 
 @pytest.mark.parametrize("n", [1, 2, 300])
 def test_a_batch_alone_is_a_short_stream(n):
     """The metrics of one batch are those of a model that saw nothing else."""
-    predicted, truth, p = random_classes(n)
-    overall = fed(ClassificationMetrics(), (predicted, truth, p), [], 3).report()["overall"]
-    batch = classification_batch(predicted, truth, p)
-    assert ["rows", "accuracy", "kappa", "log_loss"] == list(batch)
-    assert_close({name: overall[name] for name in ("accuracy", "kappa", "log_loss")}, batch)
+    predicted, truth, facts = random_classes(n)
+    overall = fed(ClassificationMetrics(), (predicted, truth, facts), [], 3).report()["overall"]
+    batch = classification_batch(predicted, truth, facts[P_TRUE])
+    assert ["rows", "unscored", "accuracy", "balanced_accuracy", "kappa", "log_loss"] == list(batch)
+    assert_close({name: overall[name] for name in list(batch)[1:]}, batch)
     numbers = random_numbers(n)
-    overall, batch = fed(RegressionMetrics(), numbers, []).report()["overall"], regression_batch(*numbers)
-    assert ["rows", "mse", "mae", "r2"] == list(batch)
-    assert_close(overall, batch)
+    overall, batch = fed(RegressionMetrics(), numbers, []).report()["window"], regression_batch(*numbers)
+    assert ["rows", "mse", "mae", "r2", "bias", "median_ae"] == list(batch)
+    assert_close({name: overall[name] for name in batch}, batch)
 
 
 def test_an_empty_batch_has_no_metrics():
     """Zero rows give None, not NaN."""
-    none = np.zeros(0)
-    assert {"rows": 0, "accuracy": None, "kappa": None, "log_loss": None} == classification_batch(none, none, none)
-    assert {"rows": 0, "mse": None, "mae": None, "r2": None} == regression_batch(none, none)
+    none, number = np.zeros(0, np.int64), np.zeros(0)
+    names = "accuracy", "balanced_accuracy", "kappa", "log_loss"
+    assert {"rows": 0, "unscored": 0, **dict.fromkeys(names)} == classification_batch(none, none, number)
+    names = "mse", "mae", "r2", "bias", "median_ae"
+    assert {"rows": 0, **dict.fromkeys(names)} == regression_batch(number, number)

@@ -1,9 +1,13 @@
-"""Losses of single rows."""
+"""Losses of single rows, and what their probabilities say."""
+
+import math
 
 import numpy as np
-from numpy.testing import assert_array_equal
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
-from core.metrics.losses import squared_errors
+from core.metrics.class_kernels import GONE, NOTHING
+from core.metrics.losses import BRIER, LOSS, P_SAID, P_TRUE, SCORE, facts_of, squared_errors
 
 
 def test_squared_errors_are_capped_without_a_warning():
@@ -14,8 +18,51 @@ def test_squared_errors_are_capped_without_a_warning():
         assert_array_equal([1e300, 1e300, 4.0, 0.0], squared_errors(predicted, truth))
 
 
+def test_the_facts_of_rows_are_those_of_their_definitions():
+    """Loss, probability of the truth, Brier score, probability of the answer, score of the second class."""
+    shares = np.array([[0.2, 0.8], [0.7, 0.3]])
+    shares.flags.writeable = False  # rows that are read-only will do
+    facts = facts_of(shares, np.array([1, 0]), np.array([1, 1]))
+    assert_array_equal([0.0, 1.0], facts[LOSS])
+    assert_array_equal([0.8, 0.3], facts[P_TRUE])
+    assert_allclose([2 * 0.2**2, 2 * 0.7**2], facts[BRIER])
+    assert_array_equal([0.8, 0.7], facts[P_SAID])
+    assert_array_equal([0.8, 0.3], facts[SCORE])
+
+
+def test_the_brier_score_is_summed_over_all_classes():
+    """As a slow computation from whole rows has it."""
+    rng = np.random.default_rng(0)
+    shares, truth = rng.dirichlet(np.ones(4), 30), rng.integers(0, 4, 30)
+    expected = [((row - np.eye(4)[y]) ** 2).sum() for row, y in zip(shares, truth, strict=True)]
+    assert_allclose(expected, facts_of(shares, shares.argmax(axis=1), truth)[BRIER])
+
+
+def test_of_one_label_the_rest_is_that_of_another():
+    """Which is not known yet: half of the Brier score is the square of what is missing to 1."""
+    facts = facts_of(np.array([[0.9]]), np.array([0]), np.array([0]))[:, 0]
+    assert [0.0, 0.9, 2 * 0.1**2, 0.9, 0.1] == pytest.approx(facts.tolist())
+
+
+def test_where_nothing_was_said_there_are_no_facts():
+    """A label that is not known any more was said: it is a miss, of no known probability."""
+    facts = facts_of(np.array([[0.2, 0.8]] * 2), np.array([NOTHING, GONE]), np.array([1, 1]))
+    assert np.isnan(facts[:, 0]).all()
+    assert [1.0, 0.8, 2 * 0.2**2, math.nan, 0.8] == pytest.approx(facts[:, 1].tolist(), nan_ok=True)
+
+
+@pytest.mark.parametrize(("said", "truth"), [(2, 0), (0, -1), (0, 2)])
+def test_a_class_without_a_probability_is_refused(said, truth):
+    """Nothing outside the probabilities is read."""
+    with pytest.raises(IndexError, match="without a probability"):
+        facts_of(np.array([[0.2, 0.8]]), np.array([said]), np.array([truth]))
+
+
 def test_losses_are_new_arrays():
     """What was given out stays as it was when the next rows are scored."""
     first = squared_errors(np.array([1.0]), np.array([0.0]))
     squared_errors(np.array([0.0]), np.array([0.0]))
     assert_array_equal([1.0], first)
+    facts = facts_of(np.array([[0.5, 0.5]]), np.array([0]), np.array([1]))
+    facts_of(np.array([[0.5, 0.5]]), np.array([0]), np.array([0]))
+    assert_array_equal([1.0], facts[LOSS])

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.metrics import ClassificationMetrics, RegressionMetrics, regression_batch
+from core.metrics.regression import AS_NOW, NOTHING
 from tests.core.metrics.prequential_oracle import (
     assert_close,
     bits,
@@ -43,6 +44,38 @@ def test_regression_is_what_the_full_list_gives(n):
     assert report["baselines"]["last_value"]["mse"] == metrics.best_baseline()
 
 
+def test_the_baseline_is_judged_by_what_it_said_then():
+    """Told with the rows; AS_NOW is the number before, NOTHING leaves the row out."""
+    metrics = fed(RegressionMetrics(), (np.zeros(2), np.array([1.0, 2.0])), [])
+    metrics.absorb(np.zeros(4), np.array([3.0, 4.0, 5.0, 6.0]), np.array([1.0, AS_NOW, NOTHING, 0.5]))
+    errors = [1.0 - 2.0, 1.0 - 3.0, 3.0 - 4.0, 0.5 - 6.0]
+    expected = {"mse": sum(e**2 for e in errors) / 4, "mae": sum(map(abs, errors)) / 4}
+    report = metrics.report()
+    assert expected == pytest.approx(report["baselines"]["last_value"])
+    assert expected == pytest.approx(report["window"]["baselines"]["last_value"])
+    assert (6.0,) == metrics.baselines()
+    assert (None,) == RegressionMetrics().baselines()
+
+
+def test_a_baseline_that_never_said_anything_has_no_score():
+    """Labels that all come late: neither overall nor in the history."""
+    metrics = fed(RegressionMetrics(), (np.zeros(10), np.ones(10), np.full(10, NOTHING)), [])
+    report = metrics.report()
+    none = {"mse": None, "mae": None}
+    assert none == report["baselines"]["last_value"] == report["fading"]["baselines"]["last_value"]
+    assert [None] == [point["last_value"] for point in report["history"]]
+    assert metrics.best_baseline() is None
+    restored = RegressionMetrics()
+    restored.load_arrays(*metrics.to_arrays())
+    assert bits(metrics) == bits(restored)
+
+
+def test_the_bias_has_the_sign_of_predictions_that_are_too_high():
+    """Prediction minus truth, in all spans."""
+    report = fed(RegressionMetrics(), (np.full(30, 3.0), np.full(30, 1.0)), []).report()
+    assert [2.0] * 3 == pytest.approx([report[span]["bias"] for span in ("overall", "window", "fading")])
+
+
 def test_r2_needs_a_variance():
     """A constant truth has no r2; a perfect prediction of a varying one has 1."""
     constant = fed(RegressionMetrics(), (np.zeros(20), np.full(20, 0.1)), [])
@@ -54,7 +87,7 @@ def test_r2_needs_a_variance():
 def test_squared_errors_stop_at_a_limit():
     """An error beyond 1e150 counts as 1e150."""
     report = fed(RegressionMetrics(), (np.array([BIG]), np.array([-BIG])), []).report()
-    assert (1e150**2, 1e150, None) == tuple(report["overall"].values())
+    assert (1e150**2, 1e150, None, 1e150) == tuple(report["overall"].values())[:4]
 
 
 @settings(max_examples=60)
@@ -80,6 +113,8 @@ def test_what_is_not_finite_changes_nothing(value):
             metrics.absorb(np.array([1.0] * 30 + [predicted]), np.array([1.0] * 30 + [truth]))
     with pytest.raises(ValueError, match="together"):
         metrics.absorb(np.zeros(2), np.zeros(1))
+    with pytest.raises(ValueError, match="together"):
+        metrics.absorb(np.zeros(2), np.zeros(2), np.zeros(1))
     assert before == bits(metrics)
 
 
@@ -107,8 +142,8 @@ def test_a_state_goes_on_with_the_same_bits(n):
 @pytest.mark.parametrize("make", [ClassificationMetrics, RegressionMetrics])
 def test_a_broken_state_is_refused(make):
     """Any array gone, reshaped, retyped or with an impossible number is a ValueError and changes nothing."""
-    arrays = random_classes(1500) if make is ClassificationMetrics else random_numbers(1500)
-    metrics = fed(make(), arrays, [], *((3,) if make is ClassificationMetrics else ()))
+    arrays = random_classes(1500, 2) if make is ClassificationMetrics else random_numbers(1500)
+    metrics = fed(make(), arrays, [], *((2,) if make is ClassificationMetrics else ()))
     good, header = metrics.to_arrays()
     broken = [{**good, name: array[:-1]} for name, array in good.items()]
     broken += [{**good, name: array.astype(np.float32)} for name, array in good.items()]
@@ -122,16 +157,27 @@ def test_a_broken_state_is_refused(make):
     empty = bits(make())
     fresh = make()
     for state in broken:
-        with pytest.raises(ValueError, match="scalars|counts|ring|history"):
+        with pytest.raises(ValueError, match="scalars|sums|classes|confusion|scores|errors|ring|history|state must"):
             fresh.load_arrays(state, header)
-    for marks in (None, [1], [{}], [{"row": 1, "kind": "a"}] * 101):
-        with pytest.raises(ValueError, match="marks"):
-            fresh.load_arrays(good, {"marks": marks})
+    with pytest.raises(ValueError, match="marks"):
+        fresh.load_arrays(good, {"marks": [1], "marks_thinned": 0})
     assert empty == bits(fresh)
 
 
 @pytest.mark.parametrize(
-    "place", [("ring", (3, 0), 5.0), ("ring", (3, 1), -1.0), ("ring", (3, 1), 0.5), ("ring", (3, 3), 4.0)]
+    "place",
+    [
+        ("ring", (3, 0), 5.0),
+        ("ring", (3, 0), -3.0),
+        ("ring", (3, 1), -1.0),
+        ("ring", (3, 1), 0.5),
+        ("ring", (3, 2), 4.0),
+        ("classes", (1, 1), 0.0),
+        ("classes", (1, 1), 3.0),
+        ("classes", (0, 1), 7.0),
+        ("scalars", (1,), 3.0),
+        ("sums", (0, 0), 51.0),
+    ],
 )
 def test_an_index_out_of_range_never_reaches_the_kernel(place):
     """A stored prediction, label or flag that cannot be is refused: compiled code would trust it."""

@@ -1,0 +1,134 @@
+"""The metrics in answers, as the contract names them."""
+
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from service.api.schemas import Incarnation, Label, Rows, Version
+
+Score = int | float | None
+Count = int | float
+"""Rows; in ``fading`` a sum of weights."""
+
+
+class BaselineScore(BaseModel):
+    """The score of a baseline: of classes its accuracy, of numbers both errors."""
+
+    accuracy: float | None = Field(None, examples=[0.82])
+    mse: float | None = None
+    mae: float | None = None
+
+
+Baselines = dict[str, BaselineScore]
+
+
+class ClassScores(BaseModel):
+    """The scores of one class; null where it has no rows, or was never the answer."""
+
+    support: Count = Field(examples=[512], description="Rows of this label.")
+    precision: float | None = Field(examples=[0.81], description="Of the rows answered with it, the share that are it.")
+    recall: float | None = Field(examples=[0.86], description="Of its rows, the share answered with it.")
+    f1: float | None = Field(examples=[0.83], description="The harmonic mean of both.")
+
+
+class Confusion(BaseModel):
+    """Rows by label and answer."""
+
+    labels: list[Label] = Field(
+        examples=[["UP", "DOWN"]],
+        description="Up to 50 classes; of more, 50 of the most frequent, and `other` for the rest behind them.",
+    )
+    counts: list[list[Count]] = Field(
+        examples=[[[440, 72], [84, 404]]], description="A list per label that came, with a number per answer."
+    )
+
+
+class ReliabilityBin(BaseModel):
+    """The rows whose answers had about the same probability: what was promised, and what came of it."""
+
+    mean: float = Field(examples=[0.93], description="The mean probability of the answers.")
+    share: float = Field(examples=[0.91], description="The share of right ones.")
+    rows: Count = Field(examples=[611])
+
+
+class Scores(BaseModel):
+    """The scores of some rows; undefined numbers are null."""
+
+    size: int | None = Field(None, examples=[1000], description="`window`: its length.")
+    rows: int | None = Field(None, examples=[1000], description="`window`: rows in it.")
+    factor: float | None = Field(None, examples=[0.999], description="`fading`: the weight of a row beside the next.")
+    accuracy: float | None = Field(None, examples=[0.84], description="Classification: the share of right answers.")
+    balanced_accuracy: float | None = Field(None, examples=[0.84], description="The mean of the recalls.")
+    kappa: float | None = Field(None, examples=[0.68], description="Accuracy beyond what the class shares would give.")
+    kappa_temporal: float | None = Field(None, examples=[0.11], description="Accuracy beyond `no_change`.")
+    log_loss: float | None = Field(
+        None,
+        examples=[0.41],
+        description="Mean of -ln of the probability given to the true label.",
+    )
+    brier: float | None = Field(
+        None,
+        examples=[0.13],
+        description="Squared error of the probabilities: of the second of two classes, else summed over all.",
+    )
+    ece: float | None = Field(
+        None,
+        examples=[0.02],
+        description="Expected calibration error: how far answers' probabilities are from the share of right ones.",
+    )
+    roc_auc: float | None = Field(
+        None, examples=[0.91], description="With two classes: of the second one's probability."
+    )
+    average_precision: float | None = Field(None, examples=[0.9], description="With two classes: for the second one.")
+    unscored: Count | None = Field(
+        None, examples=[0], description="Rows for which nothing could have been said: no label was known."
+    )
+    per_class: dict[str, ClassScores] | None = Field(None, description="By label, those of the confusion.")
+    confusion: Confusion | None = None
+    reliability: list[ReliabilityBin] | None = Field(
+        None, description="By the probability of the answer, in steps of 0.1; steps without rows are left out."
+    )
+    mse: float | None = Field(None, description="Regression: mean squared error.")
+    mae: float | None = Field(None, description="Mean absolute error.")
+    r2: float | None = Field(None, description="1 - mse / variance of the labels.")
+    bias: float | None = Field(None, description="Mean of prediction minus label.")
+    median_ae: float | None = Field(
+        None, description="Median absolute error: exact in `window`, elsewhere within 3.2 percent."
+    )
+    baselines: Baselines | None = Field(None, description="Of the same rows.")
+
+
+class Metrics(BaseModel):
+    """Prequential scores: each row is predicted before it is learned. Undefined numbers are null."""
+
+    rows: Rows
+    overall: Scores = Field(description="Over all rows.")
+    window: Scores = Field(description="Over the latest `size` rows.")
+    fading: Scores = Field(description="Over all rows, each counted `factor` times less than the next.")
+    baselines: Baselines = Field(
+        examples=[{"no_change": {"accuracy": 0.82}, "majority": {"accuracy": 0.58}}],
+        description="What repeating the last label and saying the most frequent one would have scored over all rows; "
+        "for regression `last_value`. Each is asked when the model is: before the label of a tracked row has come.",
+    )
+    unscored: int = Field(examples=[0], description="Of all rows, those for which nothing could have been said.")
+    history: list[dict[str, Score]] = Field(
+        examples=[[{"row": 1000, "accuracy": 0.84}]], description="The window's scores at every so many rows."
+    )
+    history_every: int = Field(
+        examples=[10],
+        description="Rows between two points of `history`; it doubles, and every other point goes, at 512 of them.",
+    )
+    marks: list[dict[str, Any]] = Field(examples=[[]], description="Rows after which something happened, and what.")
+    marks_thinned: int = Field(
+        ge=0,
+        examples=[0],
+        description="Marks left out: from the 101st on, where they are closest, drifts before anything else.",
+    )
+
+
+class ModelMetrics(Metrics):
+    """Scores beside their baselines, and what the learner reports."""
+
+    learner: dict[str, Any] = Field(examples=[{"forgetting_rates": [0.0, 0.01], "forgetting_weights": [0.2, 0.8]}])
+    version: Version
+    incarnation: Incarnation

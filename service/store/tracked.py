@@ -1,0 +1,64 @@
+"""Tracked predictions as bytes and back: what is kept until the label comes.
+
+    [1, space, X float64 (1, F), prediction, probabilities | nil, version, what the baselines said | nil]
+
+Records of earlier versions end before what the baselines said.
+"""
+
+import msgspec
+import numpy as np
+
+from core.contract import Floats
+from core.entry import ServedPrediction
+from service.store.codec import FORMAT, Predicted, decoded, float_bytes
+
+
+class Tracked(msgspec.Struct, array_like=True, frozen=True):
+    """A tracked prediction: the row and the prediction that was served.
+
+    Attributes:
+        format: version of this record.
+        space: id of the feature space it was predicted in.
+        x: raw row, float64.
+        prediction: as it was served.
+        probabilities: (label, probability) pairs, or None.
+        version: the version it was predicted with.
+        baselines: what the baselines said then; None in records of earlier versions.
+    """
+
+    format: int
+    space: str
+    x: bytes
+    prediction: Predicted
+    probabilities: list[tuple[str | int | bool, float]] | None
+    version: int
+    baselines: tuple[Predicted, ...] | None = None
+
+    @property
+    def served(self) -> ServedPrediction:
+        """The prediction as it was served."""
+        shares = None if self.probabilities is None else tuple(self.probabilities)
+        return ServedPrediction(self.prediction, shares, self.baselines)
+
+    @property
+    def raw(self) -> Floats:
+        """The raw row, (1, F)."""
+        return np.frombuffer(self.x, dtype="<f8").reshape(1, -1)
+
+
+_tracked = msgspec.msgpack.Decoder(Tracked)
+
+
+def encode(space: str, raw: Floats, served: ServedPrediction, version: int) -> bytes:
+    """A tracked prediction as bytes."""
+    told = served.prediction, served.probabilities, version, served.baselines
+    return msgspec.msgpack.encode((FORMAT, space, float_bytes(raw), *told))
+
+
+def decode(blob: bytes) -> Tracked:
+    """A tracked prediction from bytes.
+
+    Raises:
+        ValueError: corrupt, or of another format version.
+    """
+    return decoded(_tracked, blob, "tracked prediction")

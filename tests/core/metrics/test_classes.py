@@ -1,0 +1,183 @@
+"""What is told of each class: precision, recall, confusion, reliability; bounded, however many classes there are."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from core.metrics import ClassificationMetrics
+from core.metrics.losses import P_TRUE, SCORE, facts_of
+from tests.core.metrics.prequential_oracle import bits, classes_of, fed, random_classes, rows_of
+
+SPANS = ("overall", "window", "fading")
+
+
+class Names:
+    """Labels of two kinds."""
+
+    labels = ("UP", 0, False)
+    keys = ("UP", "0", "false")
+
+
+@pytest.mark.parametrize("n", [40, 999, 2300])
+def test_every_class_is_told_as_the_full_list_gives_it(n):
+    """Support, precision, recall, F1 and the confusion of all rows and of the window, by labels."""
+    arrays = random_classes(n)
+    report = fed(ClassificationMetrics(), arrays, [], 3).report(Names())
+    for span, last in (("overall", n), ("window", 1000)):
+        rows = [row for row in rows_of(*arrays)[-last:] if row.guess >= 0]
+        counts = [[sum(row.truth == y and row.guess == a for row in rows) for a in range(3)] for y in range(3)]
+        assert {"labels": ["UP", 0, False], "counts": counts} == report[span]["confusion"]
+        assert ["UP", "0", "false"] == list(report[span]["per_class"])
+        for k, found in enumerate(report[span]["per_class"].values()):
+            support, answered = sum(counts[k]), sum(row[k] for row in counts)
+            precision, recall = counts[k][k] / answered, counts[k][k] / support
+            expected = (support, precision, recall, 2 * precision * recall / (precision + recall))
+            assert expected == pytest.approx(tuple(found.values()))
+
+
+def test_what_a_class_lacks_is_none():
+    """Without rows no recall, never answered no precision, without both no F1."""
+    report = fed(ClassificationMetrics(), classes_of([(0, 0, 0.9), (0, 1, 0.1)]), [], 3).report()
+    expected = {
+        "0": {"support": 1, "precision": 0.5, "recall": 1.0, "f1": 2 / 3},
+        "1": {"support": 1, "precision": None, "recall": 0.0, "f1": 0.0},
+        "2": {"support": 0, "precision": None, "recall": None, "f1": None},
+    }
+    assert expected == report["overall"]["per_class"] == report["window"]["per_class"]
+
+
+def test_fading_counts_are_sums_of_weights():
+    """As the weights of the rows have it, over several thousand rows, told to three digits."""
+    predicted, truth, facts = random_classes(4321)
+    found = fed(ClassificationMetrics(), (predicted, truth, facts), [], 3).report()["fading"]
+    weights = 0.999 ** np.arange(4321)[::-1]
+    counts = [[weights[(truth == y) & (predicted == a)].sum() for a in range(3)] for y in range(3)]
+    assert_allclose(counts, found["confusion"]["counts"], atol=6e-4)
+    assert [[round(x, 3) for x in row] for row in found["confusion"]["counts"]] == found["confusion"]["counts"]
+    assert_allclose([sum(row) for row in counts], [one["support"] for one in found["per_class"].values()], atol=6e-4)
+
+
+def test_the_reliability_is_that_of_the_answers():
+    """Rows by the probability of their answer: its mean, and the share of right ones; empty bins are left out."""
+    rows = [(0, 0, 0.91)] * 8 + [(0, 1, 0.03)] * 2 + [(1, 1, 0.55)] * 3
+    for span in ("overall", "window"):
+        found = fed(ClassificationMetrics(), classes_of(rows), [], 2).report()[span]
+        assert [(3, 1.0), (10, 0.8)] == [(one["rows"], one["share"]) for one in found["reliability"]]
+        assert [0.55, (8 * 0.91 + 2 * 0.97) / 10] == pytest.approx([one["mean"] for one in found["reliability"]])
+        assert (3 * 0.45 + abs(8 - 8 * 0.91 - 2 * 0.97)) / 13 == pytest.approx(found["ece"])
+
+
+def test_ranking_is_close_to_that_of_the_scores_themselves():
+    """On a rare class, whose scores are small: both areas are those of the scores before they were put into bins."""
+    rng = np.random.default_rng(5)
+    truth = (rng.random(20_000) < 0.017).astype(np.int64)
+    z = rng.normal(size=20_000) + 1.8 * truth - 5.0
+    p = 1 / (1 + np.exp(-z))
+    shares = np.column_stack([1 - p, p])
+    metrics = ClassificationMetrics()
+    metrics.absorb(np.zeros(20_000, np.int64), truth, facts_of(shares, np.zeros(20_000, np.int64), truth), 2)
+    order = np.argsort(-p, kind="stable")
+    hits = truth[order].cumsum()
+    above = (hits[truth[order] == 0]).sum() / (truth.sum() * (1 - truth).sum())
+    precision = (hits / np.arange(1, 20_001))[truth[order] == 1].mean()
+    found = metrics.report()["overall"]
+    assert above == pytest.approx(found["roc_auc"], abs=1e-3)
+    assert precision == pytest.approx(found["average_precision"], abs=0.01)
+
+
+def test_only_two_classes_have_a_ranking():
+    """One or three have no second class to find."""
+    for classes, there in ((1, False), (2, True), (3, False)):
+        report = fed(ClassificationMetrics(), classes_of([(0, 0, 0.9)] * 5), [], classes).report()
+        assert [there] * 3 == ["roc_auc" in report[span] for span in SPANS]
+        assert [there] * 3 == ["average_precision" in report[span] for span in SPANS]
+        assert not there or report["overall"]["roc_auc"] is None  # no row of the second class
+
+
+def test_scores_begin_before_the_second_class_is_known():
+    """Rows of the first class have the lowest score then: nothing was known of another one."""
+    metrics = ClassificationMetrics()
+    metrics.absorb(*classes_of([(0, 0, 1.0)] * 3), 1)
+    predicted, truth, facts = classes_of([(1, 1, 0.7), (1, 0, 0.4)])
+    facts[SCORE] = [0.7, 0.6]
+    metrics.absorb(predicted, truth, facts, 2)
+    assert 1.0 == metrics.report()["overall"]["roc_auc"]
+
+
+# -- many classes
+
+
+def many(n, K, seed=0):
+    """Rows of a guesser on classes of which the later ones are the more frequent."""
+    rng = np.random.default_rng(seed)
+    truth = (K * rng.random(n) ** 0.3).astype(np.int64)
+    predicted = np.where(rng.random(n) < 0.5, truth, rng.integers(0, K, n))
+    rows = list(zip(predicted.tolist(), truth.tolist(), rng.random(n).tolist(), strict=True))
+    return classes_of(rows)
+
+
+def test_of_many_classes_the_most_frequent_are_shown():
+    """Fifty and the others: no class that is left out is more than twice as frequent as one that is shown."""
+    arrays = many(30_000, 200)
+    report = fed(ClassificationMetrics(), arrays, [], 200).report()
+    found = report["overall"]["confusion"]
+    assert (51, "other") == (len(found["labels"]), found["labels"][-1])
+    frequency = np.bincount(arrays[1], minlength=200)
+    shown = found["labels"][:-1]
+    left = np.delete(frequency, shown)
+    assert left.max() <= 2 * frequency[shown].min()
+    assert 30_000 == sum(map(sum, found["counts"]))
+    assert [str(k) for k in shown] == list(report["overall"]["per_class"])
+    assert frequency[shown].tolist() == [one["support"] for one in report["overall"]["per_class"].values()]
+
+
+def test_scores_count_all_classes_whether_shown_or_not():
+    """Accuracy, balanced accuracy and kappa are those of the rows."""
+    predicted, truth, facts = many(5_000, 120)
+    overall = fed(ClassificationMetrics(), (predicted, truth, facts), [], 120).report()["overall"]
+    recalls = [(predicted[truth == k] == k).mean() for k in range(120) if (truth == k).any()]
+    assert np.mean(recalls) == pytest.approx(overall["balanced_accuracy"])
+    p0 = (predicted == truth).mean()
+    pe = np.bincount(truth, minlength=120) / 5_000 @ (np.bincount(predicted, minlength=120) / 5_000)
+    assert (p0, (p0 - pe) / (1 - pe)) == pytest.approx((overall["accuracy"], overall["kappa"]))
+
+
+def test_places_are_the_same_however_rows_are_cut():
+    """Classes that take over a place do so at their row; state and report are the same bits, and go on when loaded."""
+    arrays = many(3_000, 90)
+    single, blocks = fed(ClassificationMetrics(), arrays, [1] * 3_000, 90), ClassificationMetrics()
+    fed(blocks, arrays, [17, 800, 3, 1200], 90)
+    assert bits(single) == bits(blocks)
+    assert single.report() == blocks.report()
+    restored = ClassificationMetrics()
+    restored.load_arrays(*single.to_arrays())
+    assert bits(fed(single, many(500, 90, seed=2), [], 90)) == bits(fed(restored, many(500, 90, seed=2), [], 90))
+
+
+@pytest.mark.parametrize("classes", [100, 1000])
+def test_answers_and_memory_are_bounded(classes):
+    """Whatever the number of classes: what is told fits into 150 KB, what is held into 300 KB."""
+    metrics = fed(ClassificationMetrics(), many(20_000, classes), [], classes)
+    assert 150_000 > len(json.dumps(metrics.report()))
+    assert 300_000 > metrics.nbytes
+
+
+def test_the_memory_of_an_idle_model_is_small():
+    """Of two classes: some KB, most of them for the ranking; of more: less."""
+    for classes, most in ((2, 16_000), (3, 4_000)):
+        assert most > fed(ClassificationMetrics(), random_classes(5, 2), [], classes).nbytes
+
+
+def test_rows_without_probabilities_have_neither_reliability_nor_ranking():
+    """A learner that gives none is scored by its answers alone."""
+    predicted, truth, facts = random_classes(50, 2)
+    facts[P_TRUE:] = math.nan
+    for span in SPANS:
+        found = fed(ClassificationMetrics(), (predicted, truth, facts), [], 2).report()[span]
+        none = ("log_loss", "brier", "ece", "roc_auc", "average_precision")
+        assert dict.fromkeys(none) == {name: found[name] for name in none}
+        assert [] == found["reliability"]
+        assert found["accuracy"] is not None
