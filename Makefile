@@ -80,6 +80,9 @@ bench-accuracy: test-setup ## predictions against the papers' and simple baselin
 bench-drift: test-setup ## what the drift tests detect, how late, with how many false alarms, at which cost
 	$(PY) -m tests.benchmarks.detection
 
+bench-intervals: test-setup ## intervals of a regression: coverage and width on drifting streams, cost per row
+	$(PY) -m tests.benchmarks.intervals
+
 bench-fesl: test-setup ## a change of features: the paper's protocol, three in a row, every algorithm, what it costs
 	$(PY) -m tests.benchmarks.fesl
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from core.contract import Buffer, Floats
 from core.features.feature import Feature
 from core.features.labels import Label
+from core.intervals.levels import Told
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +36,13 @@ class ServedPrediction:
         probabilities: the probabilities as (label, probability) pairs, or None.
         baselines: what the baselines of the metrics said at that moment, each a label, a number or None where it had
             nothing to say: ``no_change`` and ``majority``, or ``last_value``. None: nothing is known of them.
+        interval: of a regression, low and high of each of ``core.intervals.levels.LEVELS`` as they stood then; or None.
     """
 
     prediction: Label | float | None
     probabilities: tuple[tuple[Label, float], ...] | None = None
     baselines: tuple[Label | float | None, ...] | None = None
+    interval: Told | None = None
 
 
 @dataclass(frozen=True, slots=True)

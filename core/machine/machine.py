@@ -35,6 +35,7 @@ from core.entry import (
     Switch,
     Switched,
 )
+from core.intervals.conformal import as_told
 from core.machine.acceptance import check_labels, check_space, group_into_blocks, plain_until
 from core.machine.estimates import Estimates
 from core.machine.late_labels import classes_as_served, numbers_as_served
@@ -161,14 +162,18 @@ class Machine(Estimates):
         return of_classes(self.answers.unsaid(labels))
 
     def _score(self, scored: Scored, served: list[ServedPrediction | None] | None) -> Scored:
-        """Add rows to the metrics; as they were scored, tracked ones by what was served."""
+        """Add rows to the metrics, residuals to the intervals; as they were scored, tracked ones by what was served."""
         metrics = self.metrics
         if isinstance(metrics, RegressionMetrics):
+            assert self.intervals is not None
             if served is None:
                 metrics.absorb(scored.predicted, scored.truth)
+                self.intervals.absorb(scored.predicted, scored.truth)
             else:
                 scored, number = numbers_as_served(scored, served)
                 metrics.absorb(scored.predicted, scored.truth, number)
+                told = as_told([() if one is None else one.interval for one in served])
+                self.intervals.absorb(scored.predicted, scored.truth, told)
             return scored
         classes = len(self.answers.said.labels)
         if served is None:
@@ -290,7 +295,9 @@ class Machine(Estimates):
     def served(self, prediction: Prediction, row: int) -> ServedPrediction:
         """One row of a prediction as a client receives it, with what the baselines of the metrics say now."""
         if isinstance(self.metrics, RegressionMetrics):
-            return ServedPrediction(float(prediction.value[row]), None, self.metrics.baselines())
+            assert self.intervals is not None
+            value = float(prediction.value[row])
+            return ServedPrediction(value, None, self.metrics.baselines(), self.intervals.served(value))
         labels = self.answers.said.labels
         said = tuple(labels[index] if index >= 0 else None for index in self.metrics.baselines())
         if prediction.value[row] < 0:
@@ -298,6 +305,16 @@ class Machine(Estimates):
         shares = prediction.probabilities
         pairs = None if shares is None else tuple(zip(labels, shares[row].tolist(), strict=True))
         return ServedPrediction(labels[prediction.value[row]], pairs, said)
+
+    def intervals_of(self, prediction: Prediction, level: float) -> Floats | None:
+        """The intervals of a regression around n predictions, (n, 2), low and high; None: too few rows were scored.
+
+        Args:
+            prediction: made now.
+            level: the share of labels to cover, above 0 and at most ``core.intervals.levels.LEVEL_MAX``.
+        """
+        assert self.intervals is not None
+        return self.intervals.around(prediction.value, level)
 
     def named(self, values: NDArray[Any]) -> list[Any]:
         """Predicted values in the client's terms: labels, None where none is known, or numbers."""
@@ -326,8 +343,13 @@ class Machine(Estimates):
         return {**found, "classes": [labels[index] for index in found["classes"]], "ambiguity": ambiguity}
 
     def metrics_report(self) -> Header:
-        """The prequential metrics, classes by their labels."""
-        return self.metrics.report(None if self.regression else self.answers.said)
+        """The prequential metrics, classes by their labels; of a regression also the coverage of its intervals."""
+        if self.intervals is None:
+            return self.metrics.report(self.answers.said)
+        found = self.metrics.report(None)
+        for span, coverage in zip(("overall", "window", "fading"), self.intervals.spans(), strict=True):
+            found[span]["coverage"] = coverage
+        return found
 
     def learner_info(self) -> Header:
         """What the learner reports of itself."""

@@ -4,6 +4,7 @@
     switching, labels       feature spaces with the models that learn their rows; classes seen
     answers                 what is said of a learner's predictions; follows from configuration and classes
     rows, metrics           rows learned and their prequential scores
+    intervals               of a regression, the intervals around its predictions
     drift_response, outbox  drift tests and episodes; the events of their alarms
 
 A saved state is one envelope (core.state.envelope) of all parts' arrays, with a header that also describes of which
@@ -20,6 +21,7 @@ from core.contract import Buffer, Header
 from core.drift.outbox import Outbox
 from core.features import Schema, Space
 from core.features.labels import LabelSet
+from core.intervals.conformal import Intervals
 from core.machine.answers import Answers
 from core.machine.drift_response import DriftResponse
 from core.metrics import ClassificationMetrics, RegressionMetrics
@@ -40,6 +42,7 @@ class ModelState:
         rows: rows learned.
         labels: the classes seen.
         answers: what is said of predictions, over which labels.
+        intervals: of a regression, around its predictions, whatever makes them: a switch or a drift leaves them alone.
         switching: the feature spaces and the models that learn their rows.
         drift_response: None until there is a space.
         outbox: events to be published; resets and restores leave it alone, since versions go on.
@@ -57,6 +60,7 @@ class ModelState:
         self.labels = LabelSet()
         self.answers = Answers(self.config, self.labels)
         self.metrics = RegressionMetrics() if self.regression else ClassificationMetrics()
+        self.intervals = Intervals() if self.regression else None
         self.enter(switching or Switching(self.config, self.config.space))
 
     def enter(self, switching: Switching) -> None:
@@ -131,7 +135,8 @@ class ModelState:
 
     def parts(self) -> dict[str, Any]:
         """The parts there are, by their names in a state."""
-        held: dict[str, Any] = {"metrics": self.metrics, "outbox": self.outbox, "pipeline": self.switching.now}
+        held: dict[str, Any] = {"metrics": self.metrics, "intervals": self.intervals, "outbox": self.outbox}
+        held["pipeline"] = self.switching.now
         if (response := self.drift_response) is not None:
             held |= {"watch": response.detector, "episodes": response.episodes}
         return {name: part for name, part in held.items() if part is not None}
@@ -177,7 +182,8 @@ class ModelState:
     def _check_together(self) -> None:
         """Parts that are each a state of their own must be of one and the same model."""
         rows, classes, now = self.metrics.rows, len(self.labels), self.switching.now
-        if type(self.rows) is not int or self.rows != rows or (rows > 0 and now is None):
+        scored = 0 if self.intervals is None else self.intervals.rows
+        if type(self.rows) is not int or self.rows != rows or scored > rows or (rows > 0 and now is None):
             raise ValueError("the rows of the parts differ")
         declared = self.config.labels
         if declared is not None and any(LabelSet(declared).index(label) < 0 for label in self.labels.labels):

@@ -14,7 +14,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from core.contract import Header
-from core.state import drift_of_3, labels_of_3, metrics_of_3
+from core.state import drift_of_3, intervals_of_3, labels_of_3, metrics_of_3
 
 Arrays = dict[str, NDArray[Any]]
 """All arrays of a state by name, "part.array"."""
@@ -33,7 +33,12 @@ def in_turn(*parts: Upgrade) -> Upgrade:
     return step
 
 
-FROM_3: tuple[Upgrade, ...] = (labels_of_3.upgraded, metrics_of_3.upgraded, drift_of_3.upgraded)
+FROM_3: tuple[Upgrade, ...] = (
+    labels_of_3.upgraded,
+    metrics_of_3.upgraded,
+    drift_of_3.upgraded,
+    intervals_of_3.upgraded,
+)
 """What makes a state of format 3 one of format 4, part by part."""
 UPGRADERS: dict[int, Upgrade] = {3: in_turn(*FROM_3)}
 """By format n, from the oldest that is read on: what makes a state of format n + 1 of one of format n."""

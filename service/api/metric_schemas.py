@@ -95,6 +95,12 @@ class Scores(BaseModel):
     median_ae: float | None = Field(
         None, description="Median absolute error: exact in `window`, elsewhere within 3.2 percent."
     )
+    coverage: dict[str, float | None] | None = Field(
+        None,
+        examples=[{"0.5": 0.503, "0.9": 0.897}],
+        description="Regression: by level, the share of labels within the intervals made before they came; null where "
+        "there was none yet.",
+    )
     baselines: Baselines | None = Field(None, description="Of the same rows.")
 
 

@@ -97,7 +97,8 @@ async def show_metrics(replica: ReadModel) -> ModelMetrics:
     Every prediction is made before its row is learned. `no_change` repeats the last label, `majority` says the most
     frequent one (`last_value` for regression): the last and the most frequent one that were known when the model made
     its prediction, also where the label of a tracked row comes late. A row for which nothing could have been said, as
-    no label was known, is `unscored`: neither right nor a miss, for the model and for the baselines alike.
+    no label was known, is `unscored`: neither right nor a miss, for the model and for the baselines alike. `coverage`
+    is, by level, the share of the labels of a regression that lay within the intervals made before they came.
     """
     async with replica.held():
         machine = replica.machine

@@ -1,18 +1,19 @@
 """POST /models/{name}/predict and /predict/batch: answers, and nothing changes."""
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from operator import methodcaller
-from typing import Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 
 import msgspec
 import numpy as np
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
 from core.contract import Floats, Prediction
+from core.entry import ServedPrediction
 from core.features import Space, SparseSchema
 from core.features.labels import key
 from core.machine import Machine
@@ -21,13 +22,14 @@ from service.api import bodies, json_body, large_bodies, row_requests
 from service.api.context import Context, Ctx, Fresh, ModelName
 from service.api.csv_queries import csv_form
 from service.api.idempotency import read_rows
+from service.api.interval import ALLOWED, level_of
 from service.api.large_answers import ROW_BYTES, large_answer
 from service.api.media import JSON
 from service.api.openapi import examples
 from service.api.openapi.raw_bodies import raw_body
 from service.api.route import READ, Route
 from service.api.row_answer import RowAnswer
-from service.api.row_requests import Refused
+from service.api.row_requests import Refused, ToPredict
 from service.api.schemas import (
     PredictColumns,
     Predicted,
@@ -92,7 +94,7 @@ async def predict_row(ctx: Ctx, name: ModelName, request: Request, fresh: Fresh)
 
 def names_in_row(ask: PredictRow) -> int:
     """How many names a body that decodes to this row holds."""
-    return 1 + len(ask.features) + ask.track + ask.explain
+    return 1 + len(ask.features) + ask.track + ask.explain + (ask.interval is not None)
 
 
 async def predict_asked(ctx: Context, replica: Replica, ask: PredictRow, size: int) -> Predicted:
@@ -104,20 +106,33 @@ async def predict_asked(ctx: Context, replica: Replica, ask: PredictRow, size: i
         ask: the row; whether its key may track has been checked.
         size: bytes of the body.
     """
+    level = level_of(ask.interval, replica.machine.config.task)
     space, raw, prediction = await predicted(ctx, replica, Table(ask.features, 1), size)
-    (answer,) = answers(replica, prediction)
+    (answer,) = answers(replica, prediction, level)
+    served = replica.machine.served(prediction, 0) if ask.track else None
     if ask.explain:  # at once: the model may move on while anything is waited for
         answer.explanation = await _explain(replica.machine, ask.features, raw, prediction, size)
-    if ask.track:
+    if served is not None:
         space, raw = validator_of(ctx.engine.models, replica).row_to_keep(space, raw, ask.features)
-        answer.prediction_id = await _track(ctx, replica, space, raw, prediction, answer.version)
+        answer.prediction_id = await _track(ctx, replica, space, raw, served, answer.version)
     return answer
+
+
+async def _interval_query(
+    interval: Annotated[
+        str | None,
+        Query(
+            description=f"Intervals of a regression, {ALLOWED}; for bodies that have no place for `interval`.",
+        ),
+    ] = None,
+) -> None:
+    """The query of a batch, for /openapi.json; ``row_requests`` reads it."""
 
 
 @router.post(
     "/models/{name}/predict/batch",
     tags=["batches"],
-    dependencies=[READ, Depends(csv_form)],
+    dependencies=[READ, Depends(csv_form), Depends(_interval_query)],
     response_model=PredictedBatch,
     openapi_extra=raw_body(
         PredictColumns,
@@ -138,7 +153,8 @@ async def predict_batch(ctx: Ctx, name: ModelName, request: Request, fresh: Fres
     JSON by column or by name, `application/x-ndjson` (one row by name a line), `text/csv` with a header, Parquet and
     Arrow IPC with the extra `arrow`, and `application/x-npy`, a file of `numpy.save` (float64, columns in schema
     order). Models of sparse rows take rows by name, `{"rows": [{"names": [...], "values": [...]}]}` and
-    `text/x-svmlight`, whose labels are ignored.
+    `text/x-svmlight`, whose labels are ignored. `?interval=` asks for intervals where the body has no place for
+    `interval`.
     """
     kind = bodies.table_type(request)
     body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)
@@ -149,15 +165,16 @@ async def predict_batch(ctx: Ctx, name: ModelName, request: Request, fresh: Fres
 async def _predicted_table(ctx: Context, replica: Replica, given: Sent) -> Response:
     """Read and predict rows; read them again if the features changed in between."""
     while True:
-        raw, validator = await large_bodies.read(ctx, replica, row_requests.predict, given)
-        if isinstance(raw, Refused):
-            raise raw.error
+        found, validator = await large_bodies.read(ctx, replica, row_requests.predict, given)
+        if isinstance(found, Refused):
+            raise found.error
         assert validator.space is not None
-        flops = replica.machine.flops_to_predict(len(raw)) + ROW_FLOPS * len(raw)
-        threads.refuse_hours(flops, len(raw))
-        answer = await _held(replica, validator.space, flops, partial(_many, replica, raw))
+        rows = len(found.raw)
+        flops = replica.machine.flops_to_predict(rows) + ROW_FLOPS * rows
+        threads.refuse_hours(flops, rows)
+        answer = await _held(replica, validator.space, flops, partial(_many, replica, found))
         if answer is not None:
-            return await in_thread_if_large(ROW_BYTES * len(raw), large_answer, answer)
+            return await in_thread_if_large(ROW_BYTES * rows, large_answer, answer)
 
 
 async def predicted(ctx: Context, replica: Replica, table: Table, size: int) -> tuple[Space, Floats, Prediction]:
@@ -199,8 +216,14 @@ async def _held(replica: Replica, space: Space, flops: float, answer: Callable[[
         return await in_thread_if_long(flops, answer)
 
 
-def answers(replica: Replica, prediction: Prediction) -> list[Predicted]:
-    """The answers to single rows that were predicted together, at the version the model has now."""
+def answers(replica: Replica, prediction: Prediction, level: float | None = None) -> list[Predicted]:
+    """The answers to single rows that were predicted together, at the version the model has now.
+
+    Args:
+        replica: the model.
+        prediction: of the rows.
+        level: of the intervals that are asked for.
+    """
     machine, version, incarnation = replica.machine, replica.version, replica.incarnation
     found = [
         Predicted(prediction=value, version=version, incarnation=incarnation)
@@ -214,13 +237,22 @@ def answers(replica: Replica, prediction: Prediction) -> list[Predicted]:
     elif prediction.std is not None:
         for answer, std in zip(found, prediction.std.tolist(), strict=True):
             answer.std = std
+    if level is not None:
+        for answer, bounds in zip(found, _intervals(machine, prediction, level), strict=True):
+            answer.interval = bounds
     return found
 
 
-def _many(replica: Replica, raw: Floats) -> PredictedBatch:
+def _intervals(machine: Machine, prediction: Prediction, level: float) -> Sequence[Any]:
+    """The interval of each row, or None of each where the model has not learned rows enough."""
+    found = machine.intervals_of(prediction, level)
+    return [None] * len(prediction.value) if found is None else found.tolist()
+
+
+def _many(replica: Replica, asked: ToPredict) -> PredictedBatch:
     """The answer to a batch, its numbers as arrays."""
     machine, version = replica.machine, replica.version
-    prediction = machine.predict(raw)
+    prediction = machine.predict(asked.raw)
     answer = PredictedBatch(
         predictions=machine.named(prediction.value), version=version, incarnation=replica.incarnation
     )
@@ -229,16 +261,19 @@ def _many(replica: Replica, raw: Floats) -> PredictedBatch:
         answer.probabilities = [] if prediction.probabilities is None else cast("Any", prediction.probabilities)
     elif prediction.std is not None:
         answer.std = cast("Any", prediction.std)
+    if asked.level is not None:
+        found = machine.intervals_of(prediction, asked.level)
+        answer.intervals = [None] * len(asked.raw) if found is None else cast("Any", found)
     return answer
 
 
 async def _track(
-    ctx: Context, replica: Replica, space: Space, raw: Floats, prediction: Prediction, version: int
+    ctx: Context, replica: Replica, space: Space, raw: Floats, served: ServedPrediction, version: int
 ) -> str:
     """Keep the row and the prediction that is served until its label comes; the prediction id."""
-    bounds, machine = ctx.engine.bounds, replica.machine
+    bounds = ctx.engine.bounds
     identity = secrets.token_urlsafe(15)
-    blob = tracked.encode(space.id, raw, machine.served(prediction, 0), version)
+    blob = tracked.encode(space.id, raw, served, version)
     ids_max = bounds.committer.ids_max
     life = (bounds.prediction_ttl_ms, bounds.pending_max, ids_max)
     track = Track(replica.name, replica.incarnation, identity, blob, *life)

@@ -13,6 +13,7 @@ from service.api import (
     features,
     feedback,
     health,
+    interval,
     model_list,
     models,
     overlap,
@@ -106,7 +107,7 @@ def _learning(last: str, endpoint: Callable[[Context, str, Request], Awaitable[R
 
 HOT_ROUTES: dict[str, Handler] = {
     "predict": _reading("predict", predict.predict_row),
-    "predict/batch": _reading("predict/batch", predict.predict_batch, *CSV_QUERIES),
+    "predict/batch": _reading("predict/batch", predict.predict_batch, *CSV_QUERIES, interval.QUERY),
     "feedback": _learning("feedback", feedback.feedback_row),
     "feedback/batch": _learning("feedback/batch", feedback.feedback_batch, *TABLE_QUERIES),
 }

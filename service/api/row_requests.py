@@ -17,6 +17,7 @@ from core.features import COLUMNS_MAX
 from core.problems import Conflict, Invalid, Problem
 from service.api import json_body, records
 from service.api.identity import ID, OVERLAP, Identity, digests_of, identity_of
+from service.api.interval import level_of_batch
 from service.api.records import Form
 from service.api.schemas import (
     Body,
@@ -53,6 +54,13 @@ _object = msgspec.json.Decoder(dict[str, Any])
 _feedback_sparse = msgspec.json.Decoder(FeedbackSparse)
 _predict_sparse = msgspec.json.Decoder(PredictSparse)
 _overlap_body = msgspec.json.Decoder(OverlapBody)
+
+
+class ToPredict(NamedTuple):
+    """Rows that may be predicted: raw values (n, F), and the level of their intervals where these are asked for."""
+
+    raw: Floats
+    level: float | None
 
 
 class ToLearn(NamedTuple, Generic[R]):
@@ -119,15 +127,16 @@ def _with_digests(identity: Identity, labels: Labels) -> Identity:
     return Identity(identity.ids, digests_of(labels))
 
 
-def predict(sent: Sent, validator: RowValidator) -> Floats | Refused:
-    """Raw rows (n, F) to predict, in ``validator.space``.
+def predict(sent: Sent, validator: RowValidator) -> ToPredict | Refused:
+    """Rows to predict, in ``validator.space``.
 
     Raises:
-        BadBody, Invalid: the body is no table.
+        BadBody, Invalid: the body is no table, or asks for intervals that the model does not have.
     """
     table = read_table(_PREDICT, sent, validator.space)
+    level = level_of_batch(table.interval, sent.query, validator.config.task)
     try:
-        return validator.prediction(table)[1]
+        return ToPredict(validator.prediction(table)[1], level)
     except REFUSED as error:
         return Refused(as_written(error, table), Identity(), None, table.size)
 
@@ -273,10 +282,11 @@ def _predict_json(body: bytes, sparse: bool) -> Table:
     if records.is_list(body):
         return records.listed(body, records.PREDICT, sparse)
     if sparse and not records.by_name(body):
-        rows = json_body.decode(body, _predict_sparse, lambda ask: 1 + 2 * len(ask.rows)).rows
-        return Table(rows, len(rows))
+        rows = json_body.decode(body, _predict_sparse, lambda ask: names_given(ask) + 2 * len(ask.rows))
+        return Table(rows.rows, len(rows.rows), interval=rows.interval)
     ask, found = _table(body, _predict_body, (PredictColumns, PredictRecords), records.PREDICT, sparse)
-    return Table(ask.data, len(ask.data), ask.columns) if found is None else found
+    table = Table(ask.data, len(ask.data), ask.columns) if found is None else found
+    return table._replace(interval=ask.interval)
 
 
 def _overlap_json(body: bytes, _: bool) -> Table:

@@ -12,6 +12,7 @@ from pydantic import Field, GetCoreSchemaHandler, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
 from core.contract import WEIGHT_MAX, WEIGHT_MIN
+from core.intervals.levels import LEVEL_MAX
 
 Label = str | int | bool
 Identity = Annotated[str, Field(min_length=1, max_length=200, description="1 to 200 printable characters.")]
@@ -35,6 +36,9 @@ _ANY_LABEL = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}, {
 _ANY_VALUE = WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}, {"type": "boolean"}, {"type": "null"}]})
 _WEIGHT = {"type": "number", "minimum": WEIGHT_MIN, "maximum": WEIGHT_MAX}
 _ANY_WEIGHT = WithJsonSchema({"anyOf": [_WEIGHT, {"type": "null"}]})
+_ANY_LEVEL = WithJsonSchema(
+    {"anyOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": LEVEL_MAX}, {"type": "null"}]}
+)
 _ANY_DISCOUNT = WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": 1}, {"type": "null"}]})
 TrueLabel = Annotated[Any, _ANY_LABEL]
 Value = Annotated[Any, _ANY_VALUE]
@@ -48,6 +52,22 @@ Values = Annotated[
 Columns = Annotated[list[Name], Field(min_length=1, description="The name of every column.")]
 Data = Annotated[list[list[Value]], Field(min_length=1, description="The rows: a value for every column.")]
 Labels = Annotated[list[TrueLabel], Field(min_length=1, description="One per row.")]
+Level = Annotated[
+    Any,
+    _ANY_LEVEL,
+    Field(description="Regression: the share of labels that the intervals beside the predictions are to cover."),
+]
+_BOUNDS: dict[str, Any] = {
+    "anyOf": [{"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}, {"type": "null"}]
+}
+Bounds = Annotated[
+    Any,
+    WithJsonSchema(_BOUNDS),
+    Field(
+        examples=[[58.2, 66.1]],
+        description="Where `interval` was asked for: low and high; null until the model has learned rows enough.",
+    ),
+]
 Ids = Annotated[
     list[Identity] | None, Field(description="Your own id of each row; sent again within a day it is learned once.")
 ]
@@ -91,6 +111,7 @@ class PredictRow(Body, forbid_unknown_fields=True):
     explain: Annotated[
         bool, Field(description="Add contributions of the features (linear models) or densities per class (VIGO).")
     ] = False
+    interval: Level = None
 
 
 class Predicted(Body, omit_defaults=True, kw_only=True):
@@ -105,6 +126,7 @@ class Predicted(Body, omit_defaults=True, kw_only=True):
         ),
     ] = None
     std: Annotated[float | None, Field(description="Regression: the standard deviation, where there is one.")] = None
+    interval: Bounds = msgspec.UNSET
     version: Version
     prediction_id: Annotated[str | None, Field(description="Where it is tracked: what its label is sent with.")] = None
     explanation: Annotated[dict[str, Any] | None, Field(description="Where it was asked for.")] = None
@@ -180,6 +202,7 @@ class PredictColumns(Body, forbid_unknown_fields=True):
 
     columns: Columns
     data: Data
+    interval: Level = None
 
 
 class FeedbackColumns(Body, forbid_unknown_fields=True):
@@ -217,6 +240,7 @@ class PredictRecords(Body, forbid_unknown_fields=True):
     """Rows to predict, each by name."""
 
     rows: Annotated[list[PredictRecord], Field(min_length=1)]
+    interval: Level = None
 
 
 class FeedbackRecords(Body, forbid_unknown_fields=True):
@@ -241,6 +265,7 @@ class PredictSparse(Body, forbid_unknown_fields=True):
     """Sparse rows to predict."""
 
     rows: SparseRows
+    interval: Level = None
 
 
 class FeedbackSparse(Body, forbid_unknown_fields=True):
@@ -266,6 +291,13 @@ class PredictedBatch(Body, omit_defaults=True, kw_only=True):
         Field(examples=[[[0.83, 0.17], [0.31, 0.69]]], description="Classification: of each row, of each class."),
     ] = None
     std: Annotated[list[float] | None, Field(description="Regression: of each row, where there is one.")] = None
+    intervals: Annotated[
+        list[Bounds] | None,
+        Field(
+            examples=[[[58.2, 66.1], [60.4, 68.3]]],
+            description="Where `interval` was asked for: low and high of each row.",
+        ),
+    ] = None
     version: Version
     incarnation: Incarnation
 

@@ -2,7 +2,7 @@
 
     rows     ["rows", 1, space, schema names | nil, n, X float64 (n, F), labels [...] | float64, discounts, served, ids]
              ["rows", 2, ... the same ..., weights]                    rows that count more or less than once
-             [... the same ..., weights | nil, baselines]              what they said when it was served
+             [... the same ..., weights | nil, baselines, intervals | nil]     what was said beside what was served
     reset    ["reset", 1, ids]
     state    ["state", 1, digest, size, source, ids]    a restore or import; states.py has the bytes
     restore  ["restore", 1, state, source, ids]         the same as written by earlier versions
@@ -46,6 +46,8 @@ WEIGHTED = 2
 """That of rows with weights: code that does not know weights must not learn such rows without them."""
 Predicted = str | int | bool | float | None
 """A prediction: a label, a number, or nothing."""
+Bounds = tuple[tuple[float, float] | None, ...] | None
+"""Intervals that were served, level by level."""
 
 
 class RowsRecord(msgspec.Struct, array_like=True, tag="rows", frozen=True, gc=False):
@@ -62,6 +64,7 @@ class RowsRecord(msgspec.Struct, array_like=True, tag="rows", frozen=True, gc=Fa
     ids: tuple[str, ...] = ()
     weights: bytes | None = None
     baselines: tuple[Predicted, ...] | None = None
+    interval: Bounds = None
 
 
 class _Reset(msgspec.Struct, array_like=True, tag="reset", frozen=True):
@@ -174,14 +177,14 @@ def _record(segment: Segment) -> tuple[Any, ...]:
         labels = float_bytes(segment.y) if isinstance(segment.y, np.ndarray) else segment.y
         discounts = None if segment.discounts is None else float_bytes(segment.discounts)
         served = None if segment.served is None else (segment.served.prediction, segment.served.probabilities)
-        baselines = None if segment.served is None else segment.served.baselines
+        beside = () if segment.served is None else (segment.served.baselines, segment.served.interval)
         x, n = float_bytes(segment.X), len(segment.X)
         plain = segment.space, segment.names, n, x, labels, discounts, served, segment.ids
-        if segment.weights is None and baselines is None:
+        if segment.weights is None and beside in ((), (None, None)):
             return "rows", FORMAT, *plain
         if segment.weights is None:
-            return "rows", FORMAT, *plain, None, baselines
-        return "rows", WEIGHTED, *plain, float_bytes(segment.weights), baselines
+            return "rows", FORMAT, *plain, None, *beside
+        return "rows", WEIGHTED, *plain, float_bytes(segment.weights), *beside
     if isinstance(segment, Reset):
         return "reset", FORMAT, segment.ids
     if isinstance(segment, Switch):
@@ -247,7 +250,9 @@ def _rows(record: RowsRecord, skip: tuple[int, ...]) -> Rows:
     served = None
     if record.served is not None:
         prediction, shares = record.served
-        served = ServedPrediction(prediction, None if shares is None else tuple(shares), record.baselines)
+        served = ServedPrediction(
+            prediction, None if shares is None else tuple(shares), record.baselines, record.interval
+        )
     return Rows(
         space=record.space,
         names=record.names,

@@ -1,6 +1,7 @@
 """Tracked predictions as bytes and back: what is kept until the label comes.
 
-    [1, space, X float64 (1, F), prediction, probabilities | nil, version, what the baselines said | nil]
+    [1, space, X float64 (1, F), prediction, probabilities | nil, version, what the baselines said | nil,
+     intervals | nil]
 
 Records of earlier versions end before what the baselines said.
 """
@@ -10,7 +11,7 @@ import numpy as np
 
 from core.contract import Floats
 from core.entry import ServedPrediction
-from service.store.codec import FORMAT, Predicted, decoded, float_bytes
+from service.store.codec import FORMAT, Bounds, Predicted, decoded, float_bytes
 
 
 class Tracked(msgspec.Struct, array_like=True, frozen=True):
@@ -24,6 +25,7 @@ class Tracked(msgspec.Struct, array_like=True, frozen=True):
         probabilities: (label, probability) pairs, or None.
         version: the version it was predicted with.
         baselines: what the baselines said then; None in records of earlier versions.
+        interval: of a regression, the intervals around the prediction, level by level; None likewise.
     """
 
     format: int
@@ -33,12 +35,13 @@ class Tracked(msgspec.Struct, array_like=True, frozen=True):
     probabilities: list[tuple[str | int | bool, float]] | None
     version: int
     baselines: tuple[Predicted, ...] | None = None
+    interval: Bounds = None
 
     @property
     def served(self) -> ServedPrediction:
         """The prediction as it was served."""
         shares = None if self.probabilities is None else tuple(self.probabilities)
-        return ServedPrediction(self.prediction, shares, self.baselines)
+        return ServedPrediction(self.prediction, shares, self.baselines, self.interval)
 
     @property
     def raw(self) -> Floats:
@@ -51,7 +54,7 @@ _tracked = msgspec.msgpack.Decoder(Tracked)
 
 def encode(space: str, raw: Floats, served: ServedPrediction, version: int) -> bytes:
     """A tracked prediction as bytes."""
-    told = served.prediction, served.probabilities, version, served.baselines
+    told = served.prediction, served.probabilities, version, served.baselines, served.interval
     return msgspec.msgpack.encode((FORMAT, space, float_bytes(raw), *told))
 
 

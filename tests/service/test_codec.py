@@ -127,3 +127,32 @@ def test_every_row_of_a_batch_has_a_record_of_its_own(p_true):
         ("i:a", codec.Answer(codec.FORMAT, 7, 11, ["UP"], [0.0], True, shares[0])),
         ("i:c", codec.Answer(codec.FORMAT, 7, 12, [None], [None], True, shares[1])),
     ] == [(identity, codec.decode_answer(blob)) for identity, blob in found]
+
+
+INTERVALS = ((-0.5, 2.0), (-1.0, 3.0), None, None, None)
+
+
+def test_a_served_prediction_comes_back_as_it_was():
+    """With the row that it was made for, tracked or fed back: probabilities, and the intervals that there were."""
+    for served in (
+        ServedPrediction(1.25, None, (0.5,), INTERVALS),
+        ServedPrediction("UP", (("UP", 0.75), (0, 0.25))),
+        ServedPrediction(None),
+    ):
+        rows = Rows("space", None, np.zeros((1, 2)), ["UP"], served=served, ids=("p:x",))
+        back = codec.decode(codec.encode(rows))
+        assert isinstance(back, Rows)
+        assert served == back.served
+        kept = tracked.decode(tracked.encode("space", np.ones((1, 2)), served, 7))
+        assert (served, 7) == (kept.served, kept.version)
+
+
+def test_predictions_that_were_served_without_intervals_are_read():
+    """As rows and tracked predictions were written before there were intervals."""
+    x = np.ones((1, 2)).tobytes()
+    old = msgspec.msgpack.encode(["rows", 1, "space", None, 1, x, x[:8], None, [1.5, None], ["p:x"]])
+    back = codec.decode(old)
+    assert isinstance(back, Rows)
+    assert ServedPrediction(1.5) == back.served
+    assert ("p:x",) == back.ids
+    assert ServedPrediction(1.5) == tracked.decode(msgspec.msgpack.encode([1, "space", x, 1.5, None, 7])).served

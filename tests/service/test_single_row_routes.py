@@ -11,7 +11,7 @@ DONE_BY_HAND = {
     "feedback": ["_context", "idempotency_key", "learn"],
     "feedback/batch": ["_context", "_csv_columns", "csv_form", "idempotency_key", "learn"],
     "predict": ["_context", "fresh_enough", "read"],
-    "predict/batch": ["_context", "csv_form", "fresh_enough", "read"],
+    "predict/batch": ["_context", "_interval_query", "csv_form", "fresh_enough", "read"],
 }
 """What ``routes._learning`` and ``routes._reading`` do, or their endpoints themselves, in the words of FastAPI."""
 

@@ -6,6 +6,7 @@ from itertools import groupby
 from core.features import SparseSchema
 from service.api import predict
 from service.api.context import Context
+from service.api.interval import level_of
 from service.api.large_answers import VALUES_AT_ONCE
 from service.api.row_requests import REFUSED
 from service.api.row_streams import answers, decoding
@@ -18,6 +19,7 @@ from service.runtime.rows.row_rules import validator_of
 from service.runtime.rows.row_validation import Table
 
 Flush = Callable[[list[answers.Answer]], Awaitable[None]]
+_LEVELS = (type(None), float, int)
 
 
 class Predicting:
@@ -51,9 +53,9 @@ class Predicting:
             OnepassError: why the stream cannot go on.
         """
         asks, at = segment.asks, 0
-        for alone, run in groupby(asks, _alone):
+        for common, run in groupby(asks, _in_common):
             end = at + sum(1 for _ in run)
-            if alone:
+            if common is None:
                 for own in range(at, end):
                     await self._one(segment, own, out)
             else:
@@ -61,7 +63,7 @@ class Predicting:
             at = end
 
     async def _together(self, segment: Segment[PredictRow], at: int, end: int, out: list[answers.Answer]) -> None:
-        """Rows of which nothing is asked but their predictions."""
+        """Rows of which nothing is asked but their predictions, and intervals of one level."""
         if end == at + 1:
             await self._one(segment, at, out)
             return
@@ -84,8 +86,9 @@ class Predicting:
         if table is None:
             return None
         space, raw = validator.prediction(Table(table[1], len(asks), table[0]))
+        level = level_of(asks[0].interval, replica.machine.config.task)
         prediction = await predict.predict_in(replica, space, raw)
-        return None if prediction is None else predict.answers(replica, prediction)
+        return None if prediction is None else predict.answers(replica, prediction, level)
 
     async def _one(self, segment: Segment[PredictRow], at: int, out: list[answers.Answer]) -> None:
         """One row by itself, or what is wrong with its line."""
@@ -103,5 +106,8 @@ class Predicting:
             out.append(answers.refused(segment.first + at, error))
 
 
-def _alone(ask: PredictRow | Exception) -> bool:
-    return isinstance(ask, Exception) or ask.track or ask.explain
+def _in_common(ask: PredictRow | Exception) -> tuple[float | None] | None:
+    """What rows that are predicted together have in common, the level of their intervals; None: it goes by itself."""
+    if isinstance(ask, Exception) or ask.track or ask.explain or type(ask.interval) not in _LEVELS:
+        return None
+    return (ask.interval,)

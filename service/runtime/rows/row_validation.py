@@ -41,6 +41,7 @@ class Table(NamedTuple):
         ids: as the client gave them, one per row or the one of a single row; or None.
         id_path: how errors name them.
         place: of rows that were given by name, how errors name their members; else None.
+        interval: the level of the intervals that are asked for, as it was sent; or None.
     """
 
     data: Any
@@ -56,6 +57,7 @@ class Table(NamedTuple):
     place: Place | None = None
     weights: Sequence[Any] | None = None
     weight_path: FieldPath = WEIGHTS
+    interval: object = None
 
 
 class Growth(NamedTuple):

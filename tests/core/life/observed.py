@@ -118,6 +118,7 @@ class Observed:
         if self.config.task == "regression":
             assert np.isfinite(prediction.value).all()
             assert prediction.std is None or (np.isfinite(prediction.std) & (prediction.std >= 0)).all()
+            self._check_intervals(prediction)
             return
         labels = len(self.machine.answers.said)
         assert ((prediction.value >= min(labels, 1) - 1) & (prediction.value < max(labels, 1))).all()
@@ -125,6 +126,16 @@ class Observed:
         assert ((prediction.probabilities > 0) & (prediction.probabilities < 1)).all()
         if labels > 1:
             np.testing.assert_allclose(prediction.probabilities.sum(axis=1), 1.0, rtol=1e-9)
+
+    def _check_intervals(self, prediction):
+        """Finite, around the prediction, and those of a higher level around those of a lower one."""
+        ends = [self.machine.intervals_of(prediction, level) for level in (0.3, 0.5, 0.7, 0.9, 0.97, 0.99)]
+        known = [bounds for bounds in ends if bounds is not None]
+        chain = [prediction.value, *(side for low, high in (bounds.T for bounds in known) for side in (low, high))]
+        assert np.isfinite(chain).all()
+        for inner, outer in zip([np.column_stack([prediction.value] * 2), *known], known, strict=False):
+            assert (outer[:, 0] <= inner[:, 0]).all()
+            assert (outer[:, 1] >= inner[:, 1]).all()
 
     def replay(self):
         """The whole log, given to a fresh machine, makes the same state."""

@@ -1,0 +1,1 @@
+"""Intervals around the predictions of a regression: adaptive conformal inference."""

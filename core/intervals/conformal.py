@@ -1,0 +1,221 @@
+r"""Intervals around the predictions of a regression, by adaptive conformal inference on the latest residuals.
+
+With r_1 ... r_n the residuals (label minus prediction) of the last n <= 250 rows, each of a prediction made before its
+row was learned,
+
+    interval = [prediction + min(q(a/2), 0), prediction + max(q(1 - a/2), 0)]          q: order statistics of the r_i
+
+For a level of 1 - t the share a begins at t. Then it follows what the rows show, by DtACI: experts k = 1 ... K with
+steps gamma_k; beta is the least share with which the interval would have missed the row;
+
+    a       = c + sum_k w_k a_k, within [0, 1]                         what is told
+    w_k    <- w_k exp(-eta l_k), normalised                            l_k = t (beta - a_k) - min(0, beta - a_k)
+    w_k    <- (1 - sigma) w_k + sigma/K
+    a_k    <- a_k + gamma_k (t - 1[a_k >= beta]), within [0, 1]
+    c      <- c + gamma_0 (t - 1[outside]), within [-1/2, 1/2]
+
+The weights choose how fast a moves. The mean of the experts may miss more or fewer rows than each of them does, and a
+ring of residuals has a largest one; c is ACI itself, for what is told. One side of an interval may be wider: a model
+that lags behind has errors of one sign. It holds its prediction, and an interval of a higher level holds that of a
+lower one. Five levels adapt; the a of the others lie between theirs.
+
+Source: Gibbs, Candes: Adaptive Conformal Inference Under Distribution Shift, NeurIPS 2021 (ACI); Conformal Inference
+for Online Prediction with Arbitrary Distribution Shifts, JMLR 25(162), 2024 (Algorithm 1: DtACI, its eta and sigma).
+
+Departures
+- An a below 2/(n + 1) would ask for an infinite interval; the largest residuals of the ring are told. There is no
+  interval of a level before its tails have a quantile: t (n + 1) >= 2.
+- The experts' mean is told instead of a drawn expert, so that the same log gives the same intervals; c is not in DtACI.
+- A tracked row's residual is that of the prediction that was served, and its coverage that of the intervals served
+  with it; but a learns from it as it stands when the label comes. Many late misses of one change would otherwise each
+  widen the intervals again.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.contract import Floats, Header
+from core.intervals import kernels
+from core.intervals.kernels import (
+    COVERED,
+    FADING_COVERED,
+    FADING_TOLD,
+    LARGEST,
+    LEVEL_COLUMNS,
+    NOT_TRACKED,
+    RING,
+    SHIFT,
+    SHIFT_MAX,
+    STEPS,
+    TOLD,
+)
+from core.intervals.levels import LEVELS, Told
+from core.metrics.prequential import WINDOW, capacity
+from core.state.layout import NOT_NEGATIVE, ROWS_MAX, WHOLE, Array, Layout, Range, Shares, counts
+
+_BITS = Range(0.0, 4.0 ** len(LEVELS) - 1.0, whole=True)
+_NONE_TRACKED = np.empty((0, len(LEVELS), 2))
+_LEVELS = np.array(LEVELS)
+
+
+class Intervals:
+    """The intervals of a regression, a state machine over its scored rows.
+
+    State:
+        alphas (L, K)   a_k of every level
+        weights (L, K)  w_k
+        levels (L, 5)   c; rows with an interval, and covered by it; both again with weights that fade
+        residuals (n,)  of the last 250 rows, a ring
+        bits (m,)       of the last 1000 rows, a ring: the levels that had an interval, and those that covered the row
+    """
+
+    LAYOUT = Layout(
+        {
+            "alphas": Array(len(LEVELS), len(STEPS), within=Range(0.0, 1.0)),
+            "weights": Shares(len(LEVELS), len(STEPS)),
+            "levels": Array(
+                len(LEVELS),
+                LEVEL_COLUMNS,
+                places={
+                    SHIFT: Range(-SHIFT_MAX, SHIFT_MAX),
+                    TOLD: WHOLE,
+                    COVERED: WHOLE,
+                    FADING_TOLD: NOT_NEGATIVE,
+                    FADING_COVERED: NOT_NEGATIVE,
+                },
+                ordered=[(COVERED, TOLD), (FADING_COVERED, FADING_TOLD)],
+            ),
+            "residuals": Array("residuals"),
+            "bits": Array("rows", within=_BITS),
+        }
+    )
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.alphas = np.repeat(1.0 - _LEVELS, len(STEPS)).reshape(len(LEVELS), len(STEPS))
+        self.weights = np.full(self.alphas.shape, 1.0 / len(STEPS))
+        self.levels = np.zeros((len(LEVELS), LEVEL_COLUMNS))
+        self.residuals, self.bits = np.zeros(capacity(0, RING)), np.zeros(capacity(0, WINDOW))
+        self._ordered = np.zeros(len(self.residuals))
+
+    def absorb(self, predicted: Floats, truth: Floats, served: Floats | None = None) -> None:
+        """Score n rows in order, and learn their residuals. A block leaves the same bits as its rows one at a time.
+
+        Args:
+            predicted: float64 (n,), the predictions that are scored, all finite.
+            truth: float64 (n,), the numbers that came, all finite.
+            served: (n, L, 2) the intervals that tracked rows were served with, see ``as_told``; None: none was tracked.
+
+        Raises:
+            ValueError: a number is not finite; nothing changed.
+        """
+        after = self.rows + len(truth)
+        residuals, ordered, bits = self.residuals, self._ordered, self.bits
+        if self.rows < WINDOW:
+            residuals, ordered = _grown(residuals, after, RING), _grown(ordered, after, RING)
+            bits = _grown(bits, after, WINDOW)
+        told = _NONE_TRACKED if served is None else served
+        state = self.alphas, self.weights, self.levels, ordered
+        if not kernels.absorb(predicted, truth, told, self.rows, *state, residuals, bits):
+            raise ValueError("a number is not finite")
+        self.residuals, self.bits, self._ordered, self.rows = residuals, bits, ordered, after
+
+    def offsets(self, levels: Floats) -> Floats:
+        """What the intervals of some levels (m,) add to a prediction now: (m, 2), low and high; NaN: none yet."""
+        out = np.empty((len(levels), 2))
+        n = min(self.rows, RING)
+        kernels.offsets(levels, self.alphas, self.weights, self.levels, self._ordered, n, out)
+        return out
+
+    def around(self, predicted: Floats, level: float) -> Floats | None:
+        """The intervals of a level around predictions (n,): (n, 2), low and high, finite; None: none yet.
+
+        Args:
+            predicted: the predictions.
+            level: above 0, at most ``LEVEL_MAX``.
+        """
+        offset = self.offsets(np.array([level]))[0]
+        if np.isnan(offset[0]):
+            return None
+        with np.errstate(over="ignore"):
+            bounds: Floats = np.clip(predicted[:, None] + offset, -LARGEST, LARGEST)
+        return bounds
+
+    def served(self, predicted: float) -> Told:
+        """The intervals of all ``LEVELS`` around one prediction, as they are kept with it until its label comes."""
+        pairs = self.offsets(_LEVELS).tolist()
+        return tuple(
+            None if math.isnan(low) else (_within(predicted + low), _within(predicted + high)) for low, high in pairs
+        )
+
+    def spans(self) -> tuple[Header, Header, Header]:
+        """The share of rows that each level covered: overall, in the window, fading; None where it had no interval."""
+        flags = self.bits[: min(self.rows, WINDOW)].astype(np.int64)[:, None] >> np.arange(2 * len(LEVELS)) & 1
+        told, covered = np.split(flags.sum(axis=0), 2)
+        known = self.levels.T
+        return (
+            _shares(known[TOLD], known[COVERED]),
+            _shares(told, covered),
+            _shares(known[FADING_TOLD], known[FADING_COVERED]),
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory the arrays hold."""
+        return self.LAYOUT.held_bytes(self) + self._ordered.nbytes
+
+    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
+        """The whole state: copies of its arrays, and the number of rows."""
+        return self.LAYOUT.to_arrays(self), {"rows": self.rows}
+
+    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
+        """Take over a state that ``to_arrays`` gave.
+
+        Raises:
+            ValueError: shapes or values that no such state can have; the state is unchanged.
+        """
+        (rows,) = counts(header, rows=ROWS_MAX)
+        found = self.LAYOUT.read(arrays)
+        for name, bound in (("residuals", RING), ("bits", WINDOW)):
+            if len(found[name]) != capacity(rows, bound):
+                raise ValueError(f"{name}: of another length than so many rows make")
+        self.__dict__.update(found, rows=rows)
+        n = min(rows, RING)
+        self._ordered = np.zeros(len(self.residuals))
+        self._ordered[:n] = np.sort(self.residuals[:n])
+
+
+def _grown(ring: Floats, rows: int, bound: int) -> Floats:
+    """A ring with room for so many rows, itself where it has."""
+    room = capacity(rows, bound)
+    return ring if len(ring) == room else np.concatenate([ring, np.zeros(room - len(ring))])
+
+
+def as_told(served: Sequence[Told | None]) -> Floats:
+    """What ``Intervals.absorb`` takes of rows some of which were tracked: (n, L, 2).
+
+    Args:
+        served: the intervals that each row was served with; None: none; (): it was not tracked.
+    """
+    told = np.full((len(served), len(LEVELS), 2), np.nan)
+    for row, own in enumerate(served):
+        if own == ():
+            told[row, 0, 0] = NOT_TRACKED
+        for j, bounds in enumerate(own or ()):
+            if bounds is not None:
+                told[row, j] = bounds
+    return told
+
+
+def _within(value: float) -> float:
+    return min(max(value, -LARGEST), LARGEST)
+
+
+def _shares(told: NDArray[Any], covered: NDArray[Any]) -> Header:
+    """Shares by level, as JSON has them."""
+    pairs = zip(LEVELS, told.tolist(), covered.tolist(), strict=True)
+    return {f"{level:g}": hits / rows if rows else None for level, rows, hits in pairs}

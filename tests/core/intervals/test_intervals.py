@@ -1,0 +1,214 @@
+"""Intervals around predictions: against the plainest computation, on wild numbers, as a state."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from core.intervals.conformal import Intervals, as_told
+from core.intervals.levels import LEVELS
+from tests.core.intervals.interval_oracle import PlainIntervals
+from tests.core.state.hostile import hostile
+
+BIG = 1.7976931348623157e308
+WILD = st.sampled_from([0.0, -0.0, 1.0, BIG, -BIG, 1e300, -1e200, 5e-324])
+FINITE = st.floats(allow_nan=False, allow_infinity=False) | WILD
+FIRST_ROWS = {0.5: 3, 0.8: 9, 0.9: 19, 0.95: 39, 0.99: 199}
+"""Residuals from which on each level has an interval."""
+
+
+def stream(rows, seed=0):
+    """Predictions and labels whose errors are skewed, biased, and larger in the middle third."""
+    rng = np.random.default_rng(seed)
+    scale = np.where(np.arange(rows) // (1 + rows // 3) == 1, 4.0, 1.0)
+    truth = rng.normal(size=rows) * 3
+    return truth - scale * (rng.exponential(size=rows) - 0.7), truth
+
+
+def fed(rows, cuts=(), told=None):
+    """Intervals that have learned a stream in blocks, cut at some rows."""
+    predicted, truth = rows
+    intervals = Intervals()
+    for start, stop in zip([0, *cuts], [*cuts, len(truth)], strict=True):
+        own = None if told is None else told[start:stop]
+        intervals.absorb(predicted[start:stop], truth[start:stop], own)
+    return intervals
+
+
+def state(intervals):
+    """Every bit of it."""
+    arrays, header = intervals.to_arrays()
+    return {name: array.tobytes() for name, array in arrays.items()}, header
+
+
+def test_intervals_are_those_of_the_plainest_computation():
+    """Before every row, at every level, while the ring fills and after it is full; and the coverage they come to."""
+    predicted, truth = stream(2300)
+    intervals, plain = Intervals(), PlainIntervals()
+    covered = []
+    for said, came in zip(predicted, truth, strict=True):
+        expected = plain.offsets()
+        found = [tuple(pair) for pair in intervals.offsets(np.array(LEVELS)).tolist()]
+        assert [pair or (None, None) for pair in expected] == [
+            tuple(None if math.isnan(end) else end for end in pair) for pair in found
+        ]
+        covered.append([None if pair is None else pair[0] <= came - said <= pair[1] for pair in expected])
+        intervals.absorb(np.array([said]), np.array([came]))
+        plain.learn(came - said)
+    for span, rows in zip(intervals.spans(), (covered, covered[-1000:]), strict=False):
+        for j, level in enumerate(LEVELS):
+            own = [row[j] for row in rows if row[j] is not None]
+            assert span[f"{level:g}"] == pytest.approx(sum(own) / len(own), abs=1e-12)
+    fading = intervals.spans()[2]
+    for j, level in enumerate(LEVELS):
+        weights = [0.999 ** (len(covered) - 1 - at) for at, row in enumerate(covered) if row[j] is not None]
+        hits = [row[j] for row in covered if row[j] is not None]
+        assert fading[f"{level:g}"] == pytest.approx(np.average(hits, weights=weights), abs=1e-9)
+
+
+def test_a_block_leaves_the_bits_of_its_rows():
+    """However it is cut, across the rows at which levels begin and the ring is full."""
+    rows = stream(2300)
+    whole = state(fed(rows))
+    assert whole == state(fed(rows, range(1, 2300)))
+    assert whole == state(fed(rows, (1, 18, 19, 20, 700, 999, 1000, 1001, 2299)))
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(FINITE, FINITE), min_size=1, max_size=60), st.floats(0.01, 0.99))
+def test_no_finite_number_makes_an_interval_overflow(rows, level):
+    """Whatever finite numbers come, intervals are finite and in order, and the state loads."""
+    predicted, truth = (np.array(column) for column in zip(*rows, strict=True))
+    intervals = fed((predicted, truth), range(1, len(rows)))
+    assert state(intervals) == state(fed((predicted, truth)))
+    if (bounds := intervals.around(predicted, level)) is not None:
+        assert np.isfinite(bounds).all()
+        assert (bounds[:, 0] <= predicted).all()
+        assert (predicted <= bounds[:, 1]).all()
+    restored = Intervals()
+    restored.load_arrays(*intervals.to_arrays())
+    assert state(intervals) == state(restored)
+    assert_array_equal(intervals.offsets(np.array(LEVELS)), restored.offsets(np.array(LEVELS)))
+    json.dumps(restored.spans(), allow_nan=False)
+
+
+def test_a_loaded_state_goes_on_as_the_first():
+    """Bit for bit, from before and after the ring is full."""
+    predicted, truth = stream(2000)
+    for cut in (0, 16, 500, 1500):
+        restored = Intervals()
+        restored.load_arrays(*fed((predicted[:cut], truth[:cut])).to_arrays())
+        restored.absorb(predicted[cut:], truth[cut:])
+        assert state(fed((predicted, truth))) == state(restored)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_level_begins_with_rows_enough_for_its_tails(level):
+    """None before: a tail of t has its first quantile among 1/t - 1 residuals."""
+    first = FIRST_ROWS[level]
+    predicted, truth = stream(first)
+    assert None is fed((predicted[:-1], truth[:-1])).around(predicted, level)
+    assert (first, 2) == fed((predicted, truth)).around(predicted, level).shape
+
+
+def test_levels_lie_within_each_other():
+    """Those that adapt and those between, after a change of the errors; down to no width at all."""
+    levels = np.linspace(0.01, 0.99, 99)
+    for rows in (200, 900, 1200, 2000):
+        low, high = fed(stream(rows)).offsets(levels).T
+        assert (np.diff(low) <= 0).all()
+        assert (np.diff(high) >= 0).all()
+        assert (low <= 0).all()
+        assert (high >= 0).all()
+
+
+def test_a_series_without_errors_has_intervals_without_width():
+    """And covers all of it."""
+    intervals = fed((np.full(300, 0.1), np.full(300, 0.1)))
+    assert_array_equal(np.zeros((5, 2)), intervals.offsets(np.array(LEVELS)))
+    assert {"0.5": 1.0, "0.8": 1.0, "0.9": 1.0, "0.95": 1.0, "0.99": 1.0} == intervals.spans()[0]
+
+
+def test_coverage_is_what_was_asked_for_also_after_changes():
+    """Every level, on errors whose size and side change: within a point and a half of it, in every span of 500 .82."""
+    rng = np.random.default_rng(3)
+    rows = 12_000
+    scale, side = np.repeat([1.0, 4.0, 0.5, 8.0], rows // 4), np.repeat([0.0, 3.0, -3.0, 0.0], rows // 4)
+    truth = scale * rng.standard_t(5, size=rows) + side
+    intervals, hits = Intervals(), []
+    for came in truth:
+        bounds = intervals.around(np.zeros(1), 0.9)
+        hits.append(bounds is None or bounds[0, 0] <= came <= bounds[0, 1])
+        intervals.absorb(np.zeros(1), np.array([came]))
+    for level, share in intervals.spans()[0].items():
+        assert share == pytest.approx(float(level), abs=0.015)
+    sums = np.cumsum(hits)
+    assert (sums[500:] - sums[:-500]).min() >= 0.82 * 500
+
+
+def test_a_tracked_row_is_covered_as_it_was_told():
+    """By the intervals that it was served with; one that was served with none does not count; the others as ever."""
+    predicted, truth = stream(300)
+    wide, narrow = ((-1e9, 1e9),) * 5, ((-1e-9, 1e-9),) * 5
+    before = fed((predicted, truth))
+    counted = before.levels[:, 1]
+    row = np.array([0.0]), np.array([5.0])
+    for served, more, hits in ((wide, 1, 1), (narrow, 1, 0), (None, 0, 0), ((None,) * 4 + (wide[0],), None, None)):
+        after = fed((predicted, truth))
+        after.absorb(*row, as_told([served]))
+        told, covered = (after.levels - before.levels)[:, 1:3].T
+        expected = ([more] * 5, [hits] * 5) if more is not None else ([0, 0, 0, 0, 1], [0, 0, 0, 0, 1])
+        assert expected == (told.tolist(), covered.tolist())
+        assert after.residuals[300 % 250] == 5.0
+    untracked = fed((predicted, truth))
+    untracked.absorb(*row, as_told([()]))
+    expected = fed((predicted, truth))
+    expected.absorb(*row)
+    assert state(expected) == state(untracked)
+    assert (counted > 0).all()
+
+
+def test_what_a_tracked_row_is_served_with_is_what_is_read():
+    """All levels around one prediction, None of those without an interval."""
+    intervals = fed(stream(100))
+    served = intervals.served(2.5)
+    for level, own in zip(LEVELS, served, strict=True):
+        bounds = intervals.around(np.array([2.5]), level)
+        assert own == (None if bounds is None else tuple(bounds[0]))
+    assert None is served[4]
+    assert_array_equal(as_told([served])[0, :4], np.array(served[:4]))
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_what_is_not_finite_changes_nothing(value):
+    """NaN and infinities are refused with all the rows beside them."""
+    intervals = fed(stream(20))
+    before = state(intervals)
+    for said, came in ((value, 0.0), (0.0, value)):
+        with pytest.raises(ValueError, match="finite"):
+            intervals.absorb(np.array([1.0] * 30 + [said]), np.array([1.0] * 30 + [came]))
+        assert before == state(intervals)
+
+
+def test_a_broken_state_is_refused():
+    """Every array broken in every declared way, a ring of another length, and a header of other rows."""
+    intervals = fed(stream(1200))
+    arrays, header = intervals.to_arrays()
+    before = state(intervals)
+    for what, broken in hostile(Intervals.LAYOUT, arrays):
+        with pytest.raises(ValueError, match=r"."):
+            intervals.load_arrays(broken, header)
+        assert before == state(intervals), what
+    for rows in (-1, 1.0, True, 10):
+        with pytest.raises(ValueError, match=r"."):
+            intervals.load_arrays(arrays, {"rows": rows})
+
+
+def test_an_idle_model_is_small():
+    """The ring grows with its rows, up to its bound."""
+    sizes = [fed(stream(rows)).nbytes for rows in (0, 16, 17, 1000, 3000)]
+    assert sizes[0] == sizes[1] < sizes[2] < sizes[3] == sizes[4] < 16_000

@@ -1,0 +1,182 @@
+"""Intervals of a regression over HTTP: asked for with a row, a batch or a line, and counted in the metrics."""
+
+import pytest
+import pytest_asyncio
+
+from tests.service.api_fixtures import CSV, NPY, RLS, columnar, features, npy
+from tests.service.stream_client import lines_of, serving
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+ROW = {"features": {"a": 0.25, "b": -0.5}}
+LEVELS = ["0.5", "0.8", "0.9", "0.95", "0.99"]
+ENOUGH = 60
+"""Rows from which on there is an interval of level .9, and none of level .99."""
+
+
+def labels(rows, start=0):
+    """A line with an error that is not symmetric."""
+    return [3.0 * features(row)["a"] + (row * row % 7) / 7 for row in range(start, start + rows)]
+
+
+async def taught(api, rows=ENOUGH, **changes):
+    """The path of a model that has learned a batch of rows."""
+    path = await api.new(RLS, **changes)
+    await api.post(f"{path}/feedback/batch", {**columnar(rows), "labels": labels(rows)})
+    return path
+
+
+async def test_a_row_has_an_interval_where_it_is_asked_for(api):
+    """Low and high around the prediction, wider for a larger share; nothing without the question."""
+    path = await taught(api)
+    assert "interval" not in await api.post(f"{path}/predict", ROW)
+    assert "interval" not in await api.post(f"{path}/predict", {**ROW, "interval": None})
+    found = {level: await api.post(f"{path}/predict", {**ROW, "interval": level}) for level in (0.25, 0.5, 0.85, 0.9)}
+    lows, highs = zip(*(answer["interval"] for answer in found.values()), strict=True)
+    assert all(low <= found[0.5]["prediction"] <= high for low, high in zip(lows, highs, strict=True))
+    assert sorted(lows, reverse=True) == list(lows)
+    assert sorted(highs) == list(highs)
+    assert lows[-1] < lows[0] or highs[-1] > highs[0]
+
+
+async def test_there_is_no_interval_before_rows_enough(api):
+    """Null, in so many words, and the sooner an interval the lower its level."""
+    path = await api.new(RLS)
+    assert None is (await api.post(f"{path}/predict", {**ROW, "interval": 0.9}))["interval"]
+    await api.post(f"{path}/feedback/batch", {**columnar(ENOUGH), "labels": labels(ENOUGH)})
+    assert None is not (await api.post(f"{path}/predict", {**ROW, "interval": 0.9}))["interval"]
+    assert None is (await api.post(f"{path}/predict", {**ROW, "interval": 0.99}))["interval"]
+    assert [None] * 3 == (await api.post(f"{path}/predict/batch", {**columnar(3), "interval": 0.99}))["intervals"]
+
+
+async def test_a_batch_has_the_intervals_of_its_rows(api):
+    """JSON with ``interval``; CSV and .npy by the query, which JSON takes as well."""
+    path = await taught(api)
+    one = [
+        (await api.post(f"{path}/predict", {"features": features(row), "interval": 0.8}))["interval"]
+        for row in range(5)
+    ]
+    rows = columnar(5)
+    text = "a,b\n" + "".join(f"{a!r},{b!r}\n" for a, b in rows["data"])
+    answers = [
+        await api.post(f"{path}/predict/batch", {**rows, "interval": 0.8}),
+        await api.post(f"{path}/predict/batch?interval=0.8", rows),
+        await api.post(f"{path}/predict/batch?interval=0.8", content=text, headers=CSV),
+        await api.post(f"{path}/predict/batch?interval=0.8", content=npy(rows["data"]), headers=NPY),
+    ]
+    assert [one] * 4 == [answer["intervals"] for answer in answers]
+    assert "intervals" not in await api.post(f"{path}/predict/batch", rows)
+
+
+async def test_sparse_rows_have_intervals(api):
+    """Alone and in batches."""
+    path = await api.new({"algorithm": "sparse_dfop", "task": "regression"})
+    rows = [{"names": [f"w{row % 5}"], "values": [1.0]} for row in range(ENOUGH)]
+    await api.post(f"{path}/feedback/batch", {"rows": rows, "labels": labels(ENOUGH)})
+    batch = await api.post(f"{path}/predict/batch", {"rows": rows[:2], "interval": 0.9})
+    single = await api.post(f"{path}/predict", {"features": {"w1": 1.0}, "interval": 0.9})
+    assert single["interval"] == batch["intervals"][1]
+
+
+@pytest.mark.parametrize("level", [0, 1, 0.991, -0.5, 90, 1e300, "0.9", True, [0.9], {}])
+async def test_a_level_is_a_number_between_0_and_99_hundredths(api, level):
+    """Anything else is refused, by the name of the field and with what is allowed."""
+    path = await taught(api, rows=3)
+    found = await api.refuses(f"{path}/predict", 422, "interval", json={**ROW, "interval": level})
+    assert "> 0 and <= 0.99" in found["errors"][0]["allowed"]
+    await api.refuses(f"{path}/predict", 422, "interval", json={**ROW, "interval": level, "track": True})
+    await api.refuses(f"{path}/predict/batch", 422, "interval", json={**columnar(2), "interval": level})
+
+
+@pytest.mark.parametrize("query", ["1", "0", "nan", "inf", "much", "", "0.9&interval=0.8"])
+async def test_a_level_in_the_query_is_one_too(api, query):
+    """As in a body; and it does not stand in both."""
+    path = await taught(api, rows=3)
+    await api.refuses(f"{path}/predict/batch?interval={query}", 422, "interval", json=columnar(2))
+    both = {**columnar(2), "interval": 0.9}
+    await api.refuses(f"{path}/predict/batch?interval=0.9", 422, "interval", json=both)
+
+
+async def test_classes_have_no_interval(api):
+    """A classification refuses the question, wherever it is asked."""
+    path = await api.learnt()
+    await api.refuses(f"{path}/predict", 422, "interval", json={**ROW, "interval": 0.9})
+    await api.refuses(f"{path}/predict/batch", 422, "interval", json={**columnar(2), "interval": 0.9})
+    await api.refuses(f"{path}/predict/batch?interval=0.9", 422, "interval", json=columnar(2))
+
+
+async def test_coverage_is_counted_with_every_row(api):
+    """By level, overall, in the window and fading; of the intervals that predict told before each row."""
+    path = await taught(api)
+    before = (await api.get(f"{path}/metrics"))["overall"]["coverage"]
+    assert LEVELS == list(before)
+    assert None is before["0.99"]
+    covered = []
+    for row in range(ENOUGH, ENOUGH + 20):
+        told = (await api.post(f"{path}/predict", {"features": features(row), "interval": 0.9}))["interval"]
+        (label,) = labels(1, row)
+        covered.append(told[0] <= label <= told[1])
+        await api.post(f"{path}/feedback", {"features": features(row), "label": label})
+    after = await api.get(f"{path}/metrics")
+    counted = ENOUGH - 19  # the 20th row is the first with an interval of this level
+    expected = (round(before["0.9"] * counted) + sum(covered)) / (counted + 20)
+    assert expected == pytest.approx(after["overall"]["coverage"]["0.9"], abs=1e-12)
+    assert after["overall"]["coverage"] == after["window"]["coverage"]
+    assert 0 < after["fading"]["coverage"]["0.5"] < 1
+    assert after["overall"] == (await api.get(path))["metrics"]["overall"]
+
+
+async def test_a_tracked_row_is_covered_as_it_was_told(api):
+    """Whatever the intervals have become when its label comes."""
+    path = await taught(api)
+    told = await api.post(f"{path}/predict", {**ROW, "track": True, "interval": 0.9})
+    outside = told["interval"][1] + 1.0
+    rows = 200
+    wild = [label + (100.0 if row % 2 else -100.0) for row, label in enumerate(labels(rows))]
+    await api.post(f"{path}/feedback/batch", {**columnar(rows), "labels": wild})
+    low, high = (await api.post(f"{path}/predict", {**ROW, "interval": 0.9}))["interval"]
+    assert low < outside < high
+    before = (await api.get(f"{path}/metrics"))["overall"]["coverage"]["0.9"]
+    await api.post(f"{path}/feedback", {"prediction_id": told["prediction_id"], "label": outside})
+    after = (await api.get(f"{path}/metrics"))["overall"]["coverage"]["0.9"]
+    counted = ENOUGH - 19 + rows
+    assert before * counted == pytest.approx(after * (counted + 1), abs=1e-9)
+
+
+async def test_a_reset_forgets_the_intervals_and_a_restore_brings_them_back(api):
+    """They are a part of the state."""
+    path = await taught(api)
+    asked = {**ROW, "interval": 0.9}
+    told = await api.post(f"{path}/predict", asked)
+    await api.post(f"{path}/snapshots", status=201)
+    await api.post(f"{path}/reset")
+    assert None is (await api.post(f"{path}/predict", asked))["interval"]
+    assert dict.fromkeys(LEVELS) == (await api.get(f"{path}/metrics"))["overall"]["coverage"]
+    await api.post(f"{path}/restore", {"version": told["version"]})
+    assert told["interval"] == (await api.post(f"{path}/predict", asked))["interval"]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(api):
+    """The service on a port."""
+    async with serving(api.app) as made:
+        yield made
+
+
+async def test_lines_of_a_stream_ask_for_intervals(api, server):
+    """Each for its own level, in order, whatever stands beside it; a wrong level is that line's problem alone."""
+    path = await taught(api)
+    levels = [None, 0.9, 0.9, 0.5, "0.9", 0.99, True, 0.5]
+    rows = [{"features": features(row), "interval": level} for row, level in enumerate(levels)]
+    rows[3]["track"] = True
+    client = await server.stream(f"{path}/predict/stream")
+    await client.send(lines_of(rows))
+    found = [await client.line() for _ in rows]
+    await client.end()
+    assert [5, 7] == [line["line"] for line in found if "error" in line]
+    assert {"interval"} == {line["error"]["errors"][0]["field"] for line in found if "error" in line}
+    assert "prediction_id" in found[3]
+    for row, line in enumerate(found):
+        if "error" not in line:
+            alone = await api.post(f"{path}/predict", {**rows[row], "track": False})
+            assert alone.get("interval", "none") == line.get("interval", "none")

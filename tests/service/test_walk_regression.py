@@ -1,0 +1,97 @@
+"""What a new user of a regression does, by curl: the demand of a building, which drifts and has a season."""
+
+import json
+import math
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from service.replay import private
+
+pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl: apt install curl")
+ROWS, PIECE = 3000, 500
+HOURS = 24
+
+
+@pytest.fixture(scope="module")
+def url():
+    """A service with a store of its own."""
+    with private.service() as found:
+        yield found
+
+
+def curl(url, path, body=None, method="POST"):
+    """Status and JSON of one call."""
+    sent = [] if body is None else ["-H", "content-type: application/json", "-d", "@-"]
+    call = ["curl", "-s", "-X", method, *sent, "-w", "\n%{http_code}", f"{url}{path}"]
+    done = subprocess.run(call, input=json.dumps(body), capture_output=True, text=True, timeout=60, check=True)
+    text, _, status = done.stdout.rpartition("\n")
+    return int(status), json.loads(text)
+
+
+def stream():
+    """Rows by column with their labels: a line that bends in the middle, a daily season, noise that doubles."""
+    rng = np.random.default_rng(0)
+    hour = np.arange(ROWS)
+    late = hour >= ROWS // 2
+    line = np.where(late, 90.0 - 0.01 * hour, 60.0 + 0.01 * hour)
+    season = 8.0 * np.sin(2 * math.pi * hour / HOURS)
+    label = line + season + np.where(late, 2.0, 1.0) * rng.normal(size=ROWS)
+    return np.column_stack([hour / ROWS, np.sin(2 * math.pi * hour / HOURS)]), label
+
+
+def test_a_regression_from_nothing_to_intervals_that_hold(url):
+    """Create, feed, predict with an interval, and see in the metrics how often it held, and how large errors were."""
+    path = "/models/demand"
+    assert 201 == curl(url, path, {"algorithm": "dfop", "task": "regression", "features": ["t", "season"]}, "PUT")[0]
+    X, y = stream()
+    row = {"features": {"t": 1.0, "season": 0.0}}
+    status, first = curl(url, f"{path}/predict", {**row, "interval": 0.9})
+    assert (200, None) == (status, first["interval"])
+    for start in range(0, ROWS, PIECE):
+        part = slice(start, start + PIECE)
+        body = {"columns": ["t", "season"], "data": X[part].tolist(), "labels": y[part].tolist()}
+        assert 200 == curl(url, f"{path}/feedback/batch", body)[0]
+    status, told = curl(url, f"{path}/predict", {**row, "interval": 0.9})
+    low, high = told["interval"]
+    assert low < told["prediction"] < high
+    assert low < 60.0 < high
+    assert 4.0 < high - low < 12.0  # the noise has a deviation of 2 by now: 6.6
+    status, metrics = curl(url, f"{path}/metrics", method="GET")
+    assert ROWS == metrics["rows"]
+    assert 0.88 < metrics["overall"]["coverage"]["0.9"] < 0.92
+    assert 0.86 < metrics["window"]["coverage"]["0.9"] < 0.94
+    assert metrics["overall"]["mse"] < metrics["baselines"]["last_value"]["mse"]
+
+
+def test_a_label_that_comes_late_counts_as_it_was_told(url):
+    """A tracked prediction of which the label lies outside its interval is one that did not hold."""
+    path = "/models/late"
+    curl(url, path, {"algorithm": "rls", "task": "regression", "features": ["t", "season"]}, "PUT")
+    X, y = stream()
+    body = {"columns": ["t", "season"], "data": X[:100].tolist(), "labels": y[:100].tolist()}
+    curl(url, f"{path}/feedback/batch", body)
+    row = {"features": {"t": 0.03, "season": 0.5}, "track": True, "interval": 0.9}
+    told = [curl(url, f"{path}/predict", row)[1] for _ in range(4)]
+    before = curl(url, f"{path}/metrics", method="GET")[1]["overall"]["coverage"]["0.9"]
+    for one in told:
+        late = {"prediction_id": one["prediction_id"], "label": one["interval"][1] + 50.0}
+        assert 200 == curl(url, f"{path}/feedback", late)[0]
+    after = curl(url, f"{path}/metrics", method="GET")[1]["overall"]["coverage"]["0.9"]
+    counted = 100 - 19
+    assert before * counted == pytest.approx(after * (counted + 4), abs=1e-9)
+
+
+def test_what_cannot_have_an_interval_says_so(url):
+    """A level beyond the bound, and a classification; the answer names the field and what is allowed."""
+    path = "/models/classes"
+    curl(url, path, {"algorithm": "dfop", "task": "classification", "features": ["t"], "labels": ["a", "b"]}, "PUT")
+    status, refused = curl(url, f"{path}/predict", {"features": {"t": 1.0}, "interval": 0.9})
+    assert (422, "interval") == (status, refused["errors"][0]["field"])
+    path = "/models/numbers"
+    curl(url, path, {"algorithm": "rls", "task": "regression", "features": ["t"]}, "PUT")
+    status, refused = curl(url, f"{path}/predict", {"features": {"t": 1.0}, "interval": 90})
+    assert (422, "interval") == (status, refused["errors"][0]["field"])
+    assert "0.99" in refused["errors"][0]["allowed"]
