@@ -11,7 +11,7 @@ if for any column i of D, of range R_i,
 for rows that are independent. A mean of rows of which each resembles the one before it varies more: by
 t_i = (1 + r) / (1 - r) times the variance, where r is the correlation of successive rows of the class, estimated in the
 past window from their squared steps, r = 1 - E (x' - x)^2 / 2 v. Hoeffding's cut and the first term of Bernstein's
-are sqrt(t_i) times as large where r is significant, at least 2 / sqrt(beta).
+are sqrt(t_i) times as large where r is significant, at least 3 / sqrt(beta).
 
 After a drift the recent batch is the past window; else it joins it. R_i is the declared range, growing when exceeded,
 or without a declaration the range so far.
@@ -24,7 +24,8 @@ the recent window and p of both together, it is a drift if errors have *risen*,
 Recent windows are the last |B|/4, |B|/2, |B| and 2 |B| rows of the class, each with a quarter of delta; the past one is
 all rows before them, at least |B|. They are tested every |B|/8 rows (in whole eighths, rounded down; below 8 in single
 rows). Errors that come in runs vary more from eighth to eighth than those of independent rows: with s the wrong rows of
-an eighth, of m rows, t = E (s' - s)^2 / 2 m p (1 - p), where that is significantly above 1, else 1. The shortest window
+an eighth, of m rows, t = E (s' - s)^2 / 2 m p (1 - p), where that is significantly above 1, else 1: by 3 deviations of
+its estimate for independent rows, sqrt((3 + g) / N) with N steps and a binomial's excess kurtosis g. The shortest window
 that shows a drift is the past one from then on. Where errors, averaged over the K classes, were at least .9 (1 - 1/K),
 the test is off: the model is no better than guessing, so it has no accuracy to lose.
 

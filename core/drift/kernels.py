@@ -40,7 +40,7 @@ COLLECTED, BATCHES, LIMIT, REFERENCE = range(4)
 MEAN_BATCH, MEAN_LOG, ERROR_BATCH, ERROR_LOG = range(4)
 EXCEEDED = 0.1
 """Share of the reference batch that lies above the limit, in regression."""
-SIGNIFICANT = 2.0
+SIGNIFICANT = 3.0
 """Deviations of its estimate for independent rows that an autocorrelation has to exceed."""
 CORRELATION_MAX = 0.999
 GUESSING = 0.9
@@ -174,7 +174,8 @@ def error_inflation(T: Floats, k: int, cell: int) -> float:
     if ended < 2.0 or independent <= 0.0:
         return 1.0
     inflation = T[k, STEPS] / (2.0 * (ended - 1.0) * independent)
-    return inflation if inflation > 1.0 + SIGNIFICANT * math.sqrt(3.0 / (ended - 1.0)) else 1.0
+    kurtosis = max(0.0, 1.0 / independent - 6.0 / cell)  # of a binomial, in excess of a normal's: rare errors scatter
+    return inflation if inflation > 1.0 + SIGNIFICANT * math.sqrt((3.0 + kurtosis) / (ended - 1.0)) else 1.0
 
 
 @njit("UniTuple(f8, 3)(f8, f8, f8, f8, f8, f8)", cache=True, nogil=True)

@@ -55,7 +55,7 @@ class Oracle:
         variance = np.concatenate([past, recent]).var(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             r = np.minimum(1 - (steps**2).mean(axis=0) / (2 * past.var(axis=0)), 0.999)
-        t = np.where(r * math.sqrt(len(past)) > 2, (1 + r) / (1 - r), 1.0)
+        t = np.where(r * math.sqrt(len(past)) > 3, (1 + r) / (1 - r), 1.0)
         hoeffding = spread * math.sqrt(logarithm / (2 * n)) * np.sqrt(t)
         bernstein = np.sqrt(2 * t * variance * logarithm / n) + 2 * spread * logarithm / (3 * n)
         apart = np.abs(past.mean(axis=0) - recent.mean(axis=0))
@@ -70,8 +70,10 @@ class Oracle:
         cells, p = np.reshape(z, (-1, self.cell)).sum(axis=1), np.mean(z)
         if len(cells) < 2 or p in (0, 1):
             return 1.0
-        t = (np.diff(cells) ** 2).mean() / (2 * self.cell * p * (1 - p))
-        return t if t > 1 + 2 * math.sqrt(3 / (len(cells) - 1)) else 1.0
+        variance = self.cell * p * (1 - p)
+        t = (np.diff(cells) ** 2).mean() / (2 * variance)
+        excess = max(0, (1 - 6 * p * (1 - p)) / variance)
+        return t if t > 1 + 3 * math.sqrt((3 + excess) / (len(cells) - 1)) else 1.0
 
     def errors(self, k, loss, row):
         if self.regression and self.limit is None:
