@@ -25,9 +25,9 @@ Recent windows are the last |B|/4, |B|/2, |B| and 2 |B| rows of the class, each 
 all rows before them, at least |B|. They are tested every |B|/8 rows (in whole eighths, rounded down; below 8 in single
 rows). Errors that come in runs vary more from eighth to eighth than those of independent rows: with s the wrong rows of
 an eighth, of m rows, t = E (s' - s)^2 / 2 m p (1 - p), where that is significantly above 1, else 1: by 3 deviations of
-its estimate for independent rows, sqrt((3 + g) / N) with N steps and a binomial's excess kurtosis g. The shortest window
-that shows a drift is the past one from then on. Where errors, averaged over the K classes, were at least .9 (1 - 1/K),
-the test is off: the model is no better than guessing, so it has no accuracy to lose.
+its estimate for independent rows, sqrt((3 + g) / N) with N steps and a binomial's excess kurtosis g. The shortest
+window that shows a drift is the past one from then on. Where errors, averaged over the K classes, were at least
+.9 (1 - 1/K), the test is off: the model is no better than guessing, so it has no accuracy to lose.
 
 **Regression** has a single class. For the error test a row is wrong if its squared innovation is above a limit: the .9
 quantile of a reference batch of |B| rows. That is the second batch after every start: in the first one the weights have
