@@ -18,6 +18,9 @@ NOT_JSON = {
     "application/x-npy": "application/octet-stream",
     "text/event-stream": "text/plain",
     "application/x-ndjson": "application/octet-stream",
+    "application/vnd.apache.parquet": "application/octet-stream",
+    "application/vnd.apache.arrow.stream": "application/octet-stream",
+    "application/vnd.apache.arrow.file": "application/octet-stream",
 }
 """What openapi-python-client is told to take other media types for."""
 NPM = ("openapi-typescript@7", "openapi-fetch@0.14", "typescript@5")
@@ -36,7 +39,7 @@ learnt = feedback_row.sync("boiler", client=client, body=FeedbackRow(label=61.5,
 asked = PredictRow(features=PredictRowFeatures.from_dict({"outside": 5.0, "wind": 2.0}))
 predicted = predict_row.sync("boiler", client=client, body=asked)
 metrics = show_metrics.sync("boiler", client=client)
-print(json.dumps([learnt.rows, predicted.prediction, metrics.overall["mse"]]))
+print(json.dumps([learnt.rows, predicted.prediction, metrics.overall.mse]))
 """
 TYPESCRIPT_SESSION = """
 import createClient from "openapi-fetch";
