@@ -49,6 +49,7 @@ from service.store.log import Log
 from service.store.redis.connection import Connection
 from service.store.snapshots import Snapshots
 from service.store.states import States
+from service.store.unlabelled import UnlabelledEvents
 from service.store_keeper import StoreKeeper
 
 logger = logging.getLogger(__name__)
@@ -92,7 +93,8 @@ def attach(app: FastAPI, engine: Engine, keys: Keys, monitor: DriftMonitor, plac
     store = engine.store
     engine.companions["sweeper"] = Sweeper(store.catalog, Expiry(store.connection), engine.stats).run
     budget = BodyBudget(engine.bounds.bodies_bytes_max)
-    context = Context(engine, keys, Telemetry(engine, monitor), monitor.streams, monitor.broadcast, budget, places)
+    watched = (monitor.streams, monitor.unlabelled, monitor.broadcast)
+    context = Context(engine, keys, Telemetry(engine, monitor), *watched, budget, places)
     app.state.context = context
 
 
@@ -217,6 +219,7 @@ def drift_monitor(
     return DriftMonitor(
         engine,
         streams,
+        UnlabelledEvents(engine.store.connection, settings.drift_events_all_max),
         places=places,
         urls=hooks.parse(settings.webhooks.get_secret_value()),
         key=hooks.key_of(settings.webhook_secret.get_secret_value()),

@@ -1,7 +1,7 @@
 """The configuration of drift detection: which tests run, and what happens when one of them fires.
 
     "watch": {"class_mean": {"delta": 0.05, "batch_size": 200}, "error_rate": {...},
-              "episode_rows": 1000, "cooldown_rows": 0} | null
+              "episode_rows": 1000, "cooldown_rows": 0, "unlabelled": false} | null
     "on_drift": "report" | "reset" | "forget"
 
 Without "watch" all tests run. A watch that names a test runs those it names (null for a named test: it does not run);
@@ -31,7 +31,7 @@ _DELTA = Param(
 _BATCH_SIZE = Param(
     "batch_size", "integer", BATCH_SIZE, "Rows of a class in a recent window.", minimum=2, maximum=BATCH_SIZE_MAX
 )
-_ROWS = {
+_SETTINGS = {
     "episode_rows": Param(
         "episode_rows", "integer", EPISODE_ROWS, "Rows after the first alarm of an event in which later ones join it.",
         minimum=0, maximum=ROWS_MAX,
@@ -39,6 +39,9 @@ _ROWS = {
     "cooldown_rows": Param(
         "cooldown_rows", "integer", COOLDOWN_ROWS, "Rows after an event in which others are neither acted upon nor "
         "sent to webhooks.", minimum=0, maximum=ROWS_MAX,
+    ),
+    "unlabelled": Param(
+        "unlabelled", "boolean", False, "Whether rows whose labels are awaited are tested for drift, beside the model."
     ),
 }  # fmt: skip
 
@@ -72,18 +75,22 @@ class Watch:
         tests: the tests that run.
         episode_rows: alarms in so many rows after the first alarm of an event join it.
         cooldown_rows: events in so many rows after an event are neither acted upon nor sent to webhooks.
+        unlabelled: whether features and predictions of rows whose labels are awaited are tested, beside the model.
     """
 
     tests: Tests = field(default_factory=dict)
     episode_rows: int = EPISODE_ROWS
     cooldown_rows: int = COOLDOWN_ROWS
+    unlabelled: bool = False
 
     def to_json(self) -> dict[str, Any] | None:
         """As ``parse_watch`` reads it; without what has its default, so that it reads as before there was more."""
-        if not self.tests:
+        if not self.tests and not self.unlabelled:
             return None
-        rows = {name: getattr(self, name) for name, param in _ROWS.items() if getattr(self, name) != param.default}
-        return {kind: test.to_json() for kind, test in self.tests.items()} | rows
+        tests: dict[str, Any] = {kind: test.to_json() for kind, test in self.tests.items()} or {"error_rate": None}
+        return tests | {
+            name: getattr(self, name) for name, param in _SETTINGS.items() if getattr(self, name) != param.default
+        }
 
 
 def kinds(algorithm: Algorithm) -> tuple[str, ...]:
@@ -101,7 +108,7 @@ def parse_watch(raw: Mapping[str, Any], algorithm: Algorithm) -> Watch:
     everything = {kind: Test() for kind in known}
     if "watch" not in raw:
         return Watch(everything)
-    given, allowed = raw["watch"], [*known, *_ROWS]
+    given, allowed = raw["watch"], [*known, *_SETTINGS]
     if given is None:
         return Watch()
     if not isinstance(given, Mapping):
@@ -112,7 +119,8 @@ def parse_watch(raw: Mapping[str, Any], algorithm: Algorithm) -> Watch:
     tests = {kind: _test(given[kind], f"watch.{kind}") for kind in known if given.get(kind) is not None}
     if given and not any(kind in given for kind in known):
         tests = everything
-    return Watch(tests, **{name: param.check(given.get(name, param.default), "watch") for name, param in _ROWS.items()})
+    settings = {name: param.check(given.get(name, param.default), "watch") for name, param in _SETTINGS.items()}
+    return Watch(tests, **settings)
 
 
 def _test(given: object, field: str) -> Test:

@@ -16,11 +16,15 @@ from pydantic import GetCoreSchemaHandler, ValidationError, validate_call
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from starlette.requests import Request
 
+from core.contract import Floats
+from core.entry import ServedPrediction
+from core.features import Space
 from core.problems import Invalid
 from service.api.body_budget import BodyBudget
 from service.api.keys import Key, Keys
 from service.runtime.broadcast import Broadcast
 from service.runtime.engine import Engine, Freshness
+from service.runtime.replica import Replica
 from service.runtime.rows.reader_process import ReaderProcess
 from service.runtime.stream_places import StreamPlaces
 from service.store.drift import DriftStreams
@@ -46,6 +50,13 @@ class Telemetry(Protocol):
         """All metrics and their content type; of single models those only whose names ``sees`` allows."""
 
 
+class Unlabelled(Protocol):
+    """What watches rows whose labels are awaited."""
+
+    def note(self, replica: Replica, space: Space, raw: Floats, served: ServedPrediction) -> None:
+        """Take in a row (1, F) of a space that was predicted and is tracked."""
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """The collaborators of the endpoints; ``recovering`` is held by the one RECOVER at a time."""
@@ -54,6 +65,7 @@ class Context:
     keys: Keys
     telemetry: Telemetry
     drift: DriftStreams
+    unlabelled: Unlabelled
     broadcast: Broadcast
     budget: BodyBudget
     places: StreamPlaces

@@ -40,7 +40,7 @@ class DriftEvent(BaseModel):
     )
     model: str = Field(examples=["demo"])
     time: Time = Field(description="When the row that raised it was committed.")
-    kind: str = Field(examples=["class_mean"], description="Which test found it: class_mean or error_rate.")
+    kind: str = Field(examples=["class_mean"], description="Which test found it: class_mean, error_rate or unlabelled.")
     label: Label | float | None = Field(
         alias="class", examples=["UP"], description="The class whose rows were compared; null for regression."
     )

@@ -72,6 +72,11 @@ class WatchTests(RequestBody):
         description="Events in so many rows after an event are listed and streamed, but not acted upon and not sent to "
         f"webhooks. Left out: {COOLDOWN_ROWS}.",
     )
+    unlabelled: bool = Field(
+        False,
+        description="Whether features and predictions of tracked rows are tested before their labels come: events of "
+        "kind `unlabelled`, which may come twice or not at all. Left out: they are not.",
+    )
 
 
 class ModelBody(RequestBody):

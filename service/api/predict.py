@@ -113,8 +113,9 @@ async def predict_asked(ctx: Context, replica: Replica, ask: PredictRow, size: i
     if ask.explain:  # at once: the model may move on while anything is waited for
         answer.explanation = await _explain(replica.machine, ask.features, raw, prediction, size)
     if served is not None:
-        space, raw = validator_of(ctx.engine.models, replica).row_to_keep(space, raw, ask.features)
-        answer.prediction_id = await _track(ctx, replica, space, raw, served, answer.version)
+        kept = validator_of(ctx.engine.models, replica).row_to_keep(space, raw, ask.features)
+        answer.prediction_id = await _track(ctx, replica, *kept, served, answer.version)
+        ctx.unlabelled.note(replica, space, raw, served)
     return answer
 
 

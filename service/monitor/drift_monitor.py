@@ -4,12 +4,14 @@ import secrets
 from collections.abc import Callable, Sequence
 
 from service.monitor.publisher import Publisher
+from service.monitor.unlabelled import Unlabelled
 from service.monitor.webhooks import Webhook, group_of, quiet
 from service.runtime.broadcast import Broadcast
 from service.runtime.engine import Engine
 from service.runtime.stream_places import StreamPlaces
 from service.store.deliveries import Deliveries
 from service.store.drift import DriftStreams
+from service.store.unlabelled import UnlabelledEvents
 
 
 class DriftMonitor:
@@ -18,6 +20,7 @@ class DriftMonitor:
     Args:
         engine: whose models are watched; not started yet.
         streams: where events are kept.
+        unlabelled: likewise of drift that shows before the labels come.
         places: of which each client takes one that is sent events live.
         urls: webhooks.
         key: signs what they are sent.
@@ -29,6 +32,7 @@ class DriftMonitor:
         self,
         engine: Engine,
         streams: DriftStreams,
+        unlabelled: UnlabelledEvents,
         *,
         places: StreamPlaces,
         urls: Sequence[str] = (),
@@ -39,6 +43,7 @@ class DriftMonitor:
         self.streams = streams
         self.broadcast = Broadcast(streams, places)
         self.publisher = Publisher(engine, streams, failpoint)
+        self.unlabelled = Unlabelled(unlabelled)
         consumer = secrets.token_hex(8)
         quiet(urls)
         self.hooks = [
@@ -48,4 +53,5 @@ class DriftMonitor:
             for number, url in enumerate(urls, 1)
         ]
         engine.companions |= {"drift events": self.publisher.run, "drift news": self.broadcast.run}
+        engine.companions["unlabelled drift"] = self.unlabelled.run
         engine.companions |= {f"webhook {hook.number}": hook.run for hook in self.hooks}

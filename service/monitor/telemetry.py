@@ -154,7 +154,8 @@ class _Drift(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Events, their outcomes at the webhooks, and the open streams."""
-        events, text = self._drift.publisher.published, "Drift events this process was the first to publish"
+        text = "Drift events this process was the first to publish"
+        events = {**self._drift.publisher.published, self._drift.unlabelled.kind: self._drift.unlabelled.published}
         yield _labelled(CounterMetricFamily, "onepass_drift_events", text, "kind", events)
         hooks = CounterMetricFamily(
             "onepass_webhook_events",

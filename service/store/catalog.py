@@ -168,6 +168,7 @@ class Catalog:
                 keys.pending_due,
                 keys.drift,
                 keys.alarms,
+                keys.unlabelled,
                 keys.deleted,
             )
             if await self._connection.one(Call(_DELETE, own, (meta.incarnation, keys.chunks_prefix, DELETED_MS))):

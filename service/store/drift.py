@@ -35,7 +35,7 @@ GONE_MS = 3_600_000
 SCAN = 500
 """Events read in one round trip while looking for one."""
 
-_PLACES = """
+PLACES = """
 local call = redis.call
 local function parts(place)
   local a, b = string.match(place, '^(%d+)-(%d+)$')
@@ -75,7 +75,7 @@ end
 # place, time, JSON, whether it is held back, number and JSON of its later alarms. A stream that lacks what the caller
 # believes to be there adds nothing: the caller sends that first.
 _TO_MODEL = Script(
-    _PLACES
+    PLACES
     + """
 if call('HGET', KEYS[1], 'incarnation') ~= ARGV[1] then return {'gone', 0} end
 local top = call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 1)[1]
@@ -102,7 +102,7 @@ return {reached(last, joined), added}
 # KEYS stream, marks, alarms; ARGV model's field, reach as above, most kept, model, then of each event the same and its
 # id. The later alarms of an event that is no longer in the stream are counted at its mark, and not kept.
 _TO_SERVICE = Script(
-    _PLACES
+    PLACES
     + """
 local last, added = call('HGET', KEYS[2], ARGV[1]) or '0-0', 0
 if last == 'gone' then return {'gone', 0} end
@@ -219,10 +219,13 @@ class DriftStreams:
     # ---------------------------------------------------------------- reading
 
     async def of_model(self, name: str, incarnation: str, after: EventKey, limit: int) -> list[StoredEvent]:
-        """Up to ``limit`` events of a model after a key, oldest first."""
-        key = ModelKeys(name, incarnation).drift
-        (found,) = await self._connection.ask(("XRANGE", key, f"({after}", "+", "COUNT", limit))
-        return [stored_event(item) for item in found]
+        """Up to ``limit`` events of a model after a key, oldest first, with those of unlabelled rows (unlabelled)."""
+        keys = ModelKeys(name, incarnation)
+        found = await self._connection.ask(
+            *(("XRANGE", key, f"({after}", "+", "COUNT", limit) for key in (keys.drift, keys.unlabelled))
+        )
+        events = [stored_event(item) for part in found for item in part]
+        return sorted(events, key=lambda known: known.position)[:limit]
 
     async def later_of_model(self, name: str, incarnation: str, found: Sequence[StoredEvent]) -> list[Later]:
         """What has joined each of these events of a model's stream."""

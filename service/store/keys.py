@@ -22,6 +22,7 @@
     onepass:{NAME}:INC:deleted          STRING  the model was deleted; expires. Without it and without meta: lost
     onepass:{NAME}:INC:drift            STREAM  the model's last drift events, see drift.py
     onepass:{NAME}:INC:alarms           HASH  id of an entry of that stream -> its later alarms
+    onepass:{NAME}:INC:unlabelled       STREAM  its events of before the labels, see unlabelled.py
 
     onepass:drift                       STREAM  the last drift events of all models, in the order they became known;
                                                 its consumer groups are the webhooks
@@ -66,6 +67,7 @@ class ModelKeys:
         states: which states and large segments the entries of the log refer to.
         deleted: set for a while when the model is deleted.
         drift, alarms: stream of the model's own drift events, and the later alarms of each.
+        unlabelled: stream of those that showed before the labels came.
         chunks_prefix: what ``chunks`` of every version begins with; scripts that drop versions complete it themselves.
     """
 
@@ -78,7 +80,7 @@ class ModelKeys:
         self.idempotency, self.idempotency_expiry = f"{own}seen", f"{own}seen_due"
         self.pending, self.pending_due = f"{own}pending", f"{own}pending_due"
         self.states, self.deleted = f"{own}states", f"{own}deleted"
-        self.alarms = f"{own}alarms"
+        self.alarms, self.unlabelled = f"{own}alarms", f"{own}unlabelled"
         self.chunks_prefix = f"{own}chunks:"
 
     def chunks(self, version: int) -> str:

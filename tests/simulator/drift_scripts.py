@@ -1,4 +1,4 @@
-"""What the Lua of service/store/drift.py does, said again in Python and checked against it (test_drift_scripts.py).
+"""What the Lua of service/store/drift.py and unlabelled.py does, said again in Python; test_drift_scripts.py compares.
 
 A stream is a dict from (left, right), the two numbers of an entry's id, to its names and values in turn; beside it a
 hash has the later alarms of its events.
@@ -7,7 +7,7 @@ hash has the later alarms of its events.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from service.store import drift
+from service.store import drift, unlabelled
 from service.store.redis.connection import Script
 from tests.simulator.script_parts import Args, Data
 from tests.simulator.scripts import Scripts
@@ -22,6 +22,8 @@ def teach(scripts: Scripts) -> "DriftScripts":
         drift._TO_MODEL: mine.to_model,
         drift._TO_SERVICE: mine.to_service,
         drift._FORGET: mine.forget,
+        unlabelled._TO_MODEL: mine.hint_to_model,
+        unlabelled._TO_SERVICE: mine.hint_to_service,
     }
     scripts._known.update(known)
     return mine
@@ -84,6 +86,31 @@ class DriftScripts:
             mark = {member: _text(last), member + b" joined": b"%d %b" % (joined, position)}
             self._data.hashes.setdefault(keys[1], {}).update(mark)
         return [_reached(last, joined), added]
+
+    def hint_to_model(self, keys: Sequence[str], args: Args) -> list[bytes] | None:
+        """Add an event of unlabelled rows, unless one of the model is too young."""
+        incarnation, given, first, most, pause_ms, time, rest = args
+        if self._data.hashes.get(keys[0], {}).get(b"incarnation") != incarnation:
+            return None
+        stream = Stream(self._data, keys[1], "", int(most))
+        at, now = (int(given), int(first)), self._scripts._now_ms()
+        if stream.entries:
+            top = max(stream.entries)
+            if now - int(stream.entries[top][1]) < int(pause_ms):
+                return None
+            at = (top[0], top[1] + 1) if top[0] >= at[0] else at
+        body = b'{"id":"%b-%b",%b' % (incarnation, _text(at), rest)
+        stream.add(at, [b"n", b"%d" % now, b"t", time, b"e", body], b"")
+        return [_text(at), body]
+
+    def hint_to_service(self, keys: Sequence[str], args: Args) -> int:
+        """Add it to the service's stream."""
+        most, model, identity, noted, body = args
+        stream = Stream(self._data, keys[0], keys[1], int(most))
+        time, number = max(stream.entries, default=(0, 0))
+        at = max(time, self._scripts._now_ms()), number + 1
+        stream.add(at, [b"m", model, b"i", identity, b"t", noted, b"e", body], b"")
+        return 1
 
     def forget(self, keys: Sequence[str], args: Args) -> int:
         """Mark a model as gone, and sweep the marks of those that have been gone for long."""

@@ -4,10 +4,12 @@ import random
 import re
 
 from core.config import Config
+from service.store import unlabelled
 from service.store.catalog import Catalog
 from service.store.drift import NOTHING, Batch, DriftStreams, forget
 from service.store.events import Event, EventKey, Reached
 from service.store.keys import DRIFT, DRIFT_ALARMS, DRIFT_MARKS, ModelKeys
+from service.store.unlabelled import UnlabelledEvents
 from tests.service.store_fixtures import connection, server  # noqa: F401  fixtures
 from tests.simulator import drift_scripts
 from tests.simulator.scripts import Scripts
@@ -37,8 +39,13 @@ def _timeless(held):
     return {re.sub(rb"\d{13}", b"time", name): re.sub(rb"\d{13}", b"time", value) for name, value in held.items()}
 
 
-async def test_python_and_lua_publish_alike(connection):  # noqa: F811  the fixture
-    """Repeated, late and partial batches of alarms, a model that is deleted, streams that are full."""
+def _undated(values):
+    """What an entry holds, without the time of day."""
+    return [re.sub(rb"\d{13}", b"time", value) for value in values]
+
+
+async def test_python_and_lua_publish_alike(connection, monkeypatch):  # noqa: F811  the fixture
+    """Repeated, late and partial batches of alarms, a model that is deleted, streams that are full, and hints."""
     now = int((await connection.ask(("TIME",)))[0][0]) * 1000
     scripts = Scripts(lambda: now)
     drift_scripts.teach(scripts)
@@ -46,17 +53,21 @@ async def test_python_and_lua_publish_alike(connection):  # noqa: F811  the fixt
     for seed in range(SEQUENCES):
         draw, name, incarnation = random.Random(seed), f"m{seed}", f"i{seed}"
         streams = DriftStreams(both, both, model_max=draw.choice((3, 100)), service_max=100, wait_s=0.1)
+        hints = UnlabelledEvents(both, 100)
         await Catalog(both).create(name, incarnation, CONFIG)
         for _ in range(CALLS):
             batch = _batch(draw, name, draw.choice((incarnation, incarnation, "other")))
             await draw.choice((streams.to_model, streams.to_service))(batch)
+            if draw.random() < 0.2:
+                monkeypatch.setattr(unlabelled, "PAUSE_MS", draw.choice((-(10**9), 10**9)))
+                await hints.put(name, incarnation, draw.randrange(9), 5, b'{"kind":"unlabelled"}')
             if draw.random() < 0.03:
                 await both.run([forget(name, incarnation)])
         for key in (DRIFT_MARKS, DRIFT_ALARMS, ModelKeys(name, incarnation).alarms):
             (kept,) = await connection.ask(("HGETALL", key))
             assert _timeless(kept) == _timeless(scripts.data.hashes.get(key, {}))
-        for key in (DRIFT, ModelKeys(name, incarnation).drift):
+        for key in (DRIFT, ModelKeys(name, incarnation).drift, ModelKeys(name, incarnation).unlabelled):
             (real,) = await connection.ask(("XRANGE", key, "-", "+"))
             mine = [fields[1::2] for _, fields in sorted(scripts.data.logs.get(key, {}).items())]
-            assert [[*fields.values()] for _, fields in real] == mine
+            assert [_undated([*fields.values()]) for _, fields in real] == [*map(_undated, mine)]
     assert SEQUENCES * CALLS < both.compared

@@ -29,6 +29,8 @@ def watched(**changes):
         ({"watch": {"episode_rows": 50}}, {**BOTH, "episode_rows": 50}),
         ({"watch": {"cooldown_rows": 50, "error_rate": {}}}, {"error_rate": BOTH["error_rate"], "cooldown_rows": 50}),
         ({"watch": {"cooldown_rows": 50, "error_rate": None}}, None),
+        ({"watch": {"unlabelled": True}}, {**BOTH, "unlabelled": True}),
+        ({"watch": {"unlabelled": True, "class_mean": None}}, {"error_rate": None, "unlabelled": True}),
         ({"watch": {}}, None),
         ({"watch": None}, None),
     ],
@@ -46,7 +48,8 @@ def test_sparse_rows_have_no_class_means():
     with pytest.raises(Invalid) as refused:
         watched(algorithm="sparse_dfop", watch={"class_mean": {}})
     (problem,) = refused.value.problems
-    assert ("watch.class_mean", ["error_rate", "episode_rows", "cooldown_rows"]) == (problem.field, problem.allowed)
+    assert ("watch.class_mean", "error_rate") == (problem.field, problem.allowed[0])
+    assert "class_mean" not in problem.allowed
 
 
 @pytest.mark.parametrize("kind", ["class_mean", "error_rate"])
@@ -63,6 +66,14 @@ def test_settings_out_of_range_say_the_range(kind, name, value, allowed):
     with pytest.raises(Invalid) as refused:
         watched(watch={kind: {name: value}})
     assert (f"watch.{kind}.{name}", allowed) == (refused.value.problems[0].field, refused.value.problems[0].allowed)
+
+
+@pytest.mark.parametrize("value", [0, 1, "true", None, {}])
+def test_unlabelled_is_true_or_false(value):
+    """Nothing that looks like it."""
+    with pytest.raises(Invalid) as refused:
+        watched(watch={"unlabelled": value})
+    assert "watch.unlabelled" == refused.value.problems[0].field
 
 
 @pytest.mark.parametrize("name", ["episode_rows", "cooldown_rows"])

@@ -1,0 +1,99 @@
+"""Drift before the labels come: watches over the rows that are predicted and tracked, where a model asks for it.
+
+Off unless ``watch.unlabelled`` is true. A row costs some microseconds, whatever the size of its model: one with many
+columns is watched by its predictions alone (core.machine.unlabelled_watch). The watches of the models that were used
+last are kept; events wait in a bounded queue for the store, and are dropped where it does not take them: they are
+hints, and the labels will tell for sure.
+"""
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict, deque
+from typing import NamedTuple
+
+import msgspec
+
+from core.contract import Floats
+from core.entry import ServedPrediction
+from core.features import Space
+from core.machine.unlabelled_watch import KIND, UnlabelledWatch, facts
+from service.errors import Unavailable
+from service.runtime.replica import Replica
+from service.store.events import iso
+from service.store.unlabelled import UnlabelledEvents
+
+logger = logging.getLogger(__name__)
+
+MODELS_MAX = 256
+"""Models that are watched at the same time."""
+QUEUE_MAX = 100
+"""Events that may wait for the store."""
+_encode = msgspec.json.Encoder().encode
+
+
+class _Found(NamedTuple):
+    """An event on its way into the store."""
+
+    name: str
+    incarnation: str
+    version: int
+    time_ms: int
+    body: bytes
+
+
+class Unlabelled:
+    """The watches of one process.
+
+    Args:
+        events: where what they find is put.
+
+    Attributes:
+        published: events that this process has put there.
+    """
+
+    kind = KIND
+
+    def __init__(self, events: UnlabelledEvents) -> None:
+        self._events = events
+        self._watches: OrderedDict[str, UnlabelledWatch] = OrderedDict()
+        self._found: deque[_Found] = deque(maxlen=QUEUE_MAX)
+        self._news = asyncio.Event()
+        self.published = 0
+
+    def note(self, replica: Replica, space: Space, raw: Floats, served: ServedPrediction) -> None:
+        """Take in a row (1, F) of a space that was predicted and is tracked, unless a thread has its model."""
+        machine = replica.machine
+        if not machine.config.watch.unlabelled or replica.lock.locked() or machine.prediction_schema != space:
+            return
+        watch = self._watch(replica)
+        now_ms = int(1000 * time.time())
+        drift = watch.absorb(machine, raw, served, replica.version, now_ms)
+        if drift is None:
+            return
+        body = _encode({"model": replica.name, "time": iso(now_ms), **drift.to_json()})
+        self._found.append(_Found(replica.name, replica.incarnation, replica.version, now_ms, body))
+        self._news.set()
+
+    def _watch(self, replica: Replica) -> UnlabelledWatch:
+        watch = self._watches.get(replica.incarnation)
+        if watch is None or watch.facts != facts(replica.machine):
+            watch = self._watches[replica.incarnation] = UnlabelledWatch(replica.machine)
+        self._watches.move_to_end(replica.incarnation)
+        if len(self._watches) > MODELS_MAX:
+            self._watches.popitem(last=False)
+        return watch
+
+    async def run(self) -> None:
+        """Put events into the store for ever; the supervisor restarts it should it die."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            while self._found:
+                await self._put(self._found.popleft())
+
+    async def _put(self, found: _Found) -> None:
+        try:
+            self.published += await self._events.put(*found)
+        except Unavailable as error:
+            logger.info("model %s: a drift of its unlabelled rows is not told: %s", found.name, error.detail)
