@@ -7,7 +7,7 @@ is asked for, defaults written out or left out) give equal configurations and eq
 import json
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -15,18 +15,36 @@ from core.algorithm import Algorithm
 from core.contract import Floats, Spec, Task
 from core.drift.config import OnDrift, Watch, parse_on_drift, parse_watch
 from core.drift.detector import detector_bytes
-from core.features import Feature, Schema, Space, SparseSchema, parse_features
+from core.features import NAME_MAX, Feature, Schema, Space, SparseSchema, parse_features
 from core.features.labels import Label, LabelSet, key, parse_declared
 from core.features.scaling_parameter import scaler_bytes
 from core.learners.catalogue import find
-from core.problems import PROBLEMS_MAX, Invalid, Problem
+from core.problems import PROBLEMS_MAX, Invalid, Problem, suggestion
 
 Missing = Literal["error", "zero", "mean"]
+_IGNORED = f"1 to {NAME_MAX} characters, of no declared feature"
 MISSING: tuple[Missing, ...] = ("error", "zero", "mean")
 _COSTS = "a finite number above 0"
 SEED_MAX = 2**53 - 1
 """Seeds stay exact in every JSON reader."""
-FIELDS = ("algorithm", "task", "params", "features", "labels", "missing", "seed", "watch", "on_drift", "class_costs")
+Unknown = Literal["other", "error"]
+UNKNOWN: tuple[Unknown, ...] = ("other", "error")
+IGNORED_MAX = 10_000
+"""Names of features that are passed over."""
+FIELDS = (
+    "algorithm",
+    "task",
+    "params",
+    "features",
+    "labels",
+    "missing",
+    "unknown",
+    "ignore",
+    "seed",
+    "watch",
+    "on_drift",
+    "class_costs",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +55,7 @@ class Config:
         algorithm_id: id in the catalogue.
         task: "classification" or "regression".
         params: every parameter of the algorithm.
-        features: the declared features, or None: the first feedback row fixes them, all numeric.
+        features: the declared features, or None: the first feedback row fixes them.
         labels: the declared classes, or None: classes appear as they come.
         missing: what a missing value becomes.
         seed: seed of every draw.
@@ -45,6 +63,8 @@ class Config:
         on_drift: what the first alarm of an episode does to the model.
         class_costs: what missing a class costs, by the JSON key of its label; 1 for a class that is not named. None:
             nothing is said of costs, and the answer is the learner's class.
+        unknown: what a category that is not declared becomes.
+        ignore: names of no feature that rows may hold.
     """
 
     algorithm_id: str
@@ -57,6 +77,8 @@ class Config:
     watch: Watch = field(default_factory=Watch)
     on_drift: OnDrift = "report"
     class_costs: Mapping[str, float] | None = None
+    unknown: Unknown = "other"
+    ignore: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> "Config":
@@ -67,7 +89,7 @@ class Config:
         """
         for name in raw:
             if name not in FIELDS:
-                raise Invalid.of(name, "is not a field of a model", list(FIELDS))
+                raise Invalid.of(name, "is not a field of a model" + suggestion(name, FIELDS), list(FIELDS))
         if "algorithm" not in raw:
             raise Invalid.of("algorithm", "is required")
         algorithm = find(_text(raw, "algorithm"))
@@ -76,18 +98,21 @@ class Config:
         declared = None if labels is None else _labels(labels, task, algorithm.class_bound)
         watch = parse_watch(raw, algorithm)
         if algorithm.sparse:
-            _refuse_dense(algorithm, features, raw.get("missing", "error"))
+            _refuse_dense(algorithm, raw)
+        own = None if features is None else parse_features(features)
         return cls(
             algorithm_id=algorithm.id,
             task=task,
             params=algorithm.complete(_params(raw.get("params"))),
-            features=None if features is None else parse_features(features),
+            features=own,
             labels=declared,
             missing=_missing(raw.get("missing", "error")),
             seed=_seed(raw.get("seed", 0)),
             watch=watch,
             on_drift=parse_on_drift(raw, watch.tests, algorithm),
             class_costs=_class_costs(raw.get("class_costs"), task, algorithm, declared),
+            unknown=_unknown(raw.get("unknown", "other")),
+            ignore=parse_ignored(raw.get("ignore"), own or ()),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -95,7 +120,11 @@ class Config:
 
         So that configurations written before a field was there stay equal to themselves.
         """
-        later = {} if self.class_costs is None else {"class_costs": dict(self.class_costs)}
+        later: dict[str, Any] = {} if self.class_costs is None else {"class_costs": dict(self.class_costs)}
+        if self.unknown != "other":
+            later["unknown"] = self.unknown
+        if self.ignore:
+            later["ignore"] = list(self.ignore)
         return {
             "algorithm": self.algorithm_id,
             "task": self.task,
@@ -210,20 +239,55 @@ def _class_costs(
     return {name: float(cost) for name, cost in value.items()} or None
 
 
-def _refuse_dense(algorithm: Algorithm, features: object, missing: object) -> None:
+def _refuse_dense(algorithm: Algorithm, raw: Mapping[str, Any]) -> None:
     """A model of sparse rows takes every name, and none is ever missing."""
-    if features is not None:
+    if raw.get("features") is not None:
         raise Invalid.of(
             "features", f"are not declared for {algorithm.id}: its rows may hold any names at any time", "null"
         )
-    if missing != "error":
+    if raw.get("missing", "error") != "error":
         raise Invalid.of("missing", f"has no meaning for {algorithm.id}: a name that is absent is 0", ["error"])
+    if raw.get("unknown", "other") != "other":
+        raise Invalid.of("unknown", f"has no meaning for {algorithm.id}: its rows hold no categories", ["other"])
+    if raw.get("ignore"):
+        raise Invalid.of("ignore", f"is not for {algorithm.id}: leave the names out of its rows", [])
 
 
 def _missing(value: object) -> Missing:
     if value not in MISSING:
         raise Invalid.of("missing", "is not one of the choices", list(MISSING))
     return value
+
+
+def _unknown(value: object) -> Unknown:
+    if value not in UNKNOWN:
+        raise Invalid.of("unknown", "is not one of the choices" + suggestion(value, UNKNOWN), list(UNKNOWN))
+    return value
+
+
+def parse_ignored(raw: object, features: Sequence[Feature], field: str = "ignore") -> tuple[str, ...]:
+    """The names of a body's ``ignore``, each once; null for none.
+
+    Raises:
+        Invalid: not a list of names, or one of them is a declared feature; the first 20 of them.
+    """
+    if raw is None:
+        return ()
+    if not isinstance(raw, list | tuple) or len(raw) > IGNORED_MAX:
+        raise Invalid.of(field, "is not a list of names", f"0 to {IGNORED_MAX} names")
+    own = {feature.name for feature in features}
+    problems = [
+        Problem(
+            f"{field}[{at}]",
+            "is a declared feature" if isinstance(name, str) and name in own else "is not a name",
+            _IGNORED,
+        )
+        for at, name in enumerate(raw)
+        if not isinstance(name, str) or not 1 <= len(name) <= NAME_MAX or name in own
+    ]
+    if problems:
+        raise Invalid(*problems[:PROBLEMS_MAX])
+    return tuple(dict.fromkeys(raw))
 
 
 def _seed(value: object) -> int:

@@ -51,7 +51,7 @@ class Rows:
 
     Attributes:
         space: id of the feature space the rows were validated against (``Schema.id``).
-        names: proposed feature names where the model had no schema yet (the first row fixes it), else None.
+        features: the proposed features where the model had none yet (the first row fixes them), else None.
         X: (n, F) raw values in schema order: numbers, category indices, NaN for missing.
         y: n labels: values for classification, float64 (n,) for regression.
         discounts: (n,) or None.
@@ -62,7 +62,7 @@ class Rows:
     """
 
     space: str
-    names: tuple[str, ...] | None
+    features: tuple[Feature, ...] | None
     X: Floats
     y: "list[Label] | Floats"
     discounts: Floats | None = None
@@ -194,6 +194,7 @@ class Learned(NamedTuple):
         rows: number of rows the model has learned after this segment.
         learned: False where a row could only be scored (its feature space is gone).
         p_true: probability that each prediction gave to the true label, NaN where nothing was said; () for regression.
+        mapped: False where rows of an overlap were learned by the old model alone, since they are of the old space.
     """
 
     predictions: list[Any]
@@ -201,6 +202,7 @@ class Learned(NamedTuple):
     rows: int
     learned: bool = True
     p_true: Sequence[float] = ()
+    mapped: bool = True
 
 
 @dataclass(frozen=True, slots=True)

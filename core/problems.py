@@ -5,6 +5,7 @@ Conflict   the values are fine, but the model's state does not allow them now
 """
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import NamedTuple
 
 PROBLEMS_MAX = 20
@@ -13,6 +14,10 @@ LISTED_MAX = 100
 """Names or categories listed in one refusal."""
 NAMED_MAX = 10
 """Features named in its text."""
+SUGGESTED_MAX = 3
+"""Unknown names of one refusal for which a known one is suggested: each is compared with up to ``LISTED_MAX``."""
+SUGGESTED_LENGTH_MAX = 60
+"""Characters of a name that is compared."""
 
 
 class Problem(NamedTuple):
@@ -29,15 +34,35 @@ class Problem(NamedTuple):
     allowed: object = None
 
 
-def unknown_feature(field: str, names: Sequence[str]) -> Problem:
-    """A name in a row, or a column of a table, that none of the model's features has; ``allowed`` lists these."""
-    return Problem(field, "is not a feature of this model", list(names[:LISTED_MAX]))
+def unknown_feature(field: str, names: Sequence[str], given: str = "") -> Problem:
+    """A name in a row, or a column of a table, that none of the model's features has; ``allowed`` lists these.
+
+    Args:
+        field: where it stands.
+        names: of the features.
+        given: the name, where a similar one is to be suggested.
+    """
+    return Problem(field, "is not a feature of this model" + suggestion(given, names), list(names[:LISTED_MAX]))
 
 
-def lacking(field: str, names: Sequence[str]) -> Problem:
+def suggestion(given: object, names: Sequence[str]) -> str:
+    """``; did you mean load?`` where one of the first names is like a given one but for a few letters, else nothing."""
+    if not isinstance(given, str) or not 0 < len(given) <= SUGGESTED_LENGTH_MAX:
+        return ""
+    by_letters = {name.lower(): name for name in names[:LISTED_MAX] if len(name) <= SUGGESTED_LENGTH_MAX}
+    found = get_close_matches(given.lower(), by_letters, 1)
+    return f"; did you mean {by_letters[found[0]]}?" if found else ""
+
+
+FILLED = 'declare "missing": "mean" or "zero" to have missing values filled'
+"""The way out for a value that is not there."""
+
+
+def lacking(field: str, names: Sequence[str], way_out: str = "") -> Problem:
     """Features that a row or a table should have and does not: the first are named, more stand in ``allowed``."""
     shown, more = ", ".join(names[:NAMED_MAX]), len(names) - NAMED_MAX
-    return Problem(field, f"lacks features: {shown}{f' and {more} more' if more > 0 else ''}", list(names[:LISTED_MAX]))
+    named = f"lacks features: {shown}{f' and {more} more' if more > 0 else ''}"
+    return Problem(field, f"{named}; {way_out}" if way_out else named, list(names[:LISTED_MAX]))
 
 
 class Invalid(ValueError):

@@ -7,6 +7,7 @@ projected when they are read (``projection``). Class labels are in ``labels``.
 """
 
 from core.features.feature import CATEGORIES_MAX, COLUMNS_MAX, NAME_MAX, Feature, parse_features
+from core.features.proposal import propose
 from core.features.schema import Schema
 from core.features.sparse_schema import SparseSchema, check_names
 from core.features.svmlight import Line, read_lines
@@ -25,5 +26,6 @@ __all__ = [
     "SparseSchema",
     "check_names",
     "parse_features",
+    "propose",
     "read_lines",
 ]

@@ -1,6 +1,8 @@
-"""Encoding of raw rows for a learner: categories one-hot, missing values filled.
+"""Encoding of raw rows for a learner: categories one-hot, times on circles, missing values filled.
 
-    raw (n, F)  ->  X (n, D)          D = one column per number, one per category
+    raw (n, F)  ->  X (n, D)          the columns of each feature (core.features.feature)
+
+All columns of a category that is not declared are 0.
 
 A missing value is refused (``error``), filled with 0 (``zero``), or filled with the mean of its encoded column so far
 (``mean``); the mean of a category's column is its frequency. The means are state: a row is filled with the means of
@@ -19,13 +21,17 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Ints
+from core.features.calendar import time_columns
+from core.features.cells import OTHER
 from core.features.schema import Schema
 from core.features.sparse_schema import SparseSchema
 from core.state.layout import WHOLE, Array, Layout
 
 Missing = Literal["error", "zero", "mean"]
+_NUMBER, _CATEGORY, _TIME = 0, 1, 2
+_KINDS = {"numeric": _NUMBER, "boolean": _NUMBER, "categorical": _CATEGORY, "time": _TIME}
 
-_ROWS_IN = "Array(f8, 2, 'C', readonly=True)"
+_ROWS_IN, _COUNTS = "Array(f8, 2, 'C', readonly=True)", "Array(i8, 1, 'C', readonly=True)"
 _MATRIX = "f8[:,::1]"
 
 
@@ -37,18 +43,21 @@ def _any_missing(raw: Floats) -> bool:
     return False
 
 
-@njit(f"b1({_ROWS_IN}, Array(i8, 1, 'C', readonly=True), {_MATRIX})", cache=True)
-def _expand(raw: Floats, starts: Ints, X: Floats) -> bool:
-    """One-hot categories, numbers as they are; every column of a missing value is NaN. False: no such category."""
+@njit(f"b1({_ROWS_IN}, {_COUNTS}, {_COUNTS}, {_MATRIX})", cache=True)
+def _expand(raw: Floats, starts: Ints, kinds: Ints, X: Floats) -> bool:
+    """Every column of a missing value is NaN. False: no such category."""
     for i in range(raw.shape[0]):
         for feature in range(raw.shape[1]):
             first, last = starts[feature], starts[feature + 1]
             value = raw[i, feature]
-            if last - first == 1 or np.isnan(value):
+            if kinds[feature] == _NUMBER or np.isnan(value):
                 X[i, first:last] = value
-            elif 0.0 <= value < last - first:
+            elif kinds[feature] == _TIME:
+                time_columns(value, X, i, first)
+            elif value == OTHER or 0.0 <= value < last - first:
                 X[i, first:last] = 0.0
-                X[i, first + int(value)] = 1.0
+                if value >= 0.0:
+                    X[i, first + int(value)] = 1.0
             else:
                 return False
     return True
@@ -83,6 +92,7 @@ class Encoder:
         self.missing = missing
         self.layout: Final = _LAYOUT if missing == "mean" else Layout({})
         self._starts = np.cumsum([0, *(feature.width for feature in schema.features)], dtype=np.int64)
+        self._kinds = np.array([_KINDS[feature.type] for feature in schema.features], dtype=np.int64)
         # (2, D): for each encoded column, the number of values and their mean. Kept only for "mean".
         self._moments = np.zeros((2, schema.width if missing == "mean" else 0))
 
@@ -137,7 +147,7 @@ class Encoder:
         if self.schema.plain:
             return np.array(raw)
         X = np.empty((raw.shape[0], self.schema.width))
-        if not _expand(raw, self._starts, X):
+        if not _expand(raw, self._starts, self._kinds, X):
             raise ValueError("an index of no category")
         return X
 
@@ -166,4 +176,4 @@ class Encoder:
     @property
     def nbytes(self) -> int:
         """Bytes of memory the state holds."""
-        return self._moments.nbytes + self._starts.nbytes
+        return self._moments.nbytes + self._starts.nbytes + self._kinds.nbytes

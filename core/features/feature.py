@@ -1,18 +1,25 @@
 """Features as clients declare them: names, types, categories, ranges.
 
-A feature is numeric or categorical. ``minimum`` and ``maximum`` state the range a client expects; drift tests
-measure in units of that range. Values outside are neither clipped nor refused.
+    numeric      its number                                                              1 column
+    boolean      0 or 1                                                                  1 column
+    categorical  one-hot: a column per declared category; where none are declared, one
+                 per bucket that values hash to
+    time         hour, weekday and day of the year on circles, elapsed days              7 columns (core.features.times)
+
+``minimum`` and ``maximum`` state the range a client expects of a numeric feature; drift tests measure in units of that
+range. Values outside are taken as they are, unless ``outside`` says that they are refused, or clipped to the range.
 """
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Literal, cast
 
 from core.features.labels import Label, distinct, key
-from core.problems import PROBLEMS_MAX, Invalid, Problem
+from core.features.times import TIME_COLUMNS
+from core.problems import PROBLEMS_MAX, SUGGESTED_MAX, Invalid, Problem, suggestion
 
 NAME_MAX = 200
 """Characters in a feature's name."""
@@ -20,8 +27,22 @@ COLUMNS_MAX = 100_000
 """Features of one model, and columns after encoding."""
 CATEGORIES_MAX = 10_000
 """Categories of one feature."""
-_FIELDS = ["name", "type", "categories", "min", "max"]
-_TYPES = ["numeric", "categorical"]
+BUCKETS = 32
+"""Buckets of a categorical feature without declared categories, where it does not say how many."""
+Type = Literal["numeric", "categorical", "boolean", "time"]
+Outside = Literal["accept", "refuse", "clip"]
+_FIELDS = ["name", "type", "categories", "buckets", "min", "max", "outside"]
+_TYPES = ["numeric", "categorical", "boolean", "time"]
+_TYPE_OF: dict[str, Type] = {
+    "categories": "categorical",
+    "buckets": "categorical",
+    "min": "numeric",
+    "max": "numeric",
+    "outside": "numeric",
+}
+"""The type of feature that a field is for."""
+_OUTSIDE = ["accept", "refuse", "clip"]
+_ANY_RANGE = -1e12, 1e12
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,34 +51,52 @@ class Feature:
 
     Attributes:
         name: 1 to 200 printable characters.
-        type: "numeric" or "categorical".
-        categories: all values of a categorical feature; () for a numeric one.
+        type: what its values are.
+        categories: the declared values of a categorical feature; () for others and for hashed ones.
         minimum, maximum: the range a numeric feature is expected in, or None.
+        buckets: columns of a categorical feature without declared categories; 0 for others.
+        outside: what becomes of a number outside the range.
     """
 
     name: str
-    type: Literal["numeric", "categorical"] = "numeric"
+    type: Type = "numeric"
     categories: tuple[Label, ...] = ()
     minimum: float | None = None
     maximum: float | None = None
+    buckets: int = 0
+    outside: Outside = "accept"
 
     @property
     def width(self) -> int:
-        """Encoded columns: one, or one per category."""
-        return len(self.categories) or 1
+        """Encoded columns."""
+        return len(TIME_COLUMNS) if self.type == "time" else len(self.categories) or self.buckets or 1
 
     @property
     def columns(self) -> list[str]:
-        """Names of the encoded columns: ``load``, or ``day=mon``, ``day=tue``."""
+        """Names of the encoded columns: ``load``; ``day=mon``, ``day=tue``; ``plan#0``, ``plan#1``; ``sent.days``."""
+        if self.type == "time":
+            return [f"{self.name}.{column}" for column in TIME_COLUMNS]
+        if self.buckets:
+            return [f"{self.name}#{bucket}" for bucket in range(self.buckets)]
         return [f"{self.name}={key(category)}" for category in self.categories] or [self.name]
 
     @property
-    def range(self) -> tuple[float, float]:
-        """Declared least and largest value of an encoded column, NaN where none is declared."""
-        if self.categories:
-            return 0.0, 1.0
+    def ranges(self) -> list[tuple[float, float]]:
+        """Least and largest value of each encoded column, NaN where none is declared."""
+        if self.type == "time":
+            return [(-1.0, 1.0)] * (self.width - 1) + [(math.nan, math.nan)]
+        if self.type != "numeric":
+            return [(0.0, 1.0)] * self.width
         low, high = self.minimum, self.maximum
-        return math.nan if low is None else low, math.nan if high is None else high
+        return [(math.nan if low is None else low, math.nan if high is None else high)]
+
+    @property
+    def drift_ranges(self) -> list[tuple[float, float]]:
+        """The ranges in whose units drift tests measure.
+
+        Those of a time are so wide that no test ever fires: time passes and seasons change, which is no drift.
+        """
+        return [_ANY_RANGE] * self.width if self.type == "time" else self.ranges
 
     def to_json(self) -> Any:
         """The declaration of this feature: its name where that is enough, else an object."""
@@ -66,11 +105,25 @@ class Feature:
         described: dict[str, Any] = {"name": self.name, "type": self.type}
         if self.categories:
             described["categories"] = list(self.categories)
+        if self.buckets:
+            described["buckets"] = self.buckets
         if self.minimum is not None:
             described["min"] = self.minimum
         if self.maximum is not None:
             described["max"] = self.maximum
+        if self.outside != "accept":
+            described["outside"] = self.outside
         return described
+
+
+def width_of(features: Sequence[Feature]) -> int:
+    """Encoded columns of some features."""
+    return sum(feature.width for feature in features)
+
+
+def hashed(name: str) -> Feature:
+    """A categorical feature whose values need no declaration."""
+    return Feature(name, "categorical", buckets=BUCKETS)
 
 
 def parse_features(raw: object, field: str = "features") -> tuple[Feature, ...]:
@@ -103,15 +156,25 @@ def _feature(item: object, field: str, problems: list[Problem]) -> Feature:
     if not isinstance(item, Mapping):
         problems.append(Problem(field, "is neither a name nor an object"))
         return Feature("")
-    problems.extend(
-        Problem(f"{field}.{name}", "is not a field of a feature", _FIELDS) for name in item if name not in _FIELDS
-    )
+    for strange in [one for one in item if one not in _FIELDS][:PROBLEMS_MAX]:
+        problem = "is not a field of a feature" + _near(strange, _FIELDS, problems)
+        problems.append(Problem(f"{field}.{strange}", problem, _FIELDS))
     name = _name(item.get("name"), f"{field}.name", problems)
-    kind = item.get("type", "numeric")
+    given = [own for own in _TYPE_OF if item.get(own) is not None]
+    kind = item.get("type", _TYPE_OF[given[0]] if given else "numeric")
     if not isinstance(kind, str) or kind not in _TYPES:
-        problems.append(Problem(f"{field}.type", "is not a type of feature", _TYPES))
+        problems.append(Problem(f"{field}.type", "is not a type of feature" + _near(kind, _TYPES, problems), _TYPES))
         return Feature(name)
+    foreign = [own for own in given if _TYPE_OF[own] != kind]
+    problems.extend(Problem(f"{field}.{own}", f"is only for {_TYPE_OF[own]} features") for own in foreign)
+    if kind in ("boolean", "time"):
+        return Feature(name, cast("Type", kind))
     return (_categorical if kind == "categorical" else _numeric)(name, item, field, problems)
+
+
+def _near(given: object, known: Sequence[str], problems: Sequence[Problem]) -> str:
+    """A suggestion for a misspelt word; of the first few problems only."""
+    return suggestion(given, known) if len(problems) < SUGGESTED_MAX else ""
 
 
 def _name(value: object, field: str, problems: list[Problem]) -> str:
@@ -122,12 +185,18 @@ def _name(value: object, field: str, problems: list[Problem]) -> str:
 
 
 def _numeric(name: str, item: Mapping[str, object], field: str, problems: list[Problem]) -> Feature:
-    if item.get("categories") is not None:
-        problems.append(Problem(f"{field}.categories", "is only for categorical features"))
     low, high = (_bound(item.get(end), f"{field}.{end}", problems) for end in ("min", "max"))
     if low is not None and high is not None and low >= high:
         problems.append(Problem(f"{field}.max", "is not above min"))
-    return Feature(name, minimum=low, maximum=high)
+    outside = item.get("outside")
+    if outside is None:
+        return Feature(name, minimum=low, maximum=high)
+    if outside not in _OUTSIDE:
+        problem = "is not one of the choices" + _near(outside, _OUTSIDE, problems)
+        problems.append(Problem(f"{field}.outside", problem, _OUTSIDE))
+    elif outside != "accept" and low is None and high is None:
+        problems.append(Problem(f"{field}.outside", "needs a range to be outside of", "min, max or both"))
+    return Feature(name, minimum=low, maximum=high, outside=cast("Outside", outside))
 
 
 def _bound(value: object, field: str, problems: list[Problem]) -> float | None:
@@ -144,9 +213,11 @@ def _bound(value: object, field: str, problems: list[Problem]) -> float | None:
 
 
 def _categorical(name: str, item: Mapping[str, object], field: str, problems: list[Problem]) -> Feature:
-    ends = [end for end in ("min", "max") if item.get(end) is not None]
-    problems.extend(Problem(f"{field}.{end}", "is only for numeric features") for end in ends)
-    raw = item.get("categories")
+    raw, buckets = item.get("categories"), item.get("buckets")
+    if raw is None:
+        return _hashed(name, buckets, field, problems)
+    if buckets is not None:
+        problems.append(Problem(f"{field}.buckets", "goes without categories: declared ones have a column each"))
     if not isinstance(raw, list | tuple) or not 2 <= len(raw) <= CATEGORIES_MAX:
         problems.append(Problem(f"{field}.categories", "is not a list of categories", f"2 to {CATEGORIES_MAX} labels"))
         return Feature(name)
@@ -157,10 +228,20 @@ def _categorical(name: str, item: Mapping[str, object], field: str, problems: li
         return Feature(name)
 
 
+def _hashed(name: str, buckets: object, field: str, problems: list[Problem]) -> Feature:
+    if buckets is None:
+        return hashed(name)
+    if type(buckets) is int and 2 <= buckets <= CATEGORIES_MAX:
+        return Feature(name, "categorical", buckets=buckets)
+    problems.append(Problem(f"{field}.buckets", "is not a number of buckets", f">= 2 and <= {CATEGORIES_MAX}"))
+    return hashed(name)
+
+
 def _check_together(features: list[Feature], field: str, problems: list[Problem]) -> None:
     """Refuse two features or two encoded columns of one name, and too many columns."""
-    if sum(feature.width for feature in features) > COLUMNS_MAX:
-        problems.append(Problem(field, "gives too many columns, counting one per category", f"at most {COLUMNS_MAX}"))
+    if width_of(features) > COLUMNS_MAX:
+        allowed = f"at most {COLUMNS_MAX}"
+        problems.append(Problem(field, "gives too many columns, counting those of categories and times", allowed))
         return
     names: dict[str, int] = {}
     owners: dict[str, int] = {}

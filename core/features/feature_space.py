@@ -72,4 +72,5 @@ def _joined(old: Schema, features: Sequence[Feature]) -> list[Feature]:
 
 def _alike(feature: Feature, other: Feature) -> bool:
     """Whether two features are read alike: the same but for the range that is expected of them."""
-    return replace(feature, minimum=None, maximum=None) == replace(other, minimum=None, maximum=None)
+    alike = {"minimum": None, "maximum": None, "outside": "accept"}
+    return replace(feature, **alike) == replace(other, **alike)  # type: ignore[arg-type]

@@ -1,21 +1,20 @@
-"""The cells of one feature: JSON values and CSV texts as numbers.
+"""Numbers in cells: JSON values and CSV texts, one by one and by whole columns.
 
-A numeric cell is its number, a categorical one the index of its category, a missing one NaN. A table is first read
-*vectorised*, by whole columns; that gives None where any cell is unusual, right or wrong. Then it is read *cell by
-cell*, which decides, and names the wrong cells. Both readings agree on every cell that the first one accepts.
+A table is first read *vectorised*, by whole columns; that gives None where any cell is unusual, right or wrong. Then it
+is read *cell by cell* (``cells``), which decides, and names the wrong cells. Both readings agree on every cell that the
+first one accepts.
 """
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from core.contract import Floats
-from core.features.feature import Feature
-from core.features.labels import Label, canonical, key, number_or_text
-from core.problems import LISTED_MAX, Invalid
+from core.problems import FILLED
 
+Bools = NDArray[np.bool_]
 NUMBERS = frozenset({int, float})
 """The types of a number: bool is a subtype of int, but ``true`` is no number."""
 _NUMBERS_OR_NONE = NUMBERS | {type(None)}
@@ -75,79 +74,24 @@ def _finite(found: float) -> float:
     return found
 
 
-def _missing(allowed: bool) -> float:
-    if not allowed:
-        raise Unfit("is missing")
-    return math.nan
+def filled(code: float, missing_allowed: bool) -> float:
+    """The number of a cell; NaN, which is missing, only where that is allowed.
+
+    Raises:
+        Unfit: it is missing.
+    """
+    if not missing_allowed and math.isnan(code):
+        raise Unfit(f"is missing; {FILLED}")
+    return code
 
 
-class NumberCells:
-    """Cells of a numeric feature."""
-
-    def value(self, value: object, missing_allowed: bool) -> float:
-        """A JSON value as a number, null as NaN.
-
-        Raises:
-            Unfit: as ``number``; null unless ``missing_allowed``.
-        """
-        return _missing(missing_allowed) if value is None else number(value)
-
-    def text(self, cell: str, missing_allowed: bool) -> float:
-        """A CSV text as a number, one of ``MISSING_TEXTS`` as NaN.
-
-        Raises:
-            Unfit: as ``text_number``; a missing value unless ``missing_allowed``.
-        """
-        return _missing(missing_allowed) if cell in MISSING_TEXTS else text_number(cell)
-
-
-class CategoryCells:
-    """Cells of a categorical feature: a category's index. An empty text is missing unless "" is a category."""
-
-    def __init__(self, feature: Feature) -> None:
-        self._listed = list(feature.categories[:LISTED_MAX])
-        self._codes: dict[tuple[type, object], float] = {(type(None), None): math.nan}
-        self._texts = {"": math.nan}
-        for i, category in enumerate(feature.categories):
-            self._codes[type(category), category] = self._texts[key(category)] = float(i)
-
-    def value(self, value: object, missing_allowed: bool) -> float:
-        """The index of a category given as a JSON value (1.0 is 1), null as NaN.
-
-        Raises:
-            Unfit: not one of the categories; null unless ``missing_allowed``.
-        """
-        try:
-            code = self._codes[type(value), value]
-        except (KeyError, TypeError):  # TypeError: a list is not hashable
-            code = self._code(canonical, value)
-        return _missing(missing_allowed) if math.isnan(code) else code
-
-    def text(self, cell: str, missing_allowed: bool) -> float:
-        """The index of a category given as a CSV text: by its text, or as the number it is.
-
-        Raises:
-            Unfit: not one of the categories; a missing value unless ``missing_allowed``.
-        """
-        code = self._texts[cell] if cell in self._texts else self._code(number_or_text, cell)
-        return _missing(missing_allowed) if math.isnan(code) else code
-
-    def _code(self, label_of: Callable[[Any, str], Label], cell: object) -> float:
-        try:
-            label = label_of(cell, "")
-            return self._codes[type(label), label]
-        except (Invalid, KeyError):
-            raise Unfit("is not one of the categories", self._listed) from None
-
-    def vectorised(self, cells: Sequence[object], missing_allowed: bool, texts: bool) -> Floats | None:
-        """The indices of n texts or JSON values (n,), missing ones as NaN; None where a cell is unusual."""
-        look_up = (self._texts if texts else self._codes).__getitem__
-        keys = cells if texts else zip(map(type, cells), cells, strict=True)
-        try:
-            codes = np.fromiter(map(look_up, keys), np.float64, len(cells))  # type: ignore[arg-type]
-        except (KeyError, TypeError):
-            return None
-        return codes if missing_allowed or not np.isnan(codes).any() else None
+def column_of(codes: Iterable[float], count: int, missing_allowed: bool) -> Floats | None:
+    """The numbers of n cells as they are read, (n,); None where one is wrong."""
+    try:
+        found = np.fromiter(codes, np.float64, count)
+    except (Unfit, TypeError):  # TypeError: a list is not hashable
+        return None
+    return found if missing_allowed or not np.isnan(found).any() else None
 
 
 def vectorised_values(values: Sequence[object], missing_allowed: bool) -> Floats | None:

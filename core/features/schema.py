@@ -1,12 +1,12 @@
 """A feature space: the features of a model, in order, and how rows are read against them.
 
-A raw row is (F,) float64 in schema order: a numeric feature's value, a categorical one's index, NaN where a
-value is missing. Rows are given by name (``row``), as a table (``block``), as an array (``matrix``) or as CSV texts
-(``text_cells``). All four apply the same rules: names exactly the schema's, and numbers of a number type, finite.
+A raw row is (F,) float64 in schema order: what ``cells`` makes of each value, NaN where one is missing. Rows are given
+by name (``row``), as a table (``block``), as an array (``matrix``) or as CSV texts (``text_cells``). All four apply the
+same rules: names exactly the schema's, and numbers of a number type, finite.
 """
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from itertools import chain
 from operator import itemgetter
@@ -16,9 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import Floats
+from core.features.cells import cells_of
 from core.features.feature import Feature, digest
-from core.features.parsing import NUMBERS, CategoryCells, NumberCells, Unfit, vectorised_texts, vectorised_values
-from core.problems import LISTED_MAX, PROBLEMS_MAX, Invalid, Problem, lacking, unknown_feature
+from core.features.limits import Limits
+from core.features.parsing import NUMBERS, Unfit, vectorised_texts, vectorised_values
+from core.problems import (
+    FILLED,
+    LISTED_MAX,
+    PROBLEMS_MAX,
+    SUGGESTED_MAX,
+    Invalid,
+    Problem,
+    lacking,
+    unknown_feature,
+)
 
 _Place = Callable[[int, int], str]
 """How errors name a cell, from its row and its feature's column."""
@@ -34,8 +45,12 @@ class Schema:
         index: column of each name.
         columns: names of the D encoded columns, ``load`` or ``day=mon``.
         ranges: (2, D) the declared least and largest value of each encoded column, NaN where there is none.
-        width: D, one per numeric feature and one per category.
+        drift_ranges: (2, D) those in whose units drift tests measure.
+        width: D.
         raw_width: F.
+        plain: every raw value is its encoded column.
+        numeric: every feature is numeric.
+        exact: raw columns of the categorical features with declared categories.
         id: 16 hexadecimal characters, a digest of the declaration.
     """
 
@@ -47,13 +62,15 @@ class Schema:
         self.index: Final[dict[str, int]] = {name: column for column, name in enumerate(self.names)}
         self.columns: Final = tuple(chain.from_iterable(feature.columns for feature in features))
         self.width: Final = len(self.columns)
-        ends = [feature.range for feature in self.features for _ in range(feature.width)]
-        self.ranges: Final[Floats] = np.array(ends, dtype=np.float64).T
-        self.ranges.flags.writeable = False
+        self.ranges: Final = _ends(feature.ranges for feature in features)
+        self.drift_ranges: Final = _ends(feature.drift_ranges for feature in features)
         self.raw_width: Final = len(self.features)
-        self.plain: Final = all(feature.type == "numeric" for feature in features)
+        self.plain: Final = all(feature.type in ("numeric", "boolean") for feature in features)
+        self.numeric: Final = all(feature.type == "numeric" for feature in features)
+        self.exact: Final = tuple(column for column, feature in enumerate(features) if feature.categories)
         self.id: Final = digest([feature.to_json() for feature in features])
-        self._cells: Final = tuple(CategoryCells(f) if f.type == "categorical" else NumberCells() for f in features)
+        self._cells = tuple(cells_of(feature, True) for feature in features)
+        self._limits: Final = Limits.of(features)
         self._pick: Final[Callable[[Any], Any]] = itemgetter(*self.names)
         self._ignored: frozenset[str] = frozenset()
 
@@ -63,10 +80,16 @@ class Schema:
     def __hash__(self) -> int:
         return hash(self.id)
 
-    def ignoring(self, names: Collection[str]) -> "Schema":
-        """The same space, with readers that ignore some other names and their values."""
+    def reading(self, ignored: Collection[str] = (), others: bool = True) -> "Schema":
+        """The same space, read otherwise.
+
+        Args:
+            ignored: names of no feature that are passed over, with their values.
+            others: whether categories that are not declared are taken.
+        """
         found = copy(self)
-        found._ignored = frozenset(names) - frozenset(self.names)  # noqa: SLF001  its own class
+        found._ignored = frozenset(ignored) - frozenset(self.names)  # noqa: SLF001  its own class
+        found._cells = tuple(cells_of(feature, others) for feature in self.features)  # noqa: SLF001
         return found
 
     def row(self, values: Mapping[str, object], missing_allowed: bool, field: str = "features") -> Floats:
@@ -76,21 +99,34 @@ class Schema:
             Invalid: a name that is none of the schema's, a value that does not fit, or (unless
                 ``missing_allowed``) a value that is null or absent; the first 20 of them.
         """
-        if self.plain and type(values) is dict and len(values) == len(self.names):
+        if self.numeric and type(values) is dict and len(values) == len(self.names):
             try:
                 cells = self._pick(values) if len(self.names) > 1 else (self._pick(values),)
                 # A sum that is finite has only finite terms; one that is not may still have, and is read by cells.
                 if NUMBERS.issuperset(map(type, cells)) and math.isfinite(sum(cells)):
-                    return np.array((cells,), np.float64)
+                    raw = np.array((cells,), np.float64)
+                    return raw if self._limits is None else self._within(raw, field)
             except (KeyError, OverflowError):
                 pass
-        return self._row_by_cells(values, missing_allowed, field)
+        if self._ignored and type(values) is dict and not self._ignored.isdisjoint(values):
+            kept = {name: value for name, value in values.items() if name not in self._ignored}
+            return self.row(kept, missing_allowed, field)
+        return self._within(self._row_by_cells(values, missing_allowed, field), field)
+
+    def _within(self, raw: Floats, field: str) -> Floats:
+        """A row within the limits that its features declare."""
+        if self._limits is None:
+            return raw
+        return self._limits.apply(raw, lambda _, column: f"{field}.{self.names[column]}")
 
     def _row_by_cells(self, values: Mapping[str, object], missing_allowed: bool, field: str) -> Floats:
         if not isinstance(values, Mapping):
             raise Invalid.of(field, "is not an object of names and values")
-        strange = [name for name in values if name not in self.index and name not in self._ignored]
-        problems = [unknown_feature(f"{field}.{name}", self.names) for name in strange[:PROBLEMS_MAX]]
+        strange = [name for name in values if name not in self.index]
+        problems = [
+            unknown_feature(f"{field}.{name}", self.names, name if at < SUGGESTED_MAX else "")
+            for at, name in enumerate(strange[:PROBLEMS_MAX])
+        ]
         raw = [math.nan] * len(self.names)
         for column, (name, cells) in enumerate(zip(self.names, self._cells, strict=True)):
             try:
@@ -110,23 +146,29 @@ class Schema:
         """
         order = self._order(columns, missing_allowed, "columns")
         _check_rows(data, len(columns), "data")
-        return self._read(order, data, missing_allowed, lambda row, column: f"data[{row}][{order[column]}]")
+        return self._read(order, data, missing_allowed, texts=False)
 
-    def numbers(self, columns: Sequence[str], X: Floats, missing_allowed: bool, field: str = "columns") -> Floats:
+    def numbers(self, columns: Sequence[str], X: Floats, missing_allowed: bool, texts: bool = False) -> Floats:
         """A table of finite numbers (n, C), NaN for missing, with its C columns named, in any order, as (n, F).
 
-        For a space without categories; X itself where its columns are the schema's, in order.
+        For a space of numeric features; X itself where its columns are the schema's, in order, and any number is taken.
+
+        Args:
+            columns: the names.
+            X: the numbers.
+            missing_allowed: whether columns may be absent.
+            texts: whether they are from CSV, which only matters to what errors name.
 
         Raises:
-            Invalid: columns that are not the schema's (some may be absent where ``missing_allowed``).
+            Invalid: columns that are not the schema's; numbers outside a range that refuses them.
         """
-        order = self._order(columns, missing_allowed, field)
-        if order == list(range(X.shape[1])):
-            return X
-        raw = np.full((len(X), len(self.names)), math.nan)
-        present = [column for column, position in enumerate(order) if position >= 0]
-        raw[:, present] = X[:, [order[column] for column in present]]
-        return raw
+        order = self._order(columns, missing_allowed, "header" if texts else "columns")
+        if order != list(range(X.shape[1])):
+            raw = np.full((len(X), len(self.names)), math.nan)
+            present = [column for column, position in enumerate(order) if position >= 0]
+            raw[:, present] = X[:, [order[column] for column in present]]
+            X = raw
+        return X if self._limits is None else self._limits.apply(X, self._place(order, texts))
 
     def text_cells(self, columns: Sequence[str], rows: Sequence[Sequence[str]], missing_allowed: bool) -> Floats:
         """A CSV table of n rows, as (n, F); an empty cell is a missing value.
@@ -136,15 +178,22 @@ class Schema:
         """
         order = self._order(columns, missing_allowed, "header")
         _check_lengths(rows, len(columns), lambda row: f"row {row + 1}")
-        place: _Place = lambda row, column: f"row {row + 1}, column {self.names[column]}"  # noqa: E731
-        return self._read(order, rows, missing_allowed, place, texts=True)
+        return self._read(order, rows, missing_allowed, texts=True)
+
+    def _place(self, order: Sequence[int], texts: bool) -> _Place:
+        """How errors name the cells of a table whose columns stand in this order."""
+        if texts:
+            return lambda row, column: f"row {row + 1}, column {self.names[column]}"
+        return lambda row, column: f"data[{row}][{order[column]}]"
 
     def matrix(self, X: NDArray[Any], missing_allowed: bool, field: str = "data") -> Floats:
         """An array of n rows in schema order, as C-contiguous float64 (n, F); X itself where it is that already.
 
+        A categorical column holds indices of declared categories, or integers that are hashed as in JSON.
+
         Raises:
             Invalid: not two-dimensional, not real numbers, another number of columns, an infinity, NaN unless
-                ``missing_allowed``, or a categorical column that is no index of a category; by row and column.
+                ``missing_allowed``, or a number that is no value of its feature; by row and column.
         """
         if X.ndim != 2 or X.shape[1] != len(self.names):
             raise Invalid.of(field, "has another shape", f"two dimensions, {len(self.names)} columns")
@@ -155,20 +204,22 @@ class Schema:
         bad = ~np.isfinite(raw)
         if missing_allowed:
             bad &= ~np.isnan(raw)
-        for column, feature in enumerate(self.features):
-            if feature.type == "categorical":
-                bad[:, column] |= _not_index(raw[:, column], feature.width)
+        coded = raw
+        for column, cells in enumerate(() if self.numeric else self._cells):
+            codes, wrong = cells.numbers(raw[:, column])
+            bad[:, column] |= wrong
+            if self.features[column].buckets:
+                coded = raw.copy() if coded is raw else coded
+                coded[:, column] = codes
+        place: _Place = lambda row, column: f"{field}[{row}][{column}]"  # noqa: E731
         if bad.any():
-            raise Invalid(*(self._misfit(raw, int(i), int(j), field) for i, j in np.argwhere(bad)[:PROBLEMS_MAX]))
-        return raw
+            raise Invalid(*(self._misfit(raw, int(i), int(j), place) for i, j in np.argwhere(bad)[:PROBLEMS_MAX]))
+        return coded if self._limits is None else self._limits.apply(coded, place)
 
-    def _misfit(self, raw: Floats, row: int, column: int, field: str) -> Problem:
-        where = f"{field}[{row}][{column}]"
+    def _misfit(self, raw: Floats, row: int, column: int, place: _Place) -> Problem:
         if np.isnan(raw[row, column]):
-            return Problem(where, "is missing")
-        if self.features[column].type == "numeric":
-            return Problem(where, "is not a finite number")
-        return Problem(where, "is not an index of a category", f"0 to {self.features[column].width - 1}")
+            return Problem(place(row, column), f"is missing; {FILLED}")
+        return Problem(place(row, column), *self._cells[column].misfit)
 
     def _order(self, columns: Sequence[str], missing_allowed: bool, field: str) -> list[int]:
         """Where each feature stands in the client's columns; -1 where it is absent."""
@@ -183,14 +234,15 @@ class Schema:
             if len(problems) == PROBLEMS_MAX:
                 break
             if column < 0:
-                problems.append(unknown_feature(f"{field}[{position}]", self.names))
+                given = name if len(problems) < SUGGESTED_MAX else ""
+                problems.append(unknown_feature(f"{field}[{position}]", self.names, given))
             elif order[column] >= 0:
                 problems.append(Problem(f"{field}[{position}]", "is there twice"))
             else:
                 order[column] = position
         absent = [name for name, position in zip(self.names, order, strict=True) if position < 0]
         if absent and not missing_allowed:
-            problems.append(lacking(field, absent))
+            problems.append(lacking(field, absent, FILLED))
         if problems:
             raise Invalid(*problems[:PROBLEMS_MAX])
         return order
@@ -200,13 +252,18 @@ class Schema:
         order: list[int],
         rows: Sequence[Sequence[Any]],
         missing_allowed: bool,
-        place: _Place,
-        texts: bool = False,
+        texts: bool,
     ) -> Floats:
         """The raw rows; or the first cells that do not fit, by rows."""
+        place = self._place(order, texts)
         raw = self._vectorised(order, rows, missing_allowed, texts)
-        if raw is not None:
-            return raw
+        if raw is None:
+            raw = self._by_cells(order, rows, missing_allowed, texts, place)
+        return raw if self._limits is None else self._limits.apply(raw, place)
+
+    def _by_cells(
+        self, order: list[int], rows: Sequence[Sequence[Any]], missing_allowed: bool, texts: bool, place: _Place
+    ) -> Floats:
         raw = np.full((len(rows), len(self.names)), math.nan)
         present = sorted((position, column) for column, position in enumerate(order) if position >= 0)
         problems: list[Problem] = []
@@ -251,19 +308,22 @@ class Schema:
             return numbers
         raw = np.full((len(rows), len(self.names)), math.nan)
         raw[:, numeric] = numbers
-        for column, reader in enumerate(self._cells):
-            if isinstance(reader, CategoryCells) and order[column] >= 0:
-                codes = reader.vectorised(list(map(itemgetter(order[column]), rows)), missing_allowed, texts)
+        for column, feature in enumerate(self.features):
+            if feature.type != "numeric" and order[column] >= 0:
+                codes = self._cells[column].vectorised(
+                    list(map(itemgetter(order[column]), rows)), missing_allowed, texts
+                )
                 if codes is None:
                     return None
                 raw[:, column] = codes
         return raw
 
 
-def _not_index(codes: Floats, count: int) -> NDArray[np.bool_]:
-    with np.errstate(invalid="ignore"):
-        wrong: NDArray[np.bool_] = ~np.isnan(codes) & ((codes < 0) | (codes >= count) | (codes != np.floor(codes)))
-    return wrong
+def _ends(ranges: Iterable[list[tuple[float, float]]]) -> Floats:
+    """The ranges of features as (2, D), for reading only."""
+    ends = np.array([*chain.from_iterable(ranges)], dtype=np.float64).T
+    ends.flags.writeable = False
+    return ends
 
 
 def _flat(rows: Sequence[Sequence[Any]], positions: list[int]) -> list[Any]:

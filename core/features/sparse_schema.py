@@ -58,11 +58,13 @@ class SparseSchema:
     names: Final[tuple[str, ...]] = ()
     columns: Final[tuple[str, ...]] = ()
     plain: Final = True
+    exact: Final[tuple[int, ...]] = ()
 
     def __init__(self, seed: int, dimension: int, kind: Kind) -> None:
         self.width: Final = dimension
         self.raw_width: Final = dimension
         self.ranges: Final[Floats] = np.full((2, dimension), np.nan)
+        self.drift_ranges: Final[Floats] = self.ranges
         self.seed: Final = seed
         self.kind: Final = kind
         self.id: Final = digest(["sparse", seed, dimension, kind])

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator, Sequence
 
 from core.config import Config
 from core.entry import MergedRows, Refused, Rows, Segment
-from core.features import Feature, Schema, Space
+from core.features import Schema, Space
 from core.features.labels import LabelSet
 
 
 def check_space(rows: Rows, schema: Space | None) -> Space | Refused:
     """The space in which rows are learned: the model's, or the one they propose where it has none yet."""
-    if schema is None and rows.names is not None:
-        schema = Schema([Feature(name) for name in rows.names])
+    if schema is None and rows.features is not None:
+        schema = Schema(rows.features)
     if schema is None or rows.space != schema.id:
         return Refused("the model's features are no longer those the rows were sent with")
     return schema

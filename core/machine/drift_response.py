@@ -55,7 +55,7 @@ class DriftResponse:
         self.alarms: list[Seen] = []
         self.episodes = Episodes(config.watch)
         self._follow(config)
-        self.detector = DriftDetector(self._tests, schema.ranges, self.regression)
+        self.detector = DriftDetector(self._tests, schema.drift_ranges, self.regression)
 
     def configure(self, config: Config, schema: Space) -> None:
         """Go on under another configuration: windows of other tests start empty, the episode goes on."""
@@ -82,7 +82,7 @@ class DriftResponse:
     def move(self, schema: Space) -> None:
         """Go over to another feature space: windows start empty, so that a switch is not called a drift."""
         classes = self.detector.classes
-        self.detector = DriftDetector(self._tests, schema.ranges, self.regression)
+        self.detector = DriftDetector(self._tests, schema.drift_ranges, self.regression)
         for _ in range(classes - self.detector.classes):
             self.detector.add_class()
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from core.entry import Overlap, Reset, Restore, Rows, Segment, Switch
 from core.features import Schema
+from core.features.feature import width_of
 from core.machine.state import ModelState
 from core.switching.feature_recovery import Kind
 from core.switching.overlap import OverlapPeriod
@@ -67,13 +68,13 @@ class Estimates(ModelState):
         Rows are asked for only before there is a space.
         """
         if isinstance(segment, Rows):
-            return self.config.state_bytes(len(segment.names)) if segment.names is not None else 0
+            return 0 if segment.features is None else self.config.state_bytes(width_of(segment.features))
         if isinstance(segment, Restore):
             return len(segment.state)
         if isinstance(segment, Reset):
             return self.nbytes
         if isinstance(segment, Switch) and segment.features is not None:
-            width = sum(feature.width for feature in segment.features)
+            width = width_of(segment.features)
             return self.config.state_bytes(width) + mapping_bytes(width, width, "linear")
         return 0
 

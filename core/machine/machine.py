@@ -37,6 +37,7 @@ from core.entry import (
 )
 from core.intervals.conformal import as_told
 from core.machine.acceptance import check_labels, check_space, group_into_blocks, plain_until
+from core.machine.block_rows import rows_of
 from core.machine.estimates import Estimates
 from core.machine.late_labels import classes_as_served, numbers_as_served
 from core.machine.summary import Summary
@@ -120,12 +121,13 @@ class Machine(Estimates):
         if len(segments) == 1 and (refused := self._accept(first)) is not None:
             return [refused]
         route = self.switching.routes.get(first.space)
-        raw, labels, (discounts, weights), served = _table(segments)
+        raw, labels, (discounts, weights), served = rows_of(segments)
         if route is None or self.drift_response is None:
             scored = self._only_labels(labels)
         else:
             if raw.shape != (len(labels), route.schema.raw_width):
                 raise ValueError(f"rows of shape {raw.shape} with {len(labels)} labels are not of this feature space")
+            self.unknown.absorb(route.schema, raw)
             block = TrainingBlock(route, self.drift_response, self.answers, raw, discounts, weights, self.rows)
             if self.regression:
                 scored = learn_numbers(block, np.asarray(labels, dtype=np.float64))
@@ -133,7 +135,10 @@ class Machine(Estimates):
                 scored = learn_classes(block, labels)
         self.rows += len(raw)
         scored = self._score(scored, served)
-        return self._outcomes(segments, scored, served, route is not None)
+        learned = self._outcomes(segments, scored, served, route is not None)
+        if isinstance(self.pipeline, OverlapPeriod) and route is not None and route.model is not self.pipeline:
+            return [outcome._replace(mapped=False) for outcome in learned]
+        return [*learned]
 
     def _accept(self, rows: Rows) -> Refused | None:
         """Fix the space if this segment proposes it; refuse what earlier entries have made impossible."""
@@ -190,13 +195,13 @@ class Machine(Estimates):
         scored: Scored,
         served: list[ServedPrediction | None] | None,
         learned: bool,
-    ) -> list[Outcome]:
+    ) -> list[Learned]:
         names, losses, p_true = self.named(scored.predicted), scored.losses, scored.p_true
         if served is not None:
             names = [name if answer is None else answer.prediction for name, answer in zip(names, served, strict=True)]
         if len(segments) == 1:
             return [Learned(names, losses, self.rows, learned, p_true)]
-        outcomes: list[Outcome] = []
+        outcomes: list[Learned] = []
         start, rows = 0, self.rows - len(names)
         for segment in segments:
             stop = start + len(segment.X) - len(segment.skip)
@@ -232,6 +237,7 @@ class Machine(Estimates):
         warning = self.switching.step(segment, self.rows, len(self.labels))
         if segment.action == "complete" and self.drift_response is not None and self.prediction_schema is not None:
             self.drift_response.move(self.prediction_schema)
+            self.unknown.keep(self.prediction_schema)
         self.metrics.mark(self.rows, "switch", action=segment.action)
         return Switched(self.phase, self.overlap_rows, self.rows, warning)
 
@@ -270,14 +276,16 @@ class Machine(Estimates):
         self.metrics.mark(self.rows, segment.source)
         return Replaced(self.rows)
 
-    def plan_switch(self, action: Action, features: object = None, mapping: Kind | None = None) -> Switch:
+    def plan_switch(
+        self, action: Action, features: object = None, mapping: Kind | None = None, force: bool = False
+    ) -> Switch:
         """A step in a change of features as a client asks for it, checked; see ``Switching.plan``.
 
         Raises:
             Conflict: the phase does not allow the action, or the algorithm no change of features at all.
             Invalid: naming the field.
         """
-        return self.switching.plan(action, features, mapping)
+        return self.switching.plan(action, features, mapping, force)
 
     # ---------------------------------------------------------------- predictions and other readings
 
@@ -367,32 +375,6 @@ class Machine(Estimates):
         schema = self.prediction_schema
         features = [] if schema is None else [feature.to_json() for feature in schema.features]
         labels = list(self.labels.labels)
-        return {"features": features, "labels": labels, "state_bytes": self.nbytes, **self.learner_info()}
-
-
-_Given = tuple[Floats | None, Floats | None]
-_Table = tuple[Floats, Any, _Given, list[ServedPrediction | None] | None]
-
-
-def _table(segments: Sequence[Rows]) -> _Table:
-    """The rows of a block to be learned: X (n, F), labels, discounts and weights, what was served of a tracked row."""
-    first = segments[0]
-    if len(segments) == 1 and not first.skip:
-        tracked: list[ServedPrediction | None] | None = None if first.served is None else [first.served] * len(first.X)
-        return np.ascontiguousarray(first.X), first.y, (first.discounts, first.weights), tracked
-    raw = np.concatenate([rows.X for rows in segments])
-    labels = [label for rows in segments for label in rows.y]
-    discounts = _column([rows.discounts for rows in segments])
-    weights = _column([rows.weights for rows in segments])
-    all_served = [rows.served for rows in segments for _ in range(len(rows.X))]
-    if first.skip:  # such a segment is a block of its own
-        kept = np.setdiff1d(np.arange(len(raw)), first.skip)
-        raw, labels, all_served = raw[kept], [labels[at] for at in kept], [all_served[at] for at in kept]
-        discounts, weights = (None if given is None else given[kept] for given in (discounts, weights))
-    return raw, labels, (discounts, weights), all_served if any(all_served) else None
-
-
-def _column(given: Sequence[Floats | None]) -> Floats | None:
-    """What the rows of several segments were sent with: in all of them, or in none."""
-    found = [one for one in given if one is not None]
-    return np.concatenate(found) if found else None
+        found = {"features": features, "labels": labels, "state_bytes": self.nbytes, **self.learner_info()}
+        unknown = self.unknown.report(schema)
+        return {**found, "unknown": unknown} if unknown else found

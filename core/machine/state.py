@@ -24,6 +24,7 @@ from core.features.labels import LabelSet
 from core.intervals.conformal import Intervals
 from core.machine.answers import Answers
 from core.machine.drift_response import DriftResponse
+from core.machine.unknown_categories import UnknownCategories
 from core.metrics import ClassificationMetrics, RegressionMetrics
 from core.state import envelope
 from core.state.nesting import flatten, unflatten
@@ -43,6 +44,7 @@ class ModelState:
         labels: the classes seen.
         answers: what is said of predictions, over which labels.
         intervals: of a regression, around its predictions, whatever makes them: a switch or a drift leaves them alone.
+        unknown: how many categories that are not declared were learned.
         switching: the feature spaces and the models that learn their rows.
         drift_response: None until there is a space.
         outbox: events to be published; resets and restores leave it alone, since versions go on.
@@ -59,6 +61,7 @@ class ModelState:
         self.rows = 0
         self.labels = LabelSet()
         self.answers = Answers(self.config, self.labels)
+        self.unknown = UnknownCategories()
         self.metrics = RegressionMetrics() if self.regression else ClassificationMetrics()
         self.intervals = Intervals() if self.regression else None
         self.enter(switching or Switching(self.config, self.config.space))
@@ -130,6 +133,8 @@ class ModelState:
         """
         arrays, parts = flatten(self.parts())
         state: Header = {"rows": self.rows, "labels": self.labels.to_header(), **parts}
+        if self.unknown.counts:
+            state["unknown"] = dict(self.unknown.counts)
         state["switching"] = describe(self.switching)
         return envelope.dump(arrays, {"config": self.config.to_json(), "stamp": dict(stamp or {}), "state": state})
 
@@ -175,6 +180,7 @@ class ModelState:
     def _load(self, arrays: Mapping[str, NDArray[Any]], state: Header) -> None:
         self.labels = LabelSet.from_header(state["labels"])
         self.answers = Answers(self.config, self.labels)
+        self.unknown = UnknownCategories.from_header(state.get("unknown", {}))
         unflatten(self.parts(), arrays, state)
         self.rows = state["rows"]
         self._check_together()

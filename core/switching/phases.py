@@ -41,6 +41,8 @@ Phase = Pipeline | OverlapPeriod | Ensemble
 Action = Literal["begin", "complete", "abort"]
 RETIRED_MAX = 64
 """Spaces left behind that are remembered."""
+OVERLAP_ROWS_MIN = 5
+"""Overlap rows below which a change is only completed by force."""
 NAMES_SHOWN = 5
 """Features of a new space that a refusal names."""
 
@@ -145,20 +147,27 @@ class Switching:
 
     # ---------------------------------------------------------------- steps
 
-    def plan(self, action: Action, features: object = None, mapping: Kind | None = None) -> Switch:
+    def plan(self, action: Action, features: object = None, mapping: Kind | None = None, force: bool = False) -> Switch:
         """A step as a client asks for it, checked against the model as it stands.
 
         Args:
             action: what is asked for.
             features: for "begin" the new space as it was sent; a kept feature may be given by its bare name.
             mapping: None: what the model's parameters say, else linear.
+            force: for "complete", whether fewer than ``OVERLAP_ROWS_MIN`` overlap rows are enough.
 
         Raises:
-            Conflict: the phase does not allow the action, or the algorithm no change of features at all.
+            Conflict: too few overlap rows; the phase does not allow the action, or the algorithm no change of features
+                at all.
             Invalid: naming the field; see ``core.features.feature_space.parse_next``.
         """
         if (problem := self._obstacle(action)) is not None:
             raise Conflict(problem)
+        if action == "complete" and not force and self.overlap_rows < OVERLAP_ROWS_MIN:
+            raise Conflict(
+                f"{self.overlap_rows} overlap rows have taught how old features are recovered from new ones: send at "
+                f'least {OVERLAP_ROWS_MIN} rows with both sets, or complete with "force": true'
+            )
         if action != "begin":
             return Switch(action)
         current = self._current

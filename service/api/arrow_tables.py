@@ -21,7 +21,7 @@ from core.problems import PROBLEMS_MAX, Invalid, Problem
 from service.api import media
 from service.api.csv_tables import BESIDE_QUERIES, HEADER_SHOWN, names_in
 from service.errors import NotTable, TooLarge
-from service.runtime.rows.row_validation import Table
+from service.runtime.rows.table import Table
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,7 +11,7 @@ from itertools import compress, islice
 from core.problems import Invalid
 from service.errors import NotTable
 from service.runtime.rows.row_numbers import FieldPath
-from service.runtime.rows.row_validation import Table
+from service.runtime.rows.table import Table
 
 BESIDE_QUERIES = ("label", "id", "discount", "weight")
 """Query parameters that name columns which are no features."""

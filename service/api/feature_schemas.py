@@ -1,13 +1,30 @@
 """The bodies of a change of features, as the contract names them."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, SkipValidation
+from pydantic import (
+    BaseModel,
+    Field,
+    SkipValidation,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
+from pydantic_core import PydanticCustomError
 
+from service.api.identity import NO_IDENTITY
 from service.api.model_schemas import FeatureEntry, Features, RequestBody
 from service.api.schemas import Durability, Identity, Incarnation, Rows, Version
 
 Declared = list[str | FeatureEntry]
+
+
+def _one_problem(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+    """One problem of what is neither a string nor an integer, not one for each."""
+    try:
+        return check(value)
+    except ValidationError:
+        raise PydanticCustomError("identity", NO_IDENTITY) from None
 
 
 class SwitchBody(RequestBody):
@@ -23,7 +40,10 @@ class SwitchBody(RequestBody):
     mapping: Literal["linear", "kernel"] | None = Field(
         None, description="`begin`: how old features are recovered from new ones; left out: linear."
     )
-    id: Identity | None = Field(None, description="Your own id of this step; sent again within a day it is done once.")
+    force: bool = Field(False, description="`complete`: also with fewer than five rows that teach the mapping.")
+    id: Annotated[Identity | None, WrapValidator(_one_problem)] = Field(
+        None, description="Your own id of this step; sent again within a day it is done once."
+    )
 
 
 class Expert(BaseModel):

@@ -51,9 +51,11 @@ async def switch_features(
     """Begin, complete or abort a change of features.
 
     `begin` declares the whole new space. From then on feedback carries the features of both spaces, predictions need
-    the old ones (new ones are ignored), and the mapping between them is learned. After `complete` only the new features
+    the old ones (new ones are ignored), and the mapping between them is learned; feedback that holds none of the new
+    names is learned by the old model, and answered with `"mapped": false`. After `complete` only the new features
     are sent: the old model goes on, on recovered features, beside new ones, each weighted by how well it does. `abort`
-    drops the overlap and leaves the model as it was. Names in both spaces are kept. Any number of changes, one at a
+    drops the overlap and leaves the model as it was. `complete` with fewer than five rows that have taught the mapping
+    is 409, unless `force` is true. Names in both spaces are kept. Any number of changes, one at a
     time. `id` or Idempotency-Key make a retry safe.
     """
     engine = ctx.engine
@@ -61,7 +63,7 @@ async def switch_features(
     replica = await engine.replica(name, Freshness(strong=True))  # which phase the model is in, the log says
     try:
         segment = feature_switch.step(
-            replica.machine, engine.models.admit_switch, ask.action, ask.features, ask.mapping
+            replica.machine, engine.models.admit_switch, ask.action, ask.features, ask.mapping, ask.force
         )
     except REFUSED as error:
         reply = await answer_if_seen(ctx, replica, identity, error)
@@ -73,7 +75,7 @@ async def switch_features(
 def _identity(ask: SwitchBody, key: str | None, body: bytes) -> Identity:
     """What a switch is remembered by: its own id stands for what it asks for."""
     identity = identity_of(key, ask.id, SWITCH, (b"switch\n", body))
-    asked = _json((ask.action, ask.features, ask.mapping))
+    asked = _json((ask.action, ask.features, ask.mapping, *([ask.force] if ask.force else [])))
     return Identity(identity.ids, identity.digests or (digest(asked),) * len(identity.ids))
 
 

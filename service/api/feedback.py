@@ -45,7 +45,8 @@ from service.runtime.jobs import Reply
 from service.runtime.replica import Replica
 from service.runtime.rows.row_numbers import DISCOUNT, WEIGHT
 from service.runtime.rows.row_rules import validator_of
-from service.runtime.rows.row_validation import LABEL, Labels, RowValidator, Table
+from service.runtime.rows.row_validation import Labels, RowValidator
+from service.runtime.rows.table import LABEL, Table
 from service.runtime.threads import in_process, in_thread_if_large
 from service.store import tracked
 
@@ -94,6 +95,7 @@ async def feedback_row(ctx: Ctx, name: ModelName, request: Request) -> Response:
         reply.answer.learned,
         ctx.engine.durability,
         replica.incarnation,
+        reply.answer.mapped,
     )
     return RowAnswer(_encode(answer))
 
@@ -154,7 +156,7 @@ async def learn_row(ctx: Context, replica: Replica, ask: FeedbackRow, identity: 
     """
     row = table_of_row(ask)
     if ask.prediction_id is not None:
-        return await _learn_tracked(ctx, replica, row, ask.prediction_id, identity.ids)
+        return await _learn_tracked(ctx, replica, row, str(ask.prediction_id), identity.ids)
     reply, _ = await _learn(ctx, replica, row, identity, size)
     return reply
 
@@ -291,6 +293,7 @@ def _learnt(reply: Reply, labels: Labels, durability: str, incarnation: str) -> 
         reply.answer.learned,
         durability,
         incarnation,
+        reply.answer.mapped,
     )
     return large_answer(answer)
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,13 +11,18 @@ from core.features.labels import Label
 from core.problems import Invalid, Problem
 from service.api.tables import check_size
 from service.runtime.rows.row_numbers import FieldPath
-from service.runtime.rows.row_validation import IDS, Labels
+from service.runtime.rows.row_validation import Labels
+from service.runtime.rows.table import IDS
 
-NO_IDENTITY = "is not 1 to 200 printable characters"
+NO_IDENTITY = "is not 1 to 200 printable characters, or an integer"
+Id = str | int
+"""As a client gives it: 17 and "17" are one id."""
 ID, PREDICTION, REQUEST, OVERLAP, SWITCH = "i:", "p:", "k:", "o:", "s:"
 """Prefixes that keep apart ids of labelled rows, prediction ids, Idempotency-Keys, ids of overlap rows and of switches:
 a row may teach a mapping before its label comes, under one id."""
 _LENGTHS = frozenset(range(1, 201))
+BITS_MAX = 661
+"""Of an integer of up to 199 digits; longer ones take Python long to write."""
 
 
 class Identity(NamedTuple):
@@ -34,7 +39,7 @@ class Identity(NamedTuple):
 
 def identity_of(
     key: str | None,
-    given: str | Sequence[str] | None,
+    given: Id | Sequence[Id] | None,
     prefix: str,
     sent: Sequence[bytes],
     ids_max: int = 1,
@@ -44,7 +49,7 @@ def identity_of(
 
     Args:
         key: the header; beside an id in the body it only tells proxies that they may try again.
-        given: the ids in the body; a text is the one of a single row.
+        given: the ids in the body; a text or a number is the one of a single row.
         prefix: of these ids.
         sent: what an Idempotency-Key stands for, in parts.
         ids_max: most ids in one request.
@@ -58,24 +63,33 @@ def identity_of(
         if key is None:
             return Identity()
         return Identity((REQUEST + printable(key, "Idempotency-Key"),), (digest(*sent),))
-    if isinstance(given, str):
+    if isinstance(given, Id):
         return Identity((prefix + printable(given, "id"),))
     check_size(len(given), ids_max, "ids", " with ids")
-    if not "".join(given).isprintable() or not _LENGTHS.issuperset(map(len, given)):
-        odd = [at for at, one in enumerate(given) if not _is_id(one)][:20]
+    texts: Sequence[Any] = given if {str}.issuperset(map(type, given)) else [*map(_text, given)]
+    if not "".join(texts).isprintable() or not _LENGTHS.issuperset(map(len, texts)):
+        odd = [at for at, one in enumerate(texts) if not _is_id(one)][:20]
         raise Invalid(*(Problem(place(at), NO_IDENTITY) for at in odd))
-    return Identity(tuple([prefix + one for one in given]))
+    return Identity(tuple([prefix + one for one in texts]))
 
 
-def printable(given: str, field: str) -> str:
-    """An id as it was given.
+def printable(given: Id, field: str) -> str:
+    """An id as text.
 
     Raises:
         Invalid: it is none.
     """
-    if not _is_id(given):
+    text = _text(given)
+    if not _is_id(text):
         raise Invalid.of(field, NO_IDENTITY)
-    return given
+    return text
+
+
+def _text(given: Id) -> str:
+    """An id as text; "", which is none, for an integer of more digits than an id has characters."""
+    if isinstance(given, str):
+        return given
+    return str(given) if given.bit_length() <= BITS_MAX else ""
 
 
 def _is_id(given: str) -> bool:

@@ -31,15 +31,21 @@ def encoded(answer: msgspec.Struct) -> list[bytes]:
         answer: a struct whose long fields are lists, or arrays of finite numbers.
     """
     found = [b"{"]
-    names = zip(answer.__struct_fields__, answer.__struct_encode_fields__, strict=True)
-    for name, encode_name in names:
+    omitted = _defaults(answer) if answer.__struct_config__.omit_defaults else {}
+    for name, encode_name in zip(answer.__struct_fields__, answer.__struct_encode_fields__, strict=True):
         value = getattr(answer, name)
-        if value is None and answer.__struct_config__.omit_defaults:
+        if name in omitted and value is omitted[name]:
             continue
         found.append((b"," if len(found) > 1 else b"") + _encode(encode_name) + b":")
         found += _parts(value) if isinstance(value, list | np.ndarray) else [_encode(value)]
     found.append(b"}")
     return found
+
+
+def _defaults(answer: msgspec.Struct) -> dict[str, Any]:
+    """The defaults of the fields that have some."""
+    values = answer.__struct_defaults__
+    return dict(zip(answer.__struct_fields__[-len(values) :], values, strict=True)) if values else {}
 
 
 def _parts(values: Sequence[Any] | NDArray[Any]) -> Iterator[bytes]:

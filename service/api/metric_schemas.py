@@ -136,5 +136,8 @@ class ModelMetrics(Metrics):
     """Scores beside their baselines, and what the learner reports."""
 
     learner: dict[str, Any] = Field(examples=[{"forgetting_rates": [0.0, 0.01], "forgetting_weights": [0.2, 0.8]}])
+    unknown: dict[str, int] = Field(
+        examples=[{"day": 3}], description="Categories learned that were not declared, by feature with declared ones."
+    )
     version: Version
     incarnation: Incarnation

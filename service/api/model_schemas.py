@@ -5,9 +5,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from core.config import SEED_MAX
+from core.config import IGNORED_MAX, SEED_MAX
 from core.drift.config import BATCH_SIZE, BATCH_SIZE_MAX, COOLDOWN_ROWS, DELTA, EPISODE_ROWS, ROWS_MAX
-from core.features.feature import CATEGORIES_MAX, COLUMNS_MAX
+from core.features.feature import BUCKETS, CATEGORIES_MAX, COLUMNS_MAX
 from service.api.metric_schemas import Metrics
 from service.api.schemas import Incarnation, Label, Name, Predictable, Rows, Time, Version
 
@@ -26,17 +26,29 @@ class FeatureEntry(RequestBody):
     """A declared feature."""
 
     name: Name
-    type: Literal["numeric", "categorical"] = Field("numeric", description="Left out: numeric.")
+    type: Literal["numeric", "categorical", "boolean", "time"] = Field(
+        "numeric",
+        description="Left out: categorical with `categories` or `buckets`, else numeric. `boolean`: true, false, 0 or "
+        "1. `time`: RFC 3339 or seconds since 1970; the model sees hour, weekday and day of the year as sine and "
+        "cosine, and the days since 2026.",
+    )
     categories: list[Label] | None = Field(
         None,
         min_length=2,
         max_length=CATEGORIES_MAX,
-        description="The values of a categorical feature; required there.",
+        description="The values of a categorical feature, a column each. Left out: values are hashed into `buckets`.",
     )
-    minimum: float | None = Field(
-        None, alias="min", description="Where values usually begin; others are taken as they are."
+    buckets: int | None = Field(
+        None,
+        ge=2,
+        le=CATEGORIES_MAX,
+        description=f"Columns that values without a declaration share. Left out: {BUCKETS}.",
     )
+    minimum: float | None = Field(None, alias="min", description="Where values usually begin.")
     maximum: float | None = Field(None, alias="max", description="Where values usually end.")
+    outside: Literal["accept", "refuse", "clip"] | None = Field(
+        None, description="What becomes of a number outside `min` and `max`. Left out: it is accepted as it is."
+    )
 
 
 Features = Annotated[list[Name | FeatureEntry], Field(min_length=1, max_length=COLUMNS_MAX)]
@@ -87,12 +99,24 @@ class ModelBody(RequestBody):
         None, description="Left out: the one task of the algorithm, if it has one."
     )
     params: dict[str, Any] | None = Field(None, description="As GET /algorithms describes them.")
-    features: Features | None = Field(None, description="Left out: the first feedback row fixes them, all numeric.")
+    features: Features | None = Field(
+        None,
+        description="Left out: the first feedback row fixes them. A number is numeric, true and false are boolean, a "
+        "string is categorical, hashed.",
+    )
     labels: list[Label] | None = Field(
         None, min_length=2, description="Classification. Left out: classes appear as they come."
     )
     missing: Literal["error", "zero", "mean"] = Field(
         "error", description="What a missing value becomes; `error`, the default, refuses it."
+    )
+    unknown: Literal["other", "error"] = Field(
+        "other",
+        description="What becomes of a category that is not declared: `other`, the default, sets all columns of its "
+        "feature to 0; `error` refuses it.",
+    )
+    ignore: list[Name] | None = Field(
+        None, max_length=IGNORED_MAX, description="Names that rows may hold and that are passed over."
     )
     seed: int = Field(0, ge=0, le=SEED_MAX, description="Of every random draw. Left out: 0.")
     watch: WatchTests | None = Field(

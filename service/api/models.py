@@ -103,7 +103,8 @@ async def show_metrics(replica: ReadModel) -> ModelMetrics:
     async with replica.held():
         machine = replica.machine
         own = {"version": replica.version, "incarnation": replica.incarnation}
-        return ModelMetrics(**machine.metrics_report(), learner=machine.learner_info(), **own)
+        unknown = machine.unknown.report(machine.prediction_schema)
+        return ModelMetrics(**machine.metrics_report(), learner=machine.learner_info(), unknown=unknown, **own)
 
 
 @router.delete(

@@ -45,7 +45,7 @@ from service.errors import PendingFull, ids_full, no_model
 from service.runtime import threads
 from service.runtime.replica import Replica
 from service.runtime.rows.row_rules import validator_of
-from service.runtime.rows.row_validation import Table
+from service.runtime.rows.table import Table
 from service.runtime.threads import in_process, in_thread_if_large, in_thread_if_long
 from service.store import tracked
 from service.store.appends import RememberedIds

@@ -17,7 +17,7 @@ from service.api import json_body
 from service.api.schemas import FeedbackRecord, OverlapRecord, PredictRecord
 from service.errors import NotJson
 from service.runtime.rows.named_rows import Place, columns_of
-from service.runtime.rows.row_validation import Table
+from service.runtime.rows.table import Table
 
 R = TypeVar("R", bound=msgspec.Struct)
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)

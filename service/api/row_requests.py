@@ -34,7 +34,8 @@ from service.api.schemas import (
 from service.api.tables import Sent, TableForm, names_given, read_table
 from service.runtime.rows.named_rows import as_written, named_as_first
 from service.runtime.rows.row_rules import RowRules, validator_from
-from service.runtime.rows.row_validation import Growth, Labels, RowValidator, Table
+from service.runtime.rows.row_validation import Growth, Labels, RowValidator
+from service.runtime.rows.table import Table
 
 T = TypeVar("T")
 R = TypeVar("R", Rows, Overlap)
@@ -108,7 +109,7 @@ def _proposing(table: Table, validator: RowValidator) -> Table:
     """Rows of different names, where they fix the features of the model: as a table of the first row's names."""
     if table.place is None or table.columns is not None or validator.union is not None:
         return table
-    columns, data = named_as_first(table.data, table.place)
+    columns, data = named_as_first(table.data, table.place, validator.config.ignore)
     return table._replace(columns=columns, data=data)
 
 

@@ -15,7 +15,10 @@ from core.contract import WEIGHT_MAX, WEIGHT_MIN
 from core.intervals.levels import LEVEL_MAX
 
 Label = str | int | bool
-Identity = Annotated[str, Field(min_length=1, max_length=200, description="1 to 200 printable characters.")]
+Identity = Annotated[
+    Annotated[str, Field(min_length=1, max_length=200)] | int,
+    Field(description='1 to 200 printable characters, or an integer; 17 and "17" are one id.'),
+]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Version = Annotated[int, Field(ge=0, examples=[18], description="Entries of the model's log; its creation is 0.")]
 Rows = Annotated[int, Field(ge=0, examples=[18], description="Rows the model has learned.")]
@@ -45,7 +48,7 @@ Value = Annotated[Any, _ANY_VALUE]
 Values = Annotated[
     dict[str, Value],
     Field(
-        description="A value for every feature: a number, a declared category, or null for missing.",
+        description="A value for every feature: a number, a string, true or false, or null for missing.",
         examples=[{"load": 0.31, "price": 0.056}],
     ),
 ]
@@ -154,7 +157,16 @@ class FeedbackRow(Body, forbid_unknown_fields=True):
     ] = None
 
 
-class Learnt(Body):
+Mapped = Annotated[
+    bool,
+    Field(
+        description="In a change of features, only where it is false: rows of the old features alone, which the old "
+        "model learned; they have not taught how old features are recovered from new ones."
+    ),
+]
+
+
+class Learnt(Body, omit_defaults=True):
     """What the model said before it learned the row, and where it stands now."""
 
     prediction: Predictable
@@ -167,6 +179,7 @@ class Learnt(Body):
     learned: Annotated[bool, Field(description="False: it was scored only, its features are not in use any more.")]
     durability: Durability
     incarnation: Incarnation
+    mapped: Mapped = True
 
 
 # ------------------------------------------------------------------------------------------------ streams of rows
@@ -302,7 +315,7 @@ class PredictedBatch(Body, omit_defaults=True, kw_only=True):
     incarnation: Incarnation
 
 
-class LearntBatch(Body):
+class LearntBatch(Body, omit_defaults=True):
     """A-priori predictions and losses in the order of the rows."""
 
     predictions: Annotated[list[Predictable], Field(examples=[["UP", "UP"]])]
@@ -315,6 +328,7 @@ class LearntBatch(Body):
     learned: bool
     durability: Durability
     incarnation: Incarnation
+    mapped: Mapped = True
 
 
 # ------------------------------------------------------------------------------------------------ overlap rows

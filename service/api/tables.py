@@ -6,7 +6,7 @@ large bodies are read by a process that loads neither.
 
 import io
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
@@ -22,7 +22,7 @@ from service.api.arrow_tables import read_arrow
 from service.api.csv_tables import BESIDE_QUERIES, CSV_QUERIES, read_csv, text_of
 from service.errors import NotTable, TooLarge
 from service.runtime.rows.row_numbers import FieldPath
-from service.runtime.rows.row_validation import Table
+from service.runtime.rows.table import Table
 
 TABLE_QUERIES, CSV_ONLY = (*BESIDE_QUERIES, *CSV_QUERIES), ("delimiter",)
 """Query parameters of tables with named columns, and which of them Parquet and Arrow have not."""
@@ -154,7 +154,7 @@ def check_size(rows: int, most: int, field: str = "data", of: str = "") -> None:
 def _check_counts(table: Table) -> None:
     given = (("labels", table.labels), ("ids", table.ids), ("discounts", table.discounts), ("weights", table.weights))
     for field, values in given:
-        if values is not None and not isinstance(values, str) and len(values) != table.size:
+        if isinstance(values, Sequence) and not isinstance(values, str) and len(values) != table.size:
             raise Invalid.of(field, f"has {len(values)} items for {table.size} rows", f"{table.size} items")
 
 

@@ -42,7 +42,9 @@ def _declared(space: Schema | SparseSchema) -> list[Any]:
     return [feature.to_json() for feature in space.features]
 
 
-def step(machine: Machine, admit: Admit, action: Action, features: object, mapping: Mapping | None) -> Switch:
+def step(
+    machine: Machine, admit: Admit, action: Action, features: object, mapping: Mapping | None, force: bool = False
+) -> Switch:
     """A step in a change of features, without its id.
 
     Args:
@@ -51,20 +53,23 @@ def step(machine: Machine, admit: Admit, action: Action, features: object, mappi
         action: what is asked for.
         features: the new space as it was sent, or None.
         mapping: "linear", "kernel", or None: what the model's parameters say, else linear.
+        force: whether a change may be completed with few overlap rows.
 
     Raises:
         Invalid: naming the field.
         Conflict: the model's phase does not allow the action, or its algorithm no change at all.
     """
-    _check_fields(action, features, mapping)
-    segment = machine.plan_switch(action, features, mapping)
+    _check_fields(action, features, mapping, force)
+    segment = machine.plan_switch(action, features, mapping, force)
     if segment.features is not None and segment.mapping is not None:
         following = Schema(segment.features)
         admit(following, machine.bytes_to_switch(following, segment.mapping))
     return segment
 
 
-def _check_fields(action: str, features: object, mapping: str | None) -> None:
+def _check_fields(action: str, features: object, mapping: str | None, force: bool) -> None:
+    if force and action != "complete":
+        raise Invalid.of("force", "goes with complete only")
     if action == "begin" and features is None:
         raise Invalid.of("features", "is required: the whole new space")
     if action != "begin":

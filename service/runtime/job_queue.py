@@ -135,4 +135,4 @@ def _fits(machine: Machine, segment: Segment) -> bool:
         )
     if not isinstance(segment, Rows) or segment.served is not None:
         return True
-    return segment.names is not None if machine.prediction_schema is None else segment.space in machine.spaces
+    return segment.features is not None if machine.prediction_schema is None else segment.space in machine.spaces

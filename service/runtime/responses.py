@@ -55,7 +55,8 @@ def repeated(rows: int, earlier: Earlier) -> Reply | OnepassError:
         return Reply(first, len(first.predictions), True, earlier)
     last = max((answer for _, answer in earlier), key=_version)
     learned = all(answer.learned for _, answer in earlier)
-    nothing = Answer(codec.FORMAT, last.version, last.rows, [], [], learned)
+    mapped = all(answer.mapped for _, answer in earlier)
+    nothing = Answer(codec.FORMAT, last.version, last.rows, [], [], learned, mapped=mapped)
     return Reply(_merged(rows, nothing, earlier), rows, True, earlier)
 
 
@@ -76,7 +77,7 @@ def _merged(rows: int, now: Answer, earlier: Earlier) -> Answer:
         else:
             merged.append((before[row].predictions[0], before[row].losses[0], _probabilities(before[row])[0]))
     predictions, losses, p_true = ([*part] for part in zip(*merged, strict=True))
-    return Answer(codec.FORMAT, now.version, now.rows, predictions, losses, now.learned, p_true)
+    return Answer(codec.FORMAT, now.version, now.rows, predictions, losses, now.learned, p_true, mapped=now.mapped)
 
 
 def _probabilities(answer: Answer) -> list[float]:

@@ -1,6 +1,7 @@
 """Bytes of the log and back: segments and answers as MessagePack arrays with a version number in front.
 
-    rows     ["rows", 1, space, schema names | nil, n, X float64 (n, F), labels [...] | float64, discounts, served, ids]
+    rows     ["rows", 1, space, features as declared | nil, n, X float64 (n, F), labels [...] | float64, discounts,
+              served, ids]
              ["rows", 2, ... the same ..., weights]                    rows that count more or less than once
              [... the same ..., weights | nil, baselines, intervals | nil]     what was said beside what was served
     reset    ["reset", 1, ids]
@@ -9,7 +10,7 @@
     switch   ["switch", 1, action, features as declared | nil, mapping | nil, ids]
     overlap  ["overlap", 1, space, n, X float64 (n, F), ids]
     answer   [1, version, rows, predictions, losses, learned, probabilities of the true labels, refusal | nil,
-              [phase | nil, overlap rows, warning | nil] | nil, feature state after a switch (JSON)]
+              [phase | nil, overlap rows, warning | nil] | nil, feature state after a switch (JSON), mapped]
 
 Arrays are little-endian float64 in C order. A record with another version number is refused, never guessed at.
 """
@@ -37,7 +38,7 @@ from core.entry import (
     Switch,
     Switched,
 )
-from core.features import parse_features
+from core.features import Feature, parse_features
 from service.store.entries import RawEntry
 
 FORMAT = 1
@@ -55,7 +56,7 @@ class RowsRecord(msgspec.Struct, array_like=True, tag="rows", frozen=True, gc=Fa
 
     format: int
     space: str
-    names: tuple[str, ...] | None
+    features: list[str | dict[str, Any]] | None
     count: int
     x: bytes
     labels: list[str | int | bool] | bytes
@@ -118,6 +119,7 @@ class Answer(msgspec.Struct, array_like=True, frozen=True, gc=False):
         switch: of a step in a change of features, or of overlap rows: the phase (None for rows), how many rows have
             taught the mapping by now, and a warning or None; else None.
         feature_state: of a step in a change of features: where the model stood after it, as it was answered (JSON).
+        mapped: False where a row of an overlap was learned by the old model alone.
     """
 
     format: int
@@ -130,6 +132,7 @@ class Answer(msgspec.Struct, array_like=True, frozen=True, gc=False):
     refusal: str | None = None
     switch: tuple[str | None, int, str | None] | None = None
     feature_state: bytes = b""
+    mapped: bool = True
 
     @property
     def overlap_rows(self) -> int:
@@ -178,8 +181,8 @@ def _record(segment: Segment) -> tuple[Any, ...]:
         discounts = None if segment.discounts is None else float_bytes(segment.discounts)
         served = None if segment.served is None else (segment.served.prediction, segment.served.probabilities)
         beside = () if segment.served is None else (segment.served.baselines, segment.served.interval)
-        x, n = float_bytes(segment.X), len(segment.X)
-        plain = segment.space, segment.names, n, x, labels, discounts, served, segment.ids
+        x, n, features = float_bytes(segment.X), len(segment.X), _declared(segment.features)
+        plain = segment.space, features, n, x, labels, discounts, served, segment.ids
         if segment.weights is None and beside in ((), (None, None)):
             return "rows", FORMAT, *plain
         if segment.weights is None:
@@ -188,13 +191,16 @@ def _record(segment: Segment) -> tuple[Any, ...]:
     if isinstance(segment, Reset):
         return "reset", FORMAT, segment.ids
     if isinstance(segment, Switch):
-        features = None if segment.features is None else [feature.to_json() for feature in segment.features]
-        return "switch", FORMAT, segment.action, features, segment.mapping, segment.ids
+        return "switch", FORMAT, segment.action, _declared(segment.features), segment.mapping, segment.ids
     if isinstance(segment, Overlap):
         return "overlap", FORMAT, segment.space, len(segment.X), float_bytes(segment.X), segment.ids
     if not segment.digest:
         raise ValueError("the log names a state by its digest")
     return "state", FORMAT, segment.digest, segment.size, segment.source, segment.ids
+
+
+def _declared(features: Sequence[Feature] | None) -> list[Any] | None:
+    return None if features is None else [feature.to_json() for feature in features]
 
 
 def decode(blob: Buffer, skip: tuple[int, ...] = ()) -> Segment:
@@ -228,13 +234,16 @@ def _segment(record: Record, skip: tuple[int, ...]) -> Segment:
     if isinstance(record, _Reset):
         return Reset(record.ids)
     if isinstance(record, _Switch):
-        features = None if record.features is None else parse_features(record.features)
-        return Switch(record.action, features, record.mapping, record.ids)
+        return Switch(record.action, _features(record.features), record.mapping, record.ids)
     if isinstance(record, _Overlap):
         return Overlap(record.space, _matrix(record), record.ids, skip)
     if isinstance(record, _State):
         return Restore(b"", record.source, record.ids, record.digest, record.size)
     return Restore(record.state, record.source, record.ids)
+
+
+def _features(declared: list[str | dict[str, Any]] | None) -> tuple[Feature, ...] | None:
+    return None if declared is None else parse_features(declared)
 
 
 def float_bytes(values: Floats) -> bytes:
@@ -255,7 +264,7 @@ def _rows(record: RowsRecord, skip: tuple[int, ...]) -> Rows:
         )
     return Rows(
         space=record.space,
-        names=record.names,
+        features=_features(record.features),
         X=_matrix(record),
         y=np.frombuffer(record.labels, dtype="<f8") if isinstance(record.labels, bytes) else record.labels,
         discounts=None if record.discounts is None else np.frombuffer(record.discounts, dtype="<f8"),
@@ -291,8 +300,8 @@ def outcome_answer(version: int, outcome: Outcome, feature_state: bytes = b"") -
         return Answer(FORMAT, version, outcome.rows, [], [], switch=step, feature_state=feature_state)
     if isinstance(outcome, Mapped):
         return Answer(FORMAT, version, outcome.rows, [], [], switch=(None, outcome.overlap_rows, None))
-    said, losses = outcome.predictions, losses_of(outcome)
-    return Answer(FORMAT, version, outcome.rows, said, losses, outcome.learned, list(outcome.p_true))
+    said, losses, learned, p_true = outcome.predictions, losses_of(outcome), outcome.learned, list(outcome.p_true)
+    return Answer(FORMAT, version, outcome.rows, said, losses, learned, p_true, mapped=outcome.mapped)
 
 
 def losses_of(learned: Learned) -> list[float | None]:
@@ -329,7 +338,8 @@ def _of_rows(answer: Answer) -> Iterator[bytes]:
     rows = range(answer.rows - count + 1, answer.rows + 1) if learned else [answer.rows] * count
     shares = [[share] for share in answer.p_true] if answer.p_true else [[]] * count
     for predicted, loss, after, share in zip(answer.predictions, answer.losses, rows, shares, strict=True):
-        yield encode_answer(Answer(FORMAT, version, after, [predicted], [loss], learned, share))
+        one = Answer(FORMAT, version, after, [predicted], [loss], learned, share, mapped=answer.mapped)
+        yield encode_answer(one)
 
 
 def encode_answer(answer: Answer) -> bytes:

@@ -164,7 +164,7 @@ def _decoded(raw: RawEntry) -> _Decoded:
 
 def _kind(record: Record) -> _Kind | None:
     """What rows must have in common to be merged; None where the record goes by itself."""
-    if type(record) is not RowsRecord or record.names is not None or record.served is not None:
+    if type(record) is not RowsRecord or record.features is not None or record.served is not None:
         return None
     count, bytes_of_rows, labels, discounts = record.count, len(record.x), record.labels, record.discounts
     numbers = type(labels) is bytes

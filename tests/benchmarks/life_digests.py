@@ -22,7 +22,7 @@ import numpy as np
 
 from core.config import Config
 from core.entry import Entry, Overlap, Reset, Rows, ServedPrediction, Switch
-from core.features import Schema, Space, parse_features
+from core.features import Feature, Schema, Space, parse_features
 from core.learners.catalogue import ALGORITHMS
 from core.machine import Machine
 
@@ -142,20 +142,21 @@ class Life:
         if self.tracked and self.rng.random() < 0.02:
             space, raw, _ = self.tracked[0]  # refused where the space is gone
             return Rows(space.id, None, raw, self.labels(space, raw))
-        space, names = self.space()
+        space, proposed = self.space()
         count = int(self.rng.choice(SIZES))
         raw = self.raw(space, count)
         if self.machine.phase == "overlap" and space is self.machine.feedback_schema and self.rng.random() < 0.1:
             return Overlap(space.id, raw, (), (0,) if count > 1 else ())
         skip = self.rng.choice(count, count // 2 + 1, replace=False) if self.rng.random() < 0.05 else ()
         places = tuple(sorted(map(int, skip)))
-        return Rows(space.id, names, raw, self.labels(space, raw), self.discounts(count), None, (), places)
+        return Rows(space.id, proposed, raw, self.labels(space, raw), self.discounts(count), None, (), places)
 
-    def space(self) -> tuple[Space, tuple[str, ...] | None]:
-        """A space, mostly that of feedback, and the names that a first row proposes."""
+    def space(self) -> tuple[Space, tuple[Feature, ...] | None]:
+        """A space, mostly that of feedback, and the features that a first row proposes."""
         space = self.machine.feedback_schema or self.machine.config.space
         if space is None:
-            return Schema(parse_features(self.columns)), tuple(self.columns)
+            features = parse_features(self.columns)
+            return Schema(features), features
         routes = list(self.machine.switching.routes.values())
         if self.rng.random() < 0.15 and routes:
             space = routes[self.rng.integers(len(routes))].schema

@@ -117,7 +117,8 @@ def test_a_configuration_survives_json(body):
 def test_unknown_fields_are_named_beside_the_known_ones():
     """A field that no model has is refused, and the error lists those it could have."""
     problem = refusal(lables=["a", "b"])["lables"]
-    known = {"algorithm", "task", "params", "features", "labels", "missing", "seed", "watch", "on_drift", "class_costs"}
+    known = {"algorithm", "task", "params", "features", "labels", "missing", "unknown", "ignore", "seed"}
+    known |= {"watch", "on_drift", "class_costs"}
     assert known == set(problem.allowed)
 
 
@@ -255,10 +256,10 @@ def test_a_regression_has_no_label_set():
         ([{"name": "a", "min": 1, "max": 0}], "features[0].max"),
         ([{"name": "a", "min": True}], "features[0].min"),
         ([{"name": "a", "min": 10**400}], "features[0].min"),
-        ([{"name": "a", "type": "categorical"}], "features[0].categories"),
+        ([{"name": "a", "type": "categorical", "categories": []}], "features[0].categories"),
         ([{"name": "a", "type": "categorical", "categories": ["x", "x"]}], "features[0].categories[1]"),
         ([{"name": "a", "type": "categorical", "categories": [0, "0"]}], "features[0].categories[1]"),
-        ([{"name": "a", "categories": ["x", "y"]}], "features[0].categories"),
+        ([{"name": "a", "type": "time", "categories": ["x", "y"]}], "features[0].categories"),
         (["a=x", {"name": "a", "type": "categorical", "categories": ["x", "y"]}], "features[1].name"),
     ],
 )

@@ -32,7 +32,10 @@ async def feed(api, path, numbers, names):
 
 
 async def switch(api, path, body=BEGIN, **how):
-    return await api.post(f"{path}/features/switch", body if isinstance(body, dict) else {"action": body}, **how)
+    """A step; an action by its name, however few rows have carried both sets."""
+    if not isinstance(body, dict):
+        body = {"action": body, **({"force": True} if body == "complete" else {})}
+    return await api.post(f"{path}/features/switch", body, **how)
 
 
 async def steady(api, config=DFOP, rows=6):

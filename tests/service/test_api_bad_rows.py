@@ -153,17 +153,18 @@ async def test_an_undeclared_label_is_refused_with_the_declared_ones(api):
         ("id", "newline\n"),
         ("id", "\x00"),
         ("id", "a\x7f"),
-        ("id", 5),
+        ("id", 5.5),
+        ("id", 10**200),
         ("id", True),
         ("id", ["x"]),
         ("prediction_id", ""),
         ("prediction_id", "x" * 201),
         ("prediction_id", "a\tb"),
-        ("prediction_id", 5),
+        ("prediction_id", 5.5),
     ],
 )
 async def test_ids_are_1_to_200_printable_characters(api, name, value):
-    """Empty, too long, with control characters, or no text."""
+    """Empty, too long, with control characters, or neither text nor integer."""
     path = await api.learnt()
     row = ROW if name == "id" else {}
     await api.refuses(f"{path}/feedback", 422, name, json={**row, "label": "UP", name: value})
@@ -258,7 +259,7 @@ async def test_a_refused_first_row_fixes_nothing(api):
     path = await api.new(features=None)
     for row, field in (
         ({"features": {}, "label": "UP"}, "features"),
-        ({"features": {"a": "one"}, "label": "UP"}, "features.a"),
+        ({"features": {"a": ["one"]}, "label": "UP"}, "features.a"),
         ({"features": {"a\nb": 1}, "label": "UP"}, "features[0]"),
         ({"features": {"x" * 201: 1}, "label": "UP"}, "features[0]"),
         ({"features": {"a": 1}, "label": "SIDEWAYS"}, "label"),

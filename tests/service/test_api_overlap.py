@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from core.problems import FILLED
 from tests.service.api_fixtures import CSV, DFOP, NPY, npy, problem
 from tests.service.switches import (
     BEGIN,
@@ -24,13 +25,13 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def test_an_overlap_row_lacks_names(api):
-    """422 says which, also where missing values are filled: single, JSON, CSV."""
+    """422 says which, also where missing values are filled: single, JSON, CSV; a row with one of the new names."""
     for missing in ("error", "mean"):
         path = await api.new(missing=missing)
         await switch(api, path)
-        found = await api.refuses(f"{path}/feedback", 422, "features", json=labelled(1, OLD))
-        assert ["c", "d"] == found["errors"][0]["allowed"]
-        assert "features: lacks features: c, d" == found["detail"]
+        found = await api.refuses(f"{path}/feedback", 422, "features", json=labelled(1, [*OLD, "d"]))
+        assert ["c"] == found["errors"][0]["allowed"]
+        assert "features: lacks features: c" == found["detail"]
         found = await api.refuses(f"{path}/features/overlap", 422, "features", json={"features": row(1, NEW)})
         assert ["a"] == found["errors"][0]["allowed"]
         body = {**table(range(2), NEW), "labels": ["UP", "DOWN"]}
@@ -56,7 +57,7 @@ async def test_after_complete_a_row_with_old_names_only(api):
     found = await api.refuses(f"{wide}/feedback", 422, "features", json=old)
     assert [f"new{n}" for n in range(50)] == found["errors"][0]["allowed"]
     named = ", ".join(f"new{n}" for n in range(10))
-    assert f"features: lacks features: {named} and 40 more" == found["detail"]
+    assert f"features: lacks features: {named} and 40 more; {FILLED}" == found["detail"]
 
 
 async def test_a_row_may_go_to_predict_and_feedback_alike(api):
@@ -106,7 +107,7 @@ async def test_labelled_batches_in_an_overlap(api):
     assert 1 == len({each["mapping_error"] for each in found})
     states = [(await api.get(f"{path}/weights"))["weights"] for path in paths]
     assert [states[0]] * 4 == states
-    found = await api.refuses(f"{paths[0]}/feedback/batch", 422, "body", content=npy(np.ones((2, 3))), headers=NPY)
+    found = await api.refuses(f"{paths[0]}/feedback/batch", 422, "body", content=npy(np.ones((2, 4))), headers=NPY)
     assert "n x 5, float64" == found["errors"][0]["allowed"]
 
 

@@ -176,7 +176,7 @@ async def test_feedback_with_missing_values(api):
 async def test_categories_are_values(api):
     """Declared categories only, 0, false and "" among them; 0 is not false."""
     listed = [{"name": "day", "type": "categorical", "categories": ["mon", 0, False, ""]}]
-    path = await api.new(features=listed)
+    path = await api.new(features=listed, unknown="error")
     for value in ("mon", 0, 0.0, False, ""):
         await api.post(f"{path}/feedback", {"features": {"day": value}, "label": "UP"})
     for value in ("tue", 1, True, 0.5, None, ["mon"]):
@@ -285,7 +285,7 @@ async def test_the_metrics_of_a_classifier(api):
     found = await api.get(f"{path}/metrics")
     assert {
         "rows", "unscored", "overall", "window", "fading", "baselines", "history", "history_every", "marks",
-        "marks_thinned", "learner", "version", "incarnation",
+        "marks_thinned", "learner", "unknown", "version", "incarnation",
     } == set(found)  # fmt: skip
     assert (25, 25) == (found["rows"], found["version"])
     assert SCORES == set(found["overall"])

@@ -184,7 +184,7 @@ async def test_a_state_larger_than_the_model_limit_is_refused(start):
         machine = Machine(Config.parse({**DFOP, "features": names if declared else None}))
         if declared is None:
             space = Machine(Config.parse({**DFOP, "features": names})).prediction_schema
-            machine.apply(Entry(1, 0, (Rows(space.id, tuple(names), np.ones((1, 400)), ["UP"]),)))
+            machine.apply(Entry(1, 0, (Rows(space.id, space.features, np.ones((1, 400)), ["UP"]),)))
         answer = await small.ask("PUT", "/models/large/state", content=machine.to_bytes(), headers=STATE)
         assert "<= 1 MiB of state" == problem(answer, 422, "features")["errors"][0]["allowed"]
     problem(await small.ask("GET", "/models/large"), 404)

@@ -52,10 +52,11 @@ async def test_a_complete_with_a_warning_says_so_again(api):
     """The first answer whole, warning and weights included, though the weights have moved on."""
     path = await steady(api)
     await switch(api, path)
-    first = await switch(api, path, {"action": "complete", "id": "done"})
+    body = {"action": "complete", "force": True, "id": "done"}
+    first = await switch(api, path, body)
     assert first["warning"]
     await feed(api, path, range(6), NEW)
-    assert repeated(first) == await switch(api, path, {"action": "complete", "id": "done"})
+    assert repeated(first) == await switch(api, path, body)
     problem(await api.ask("POST", f"{path}/features/switch", json={"action": "complete", "id": "other"}), 409)
 
 

@@ -30,6 +30,16 @@ def test_a_segment_comes_back_as_it_was(segment):
     assert segment == codec.decode(codec.encode(segment))
 
 
+def test_proposed_features_come_back_with_their_kinds():
+    """A bare name where that is enough, as records were written when every proposed feature was numeric."""
+    X = np.ones((1, 3))
+    back = codec.decode(codec.encode(Rows("space", FEATURES, X, ["UP"])))
+    assert FEATURES == back.features
+    old = msgspec.msgpack.encode(("rows", codec.FORMAT, "space", ("a", "b", "c"), 1, X.tobytes(), ["UP"]))
+    assert parse_features(["a", "b", "c"]) == codec.decode(old).features
+    assert old[1:17] == codec.encode(Rows("space", parse_features(["a", "b", "c"]), X, ["UP"]))[1:17]
+
+
 def test_a_state_is_named_not_held():
     """What is written has the digest alone; an entry of an earlier version, which holds the state, is still read."""
     assert b"bytes" not in codec.encode(Restore(b"bytes", "import", (), "00ff", 5))
@@ -72,6 +82,7 @@ def test_where_a_model_stood_after_a_switch_is_remembered_with_its_id():
 def test_an_answer_without_a_standing_is_read():
     """As records of the same format were written before there were switches."""
     old = msgspec.msgpack.encode([1, 7, 3, ["UP"], [0.0], True, [0.5], None])
+    assert codec.decode_answer(old).mapped
     assert (b"", None) == (codec.decode_answer(old).feature_state, codec.decode_answer(old).switch)
 
 

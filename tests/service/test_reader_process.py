@@ -73,7 +73,7 @@ def outcome(call):
         return found._replace(error=(type(found.error), str(found.error), getattr(found.error, "problems", ())))
     if isinstance(found, np.ndarray):
         return found.tolist()
-    return found.identity, found.size, found.rows.space, found.rows.names, found.rows.X.tolist(), list(found.rows.y)
+    return found.identity, found.size, found.rows.space, found.rows.features, found.rows.X.tolist(), list(found.rows.y)
 
 
 @pytest.mark.parametrize("key", [None, "a key"])

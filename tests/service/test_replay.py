@@ -113,7 +113,8 @@ def test_a_text_in_a_column_of_numbers(tmp_path: Path, run: Callable, url: str) 
     assert 1 == status
     lines = complained.splitlines()
     assert "onepass replay: rows 21 to 23: refused with HTTP 422" == lines[0]
-    assert ["  line 23, column a: is not a number", "  line 24, column a: is not a number"] == lines[1:3]
+    wrong = 'is not a number; to take such values declare {"name": "a", "type": "categorical"} (a finite number)'
+    assert [f"  line 23, column a: {wrong}", f"  line 24, column a: {wrong}"] == lines[1:3]
     assert "  the 20 rows before them were learned by model odd" == lines[3]
     assert 20 == httpx.get(f"{url}/models/odd").json()["rows"]
 

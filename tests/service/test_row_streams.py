@@ -223,7 +223,7 @@ async def test_a_change_of_features_in_mid_stream(api, server):
     new = [{"features": {"c": wide(row)["c"]}, "label": row / 3} for row in range(12)]
     steps = [
         (None, [*old, both[0]]),
-        ({"action": "begin", "features": ["c"]}, [*both, old[0], *both]),
+        ({"action": "begin", "features": ["c"]}, [*both, old[0], new[0], *both]),
         ({"action": "complete"}, [*new, old[0], both[0], *new]),
     ]
     for step, rows in steps:
@@ -243,7 +243,8 @@ async def test_rows_that_the_log_refuses_are_validated_once_more(api, server, mo
     """Another first row is committed before the segment that would have fixed the features: by those it is refused."""
     path = await api.new({"algorithm": "rls", "task": "regression"})
     client, submit = await server.stream(f"{path}/feedback/stream"), Actor.submit
-    first = Rows(Schema(parse_features(["x"])).id, ("x",), np.ones((1, 1)), np.ones(1))
+    space = Schema(parse_features(["x"]))
+    first = Rows(space.id, space.features, np.ones((1, 1)), np.ones(1))
 
     def overtaken(actor, *how):
         monkeypatch.undo()

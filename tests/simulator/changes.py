@@ -67,7 +67,9 @@ class Changes:
         action: Any = ("complete" if phase == "overlap" else "begin") if wanted == "next" else wanted
         names = self.draw.sample(NAMES, 2) if action == "begin" else None
         try:
-            segment = feature_switch.step(replica.machine, engine.models.admit_switch, action, names, None)
+            segment = feature_switch.step(
+                replica.machine, engine.models.admit_switch, action, names, None, action == "complete"
+            )
         except (Conflict, Invalid) as error:
             context: Any = SimpleNamespace(engine=engine)
             await answer_if_seen(context, replica, Identity((identity,), ("step",)), error)

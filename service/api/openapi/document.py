@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel, Field, TypeAdapter
 
+from core.problems import FILLED
 from service.api.openapi.raw_bodies import REF, documented
 from service.api.problems import MEDIA
 from service.api.route import Route
@@ -145,8 +146,9 @@ def _error(code: int) -> dict[str, Any]:
         "errors": [],
     }
     if code == 422:
-        example["detail"] = "features.price: is missing"
-        example["errors"] = [{"field": "features.price", "problem": "is missing", "allowed": None}]
+        problem = f"is missing; {FILLED}"
+        example["detail"] = f"features.price: {problem}"
+        example["errors"] = [{"field": "features.price", "problem": problem, "allowed": None}]
     return {
         "description": text,
         "content": {MEDIA: {"schema": {"$ref": REF.format(model="ProblemDocument")}, "example": example}},

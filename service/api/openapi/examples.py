@@ -15,11 +15,16 @@ FULL = {
     **DEMO,
     "params": {"forgetting_rate": 0.01, "scaling": "standard"},
     "features": [
-        {"name": "load", "min": 0, "max": 1},
+        {"name": "load", "min": 0, "max": 1, "outside": "clip"},
         "price",
-        {"name": "day", "type": "categorical", "categories": ["mon", "tue", "wed"]},
+        {"name": "day", "categories": ["mon", "tue", "wed"]},
+        {"name": "plant", "type": "categorical", "buckets": 64},
+        {"name": "holiday", "type": "boolean"},
+        {"name": "sent", "type": "time"},
     ],
     "missing": "mean",
+    "unknown": "other",
+    "ignore": ["note"],
     "seed": 1137,
     "watch": {"class_mean": {"delta": 0.01, "batch_size": 500}, "error_rate": {}},
     "on_drift": "forget",
@@ -36,7 +41,7 @@ def _examples(**shown: tuple[str, Any]) -> dict[str, Example]:
 MODELS = _examples(
     demo=("Two classes; the rest of the story goes with this one", DEMO),
     regression=("The shortest: a number to predict", {"algorithm": "rls", "task": "regression"}),
-    full=("With parameters, drift tests and what an alarm does", FULL),
+    full=("With features of every kind, parameters, drift tests and what an alarm does", FULL),
     vigod=("A learner that tests for drift itself", {"algorithm": "vigod", "features": ["load"]}),
     mail=("Named sparse rows; call it mail", {"algorithm": "sparse_dfop", "task": "classification"}),
 )
@@ -71,7 +76,7 @@ RESTORE = _examples(version=("Replace 18 by a version that GET .../snapshots lis
 SWITCHES = _examples(
     begin=("begin: load stays, price goes, wind comes", {"action": "begin", "features": ["load", "wind"]}),
     abort=("abort: back, and the overlap is dropped", {"action": "abort"}),
-    complete=("complete: only the new features from now on", {"action": "complete"}),
+    complete=("complete: only the new features from now on", {"action": "complete", "force": True}),
 )
 OVERLAP = _examples(
     row=("One row, after begin and before complete", {"features": {**ROW, "wind": 4.2}}),

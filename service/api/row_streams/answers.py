@@ -63,9 +63,9 @@ def learnt(reply: Reply, line: int, durability: str, incarnation: str) -> Iterat
         first = earlier.get(at)
         if first is None:
             after += learned
-            yield Learnt(prediction, loss, version, after, False, learned, durability, incarnation)
+            yield Learnt(prediction, loss, version, after, False, learned, durability, incarnation, answer.mapped)
         elif first.refusal is not None:
             yield refused(line + at, RequestConflict(first.refusal))
         else:
             own = first.version, first.rows, True, first.learned
-            yield Learnt(prediction, loss, *own, durability, incarnation)
+            yield Learnt(prediction, loss, *own, durability, incarnation, first.mapped)

@@ -27,7 +27,8 @@ from service.runtime.jobs import Reply
 from service.runtime.replica import Replica
 from service.runtime.rows.named_rows import columns_of
 from service.runtime.rows.row_rules import validator_of
-from service.runtime.rows.row_validation import RowValidator, Table
+from service.runtime.rows.row_validation import RowValidator
+from service.runtime.rows.table import Table
 
 ALONE = -1
 LINE_ERRORS = (Invalid, Conflict, BadBody, Denied)
@@ -151,7 +152,7 @@ def _rows(validator: RowValidator, asks: Sequence[FeedbackRow]) -> Rows:
     Raises:
         Invalid, Conflict: one of them is refused, or they are not of one space.
     """
-    ids = None if asks[0].id is None else [ask.id or "" for ask in asks]
+    ids = [ask.id for ask in asks if ask.id is not None] or None
     identity = identity_of(None, ids, ID, (), len(asks))
     by_column = columns_of([ask.features or {} for ask in asks], isinstance(validator.space, SparseSchema))
     if by_column is None:
@@ -175,7 +176,7 @@ def _joined(rows: Sequence[Rows], ids: tuple[str, ...]) -> Rows:
         Conflict: they are not of one space, or the first of them fixes the features of the model.
     """
     first = rows[0]
-    if first.names is not None or any(own.space != first.space for own in rows):
+    if first.features is not None or any(own.space != first.space for own in rows):
         raise Conflict("these rows go one by one")
     X = np.concatenate([own.X for own in rows])
     numbers = isinstance(first.y, np.ndarray)

@@ -16,7 +16,7 @@ from service.api.row_streams.learning import LINE_ERRORS, same_replica
 from service.api.schemas import Predicted, PredictRow
 from service.runtime.rows.named_rows import columns_of
 from service.runtime.rows.row_rules import validator_of
-from service.runtime.rows.row_validation import Table
+from service.runtime.rows.table import Table
 
 Flush = Callable[[list[answers.Answer]], Awaitable[None]]
 _LEVELS = (type(None), float, int)

@@ -41,6 +41,14 @@ class ConfigRules(Protocol):
         """What a missing value becomes."""
 
     @property
+    def unknown(self) -> str:
+        """What a category that is not declared becomes."""
+
+    @property
+    def ignore(self) -> tuple[str, ...]:
+        """Names of no feature that rows may hold."""
+
+    @property
     def algorithm(self) -> AlgorithmRules:
         """The algorithm's part."""
 
@@ -60,6 +68,8 @@ class PlainConfig(NamedTuple):
     task: str
     labels: tuple[Label, ...] | None
     missing: str
+    unknown: str
+    ignore: tuple[str, ...]
     algorithm: PlainAlgorithm
 
 
@@ -67,4 +77,5 @@ def plain(config: ConfigRules) -> PlainConfig:
     """A configuration's rules as values."""
     given = config.algorithm
     algorithm = PlainAlgorithm(given.class_bound, given.row_discounts, given.row_weights)
-    return PlainConfig(config.algorithm_id, config.task, config.labels, config.missing, algorithm)
+    values = config.missing, config.unknown, config.ignore
+    return PlainConfig(config.algorithm_id, config.task, config.labels, *values, algorithm)

@@ -15,7 +15,7 @@ from core.contract import Floats
 from core.problems import PROBLEMS_MAX, Invalid, Problem
 
 if TYPE_CHECKING:
-    from service.runtime.rows.row_validation import Table
+    from service.runtime.rows.table import Table
 
 E = TypeVar("E", bound=Exception)
 Row = dict[str, Any]
@@ -49,14 +49,14 @@ def columns_of(rows: Sequence[Row], sparse: bool) -> tuple[Sequence[str] | None,
         return None
 
 
-def named_as_first(rows: Sequence[Row], place: Place) -> tuple[Sequence[str], list[Any]]:
-    """Rows given by names as a table of the first row's names, None where a row lacks one.
+def named_as_first(rows: Sequence[Row], place: Place, ignored: Collection[str] = ()) -> tuple[Sequence[str], list[Any]]:
+    """Rows given by names as a table of the first row's names, None where a row lacks one, without ignored ones.
 
     Raises:
         Invalid: names that the first row has not; the first 20 of them.
     """
     columns = [*rows[0]]
-    known = frozenset(columns)
+    known = frozenset(columns).union(ignored)
     strange = ((at, name) for at, row in enumerate(rows) if not known.issuperset(row) for name in row.keys() - known)
     problem = "is not a feature of the first row, which fixes the features of the model; declare them to leave some out"
     problems = [

@@ -8,56 +8,22 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from core.contract import Floats
 from core.entry import Overlap, Rows
-from core.features import Schema, Space, SparseSchema, parse_features
+from core.features import Schema, Space, SparseSchema, propose
 from core.features.labels import Label, LabelSet, canonical_all, from_texts
-from core.problems import PROBLEMS_MAX, Invalid, Problem, lacking
+from core.problems import FILLED, PROBLEMS_MAX, Invalid, Problem, lacking
 from service.errors import RequestConflict
 from service.runtime.rows import number_tables, row_numbers
 from service.runtime.rows.config_rules import ConfigRules
-from service.runtime.rows.named_rows import Place, first_lacking, read_ragged
-from service.runtime.rows.row_numbers import DISCOUNTS, WEIGHTS, FieldPath
+from service.runtime.rows.named_rows import first_lacking, read_ragged
+from service.runtime.rows.row_numbers import FieldPath
+from service.runtime.rows.table import Table, first_row, names_field, names_of
 
 LABEL_KINDS = "a string, an integer or a boolean"
 Labels = list[Label] | Floats
-LABEL, LABELS = "label".format, "labels[{}]".format
-IDS = "ids[{}]".format
-
-
-class Table(NamedTuple):
-    """The rows of a request as they were read, before they are checked against a model.
-
-    Attributes:
-        data: one row by names (a dict); rows of JSON values or of CSV texts; an array (n, columns), the label last
-            where there are labels; sparse rows: objects with ``names`` and ``values``, or lines of SVMlight; or rows
-            by name (dicts) that do not all have the same names.
-        size: n.
-        columns: names of the columns; None of one row, of an array (they are in schema order), of sparse rows and of
-            rows of different names.
-        texts: whether cells are texts.
-        labels, discounts, weights: one per row, or None.
-        label_path, discount_path: how errors name them.
-        ids: as the client gave them, one per row or the one of a single row; or None.
-        id_path: how errors name them.
-        place: of rows that were given by name, how errors name their members; else None.
-        interval: the level of the intervals that are asked for, as it was sent; or None.
-    """
-
-    data: Any
-    size: int
-    columns: Sequence[str] | None = None
-    texts: bool = False
-    labels: Sequence[Any] | None = None
-    label_path: FieldPath = LABELS
-    ids: str | Sequence[str] | None = None
-    discounts: Sequence[Any] | None = None
-    discount_path: FieldPath = DISCOUNTS
-    id_path: FieldPath = IDS
-    place: Place | None = None
-    weights: Sequence[Any] | None = None
-    weight_path: FieldPath = WEIGHTS
-    interval: object = None
 
 
 class Growth(NamedTuple):
@@ -102,9 +68,16 @@ class RowValidator:
         phase: str,
         grow: Callable[[Growth], None],
     ) -> None:
-        self.name, self.config, self.known, self.space, self.phase = name, config, labels, prediction, phase
-        self.union, self._grow = feedback, grow
+        self.name, self.config, self.known, self.phase = name, config, labels, phase
+        self.space, self.union, self._grow = self._read_by(prediction), self._read_by(feedback), grow
         self.missing_allowed = config.missing != "error"
+
+    def _read_by(self, space: Space | None) -> Space | None:
+        """A space as the configuration says that its rows are read."""
+        config = self.config
+        if (config.unknown == "other" and not config.ignore) or not isinstance(space, Schema):
+            return space
+        return _reading(space, config.ignore, config.unknown == "other")
 
     # ---------------------------------------------------------------- rows
 
@@ -119,7 +92,7 @@ class RowValidator:
         """
         space, union = self._existing(self.space), self.union
         if isinstance(space, Schema) and isinstance(union, Schema) and union.raw_width > space.raw_width:
-            space = _passing(space, union)
+            space = _reading(space, (*self.config.ignore, *union.names), self.config.unknown == "other")
         return space, self._raw(space, table)
 
     def feedback(self, table: Table, ids: tuple[str, ...]) -> Rows:
@@ -129,15 +102,35 @@ class RowValidator:
             RequestConflict: an array, and the model has no features yet; or more classes than the algorithm learns.
             Invalid: naming the first fields that are wrong, or a class with which the state would not fit.
         """
-        space, names = self.union, None
+        space, features = self.union, None
         if space is None:
-            space, names = self._proposed(table)
+            space = self._proposed(table)
+            features = space.features
         elif self.phase == "overlap":
-            _refuse_incomplete(space, table)
+            space = self._in_overlap(table)
         raw = self._raw(space, table)
         labels = self.labels(table, space)
         discounts, weights = self.discounts(table), self.weights(table)
-        return Rows(space.id, names, raw, labels, discounts, None, ids, weights=weights)
+        return Rows(space.id, features, raw, labels, discounts, None, ids, weights=weights)
+
+    def _in_overlap(self, table: Table) -> Space:
+        """The space that labelled rows of an overlap are read in: the old one where they hold none of the new names.
+
+        Such rows come from clients that do not know of the change; the old model learns them, the mapping nothing.
+
+        Raises:
+            Invalid: some of the names of both spaces are there, and others not.
+        """
+        old, union = self._existing(self.space), self._existing(self.union)
+        new = union.names[old.raw_width :]
+        if isinstance(table.data, np.ndarray):
+            width = table.data.shape[1] - (table.labels is not None)
+            return old if width == old.raw_width else union
+        rows = table.data if table.columns is None and isinstance(table.data, list) else [names_of(table) or ()]
+        if new and all({*names}.isdisjoint(new) for names in rows):
+            return old
+        _refuse_incomplete(union, table)
+        return union
 
     def overlap(self, table: Table, ids: tuple[str, ...]) -> Overlap:
         """Unlabelled rows with both sets of features.
@@ -177,14 +170,16 @@ class RowValidator:
     def _no_features(self) -> RequestConflict:
         return RequestConflict(f"model {self.name} has no features yet: the first feedback row fixes them")
 
-    def _proposed(self, table: Table) -> tuple[Schema, tuple[str, ...]]:
-        """The schema that the names of the first rows propose, and these names."""
-        names = _names(table)
+    def _proposed(self, table: Table) -> Schema:
+        """The schema that the names and values of the first row propose."""
+        names, ignored = names_of(table), self.config.ignore
         if names is None:
             raise self._no_features()
-        proposed = Schema(parse_features([*names], _names_field(table)))
+        values, place = first_row(table, len(names))
+        features = propose([*names], values, table.texts, ignored, names_field(table), place)
+        proposed = Schema(features).reading(ignored) if ignored else Schema(features)
         self._grow(Growth(proposed.width))
-        return proposed, tuple(names)
+        return proposed
 
     def _raw(self, space: Space, table: Table) -> Floats:
         data = table.data
@@ -203,14 +198,14 @@ class RowValidator:
     def _named(self, space: Schema, table: Table, columns: Sequence[str]) -> Floats:
         """Rows whose columns are named: as one array where they are plain numbers, else cell by cell."""
         data, missing, width = table.data, self.missing_allowed, len(columns)
-        if not space.plain:
+        if not space.numeric:
             numbers = None
         elif table.texts:
             numbers = number_tables.from_texts(data, width, missing)
         else:
             numbers = number_tables.from_values(data, width)
         if numbers is not None:
-            return space.numbers(columns, numbers, missing, _names_field(table))
+            return space.numbers(columns, numbers, missing, table.texts)
         return (space.text_cells if table.texts else space.block)(columns, data, missing)
 
     def _row(self, space: Space, values: Mapping[str, Any]) -> Floats:
@@ -218,7 +213,7 @@ class RowValidator:
             return space.row(values, self.missing_allowed)
         except Invalid as error:
             if len(error.problems) == PROBLEMS_MAX and not self.missing_allowed:
-                _refuse_absent(space.names, values, "features")
+                _refuse_absent(space.names, values, "features", FILLED)
             raise
 
     def _columns(self, space: Schema, table: Table) -> Floats:
@@ -307,8 +302,8 @@ class RowValidator:
 
 
 @lru_cache(maxsize=64)
-def _passing(schema: Schema, union: Schema) -> Schema:
-    return schema.ignoring(union.names)
+def _reading(schema: Schema, ignored: tuple[str, ...], others: bool) -> Schema:
+    return schema.reading(ignored, others)
 
 
 def _refuse_incomplete(union: Space, table: Table) -> None:
@@ -320,23 +315,12 @@ def _refuse_incomplete(union: Space, table: Table) -> None:
     if table.place is not None and table.columns is None:
         if (at := first_lacking(table.data, union.names)) is not None:
             _refuse_absent(union.names, table.data[at], table.place(at, "features"))
-    elif (given := _names(table)) is not None:
-        _refuse_absent(union.names, given, _names_field(table))
+    elif (given := names_of(table)) is not None:
+        _refuse_absent(union.names, given, names_field(table))
 
 
-def _names(table: Table) -> Collection[str] | None:
-    """The names that a table gives, a row's own or those of its columns; None where it gives none."""
-    return table.data if isinstance(table.data, dict) else table.columns
-
-
-def _names_field(table: Table) -> str:
-    if isinstance(table.data, dict):
-        return "features"
-    return "header" if table.texts else "columns"
-
-
-def _refuse_absent(names: Sequence[str], given: Collection[str], field: str) -> None:
+def _refuse_absent(names: Sequence[str], given: Collection[str], field: str, way_out: str = "") -> None:
     given = given if isinstance(given, Mapping) else set(given)
     absent = [name for name in names if name not in given]
     if absent:
-        raise Invalid(lacking(field, absent))
+        raise Invalid(lacking(field, absent, way_out))

@@ -89,7 +89,7 @@ def test_nothing_to_encode_is_passed_through():
     assert X is not Encoder(schema(), "mean").absorb(X)
 
 
-@pytest.mark.parametrize("X", [[[NAN, 0.0, 1.0]], [[1.0, 4.0, 1.0]], [[1.0, -1.0, 1.0]]])
+@pytest.mark.parametrize("X", [[[NAN, 0.0, 1.0]], [[1.0, 4.0, 1.0]], [[1.0, -2.0, 1.0]], [[1.0, -0.5, 1.0]]])
 def test_what_no_reader_lets_through_is_an_error(X):
     """A missing value under "error" and an index of no category raise instead of corrupting anything."""
     with pytest.raises(ValueError, match="missing|category"):

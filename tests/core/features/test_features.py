@@ -58,8 +58,18 @@ def test_a_declared_feature_has_its_defaults():
         (["features[0].min"], [{"name": "a", "min": "0"}]),
         (["features[0].max"], [{"name": "a", "max": 10**400}]),
         (["features[0].max"], [{"name": "a", "max": math.inf}]),
-        (["features[0].categories"], [{"name": "a", "categories": ["x", "y"]}]),
-        (["features[0].categories"], [{"name": "a", "type": "categorical"}]),
+        (["features[0].categories"], [{"name": "a", "type": "numeric", "categories": ["x", "y"]}]),
+        (["features[0].categories"], [{"name": "a", "type": "boolean", "categories": ["x", "y"]}]),
+        (["features[0].min", "features[0].max"], [{"name": "a", "type": "time", "min": 0, "max": 1}]),
+        (["features[0].buckets"], [{"name": "a", "type": "categorical", "buckets": 1}]),
+        (["features[0].buckets"], [{"name": "a", "type": "categorical", "buckets": 10_001}]),
+        (["features[0].buckets"], [{"name": "a", "buckets": True}]),
+        (["features[0].buckets"], [{"name": "a", "categories": ["x", "y"], "buckets": 8}]),
+        (["features[0].outside"], [{"name": "a", "min": 0, "outside": "drop"}]),
+        (["features[0].outside"], [{"name": "a", "outside": "clip"}]),
+        (["features[0].outside"], [{"name": "a", "categories": ["x", "y"], "outside": "clip"}]),
+        (["features[1]"], [{"name": "a", "type": "time"}, "a.days"]),
+        (["features[1]"], [{"name": "a", "type": "categorical"}, "a#31"]),
         (["features[0].categories"], [{"name": "a", "type": "categorical", "categories": ["x"]}]),
         (["features[0].categories[1]"], [{"name": "a", "type": "categorical", "categories": ["x", None]}]),
         (["features[0].categories[2]"], [{"name": "a", "type": "categorical", "categories": [0, 1, "0"]}]),
@@ -155,11 +165,12 @@ def test_a_missing_value_is_nan_where_it_may_be():
 @pytest.mark.parametrize("value", ["wed", 0, True, 1.5, "1", "false", [], 10**400])
 def test_what_is_no_category_is_refused(value):
     """A category is matched with its type; the refusal lists the categories."""
+    strict = schema(MIXED).reading(others=False)
     with pytest.raises(Invalid) as refused:
-        schema(MIXED).row({"load": 1, "day": value, "x": 1}, True)
+        strict.row({"load": 1, "day": value, "x": 1}, True)
     assert (["features.day"], ["mon", "tue", 1, False]) == (fields(refused), refused.value.problems[0].allowed)
     with pytest.raises(Invalid) as refused:
-        schema(MIXED).block(["load", "day", "x"], [[1, value, 1]], True)
+        strict.block(["load", "day", "x"], [[1, value, 1]], True)
     assert ["data[0][1]"] == fields(refused)
 
 
@@ -206,7 +217,7 @@ def test_numbers_are_a_block(order, width, count):
     assert found.flags.c_contiguous
     if width < 3:
         with pytest.raises(Invalid) as refused:
-            schema().numbers(columns, X, False, "header")
+            schema().numbers(columns, X, False, texts=True)
         assert ["header"] == fields(refused)
 
 
@@ -264,7 +275,7 @@ def test_texts_are_numbers_and_categories():
     table = schema(MIXED).text_cells(["day", "x", "load"], [["1.0", "2e3", "-0.5"], ["false", "", "1"]], True)
     assert np.array_equal([[-0.5, 2, 2000], [1, 3, NAN]], table, equal_nan=True)
     with pytest.raises(Invalid) as refused:
-        schema(MIXED).text_cells(["day", "x", "load"], [["wed", "", "1"]], False)
+        schema(MIXED).reading(others=False).text_cells(["day", "x", "load"], [["wed", "", "1"]], False)
     assert ["row 1, column day", "row 1, column x"] == fields(refused)
 
 

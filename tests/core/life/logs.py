@@ -46,7 +46,7 @@ def single_rows(entries, seed):
 
 
 def _is_batch(segment):
-    return isinstance(segment, Rows) and len(segment.X) > 1 and segment.names is None and not segment.skip
+    return isinstance(segment, Rows) and len(segment.X) > 1 and segment.features is None and not segment.skip
 
 
 def _split(rows, rng, first):

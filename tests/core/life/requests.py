@@ -25,26 +25,31 @@ class Requests:
 
     def rows(self, count, **more):
         """Labelled rows of the space in force, or a first row that fixes one."""
-        space, names = self.model.machine.feedback_schema, None
+        space, proposed = self.model.machine.feedback_schema, None
         if space is None:
-            names = PROPOSALS[0]
-            space = space_of_names(names)
-        return self.of(space, count, names, **more)
+            space = space_of_names(PROPOSALS[0])
+            proposed = space.features
+        return self.of(space, count, proposed, **more)
 
-    def of(self, space, count, names=None, **more):
+    def of(self, space, count, proposed=None, **more):
         """Labelled rows of a space."""
         places = self.model.stream.take(count)
         discounts = (
             self.model.stream.discounts(places) if self.model.config.algorithm.row_discounts and count % 2 else None
         )
         return Rows(
-            space.id, names, self.model.stream.raw(space, places), self.model.stream.labels(places), discounts, **more
+            space.id,
+            proposed,
+            self.model.stream.raw(space, places),
+            self.model.stream.labels(places),
+            discounts,
+            **more,
         )
 
     def proposal(self, which):
         """Rows of a client that believes the model has no features yet."""
-        names = PROPOSALS[which]
-        return self.rows(2) if self.model.config.algorithm.sparse else self.of(space_of_names(names), 2, names)
+        space = space_of_names(PROPOSALS[which])
+        return self.rows(2) if self.model.config.algorithm.sparse else self.of(space, 2, space.features)
 
     def some_seen(self, count):
         """Labelled rows, every second of which has been learned before."""

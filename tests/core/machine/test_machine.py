@@ -153,7 +153,11 @@ def test_what_an_earlier_entry_made_impossible_is_refused_and_changes_nothing():
     refused(model, segment(other, X, ["0", "y"]))
     refused(model, segment(model.prediction_schema, X, ["y", 0]))
     refused(model, segment(model.prediction_schema, np.ones((100, D)), [f"k{i}" for i in range(100)]))
-    refused(model, Rows(model.prediction_schema.id, NAMES, X, ["new", 0]), segment(other, X, ["y", "y"]))
+    refused(
+        model,
+        Rows(model.prediction_schema.id, model.prediction_schema.features, X, ["new", 0]),
+        segment(other, X, ["y", "y"]),
+    )
     refused(model, Restore(b"not a state"), Restore(machine(KINDS[1]).to_bytes()))
 
 
@@ -174,16 +178,16 @@ def test_the_first_row_fixes_the_space_and_a_refused_one_does_not():
     model = machine(KINDS[0], features=None)
     first, second = (Schema([*map(_feature, names)]) for names in (("p", "q"), ("r",)))
     X = np.ones((2, 2))
-    refused(model, Rows(first.id, ("p", "q"), X, [0, "0"]))
+    refused(model, Rows(first.id, first.features, X, [0, "0"]))
     assert model.prediction_schema is None
     outcomes = model.apply(
         Entry(
             1,
             0,
             (
-                Rows(second.id, ("r",), np.ones((1, 1)), ["u"]),
-                Rows(first.id, ("p", "q"), X, ["u", "v"]),
-                Rows(second.id, ("r",), np.ones((1, 1)), ["v"]),
+                Rows(second.id, second.features, np.ones((1, 1)), ["u"]),
+                Rows(first.id, first.features, X, ["u", "v"]),
+                Rows(second.id, second.features, np.ones((1, 1)), ["v"]),
             ),
         )
     )

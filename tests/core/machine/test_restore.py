@@ -45,7 +45,7 @@ def test_building_a_state_anew_is_work_by_its_bytes():
     undeclared = Machine(Config.parse({"algorithm": "rls", "task": "regression"}))
     for count, least, most in ((10, 0, 1e6), (1000, 1e8, 1e10)):
         space = Schema([Feature(name) for name in names[:count]])
-        row = Rows(space.id, tuple(names[:count]), np.zeros((1, count)), np.zeros(1), None)
+        row = Rows(space.id, space.features, np.zeros((1, count)), np.zeros(1), None)
         assert least < undeclared.flops_to_apply([row]) < most
         change = Switch("begin", tuple(Feature(f"new {name}") for name in names[:count]), "linear")
         assert least < Machine(few).flops_to_apply([change]) < most

@@ -1,0 +1,291 @@
+"""Kinds of features: how their values are read, and what a learner sees of them."""
+
+import json
+import math
+from datetime import UTC, datetime, timedelta, timezone
+from hashlib import blake2b
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.features import Feature, parse_features
+from core.features.calendar import first_day, year_of
+from core.features.cells import OTHER
+from core.features.encoder import Encoder
+from core.features.times import EARLIEST, LATEST, seconds_of
+from core.problems import Invalid
+from tests.core.features.schemas import NAN, schema
+
+DAY = {"name": "day", "categories": ["mon", "tue", 1, False]}
+PLAN = {"name": "plan", "type": "categorical"}
+VIP = {"name": "vip", "type": "boolean"}
+SENT = {"name": "sent", "type": "time"}
+LOAD = {"name": "load", "min": 0, "max": 10, "outside": "clip"}
+LIMIT = {"name": "limit", "min": -1, "outside": "refuse"}
+ALL = [DAY, PLAN, VIP, SENT, LOAD, LIMIT, "x"]
+
+
+def bucket(text, buckets=32):
+    """The bucket of a text by the definition: it must never change, since the log holds it."""
+    return int.from_bytes(blake2b(text.encode(), digest_size=6).digest(), "little") % buckets
+
+
+def fields(refused):
+    return [problem.field for problem in refused.value.problems]
+
+
+def one(feature, value, **how):
+    """The raw number of one JSON value."""
+    space = schema([feature]).reading(**how)
+    return space.row({space.names[0]: value}, True)[0, 0]
+
+
+def of_text(feature, text):
+    """The raw number of one CSV text."""
+    space = schema([feature])
+    return space.text_cells([space.names[0]], [[text]], True)[0, 0]
+
+
+# -- declarations
+
+
+def test_a_declaration_of_every_kind_survives_json():
+    """Defaults filled in; what was declared before there were kinds is written as ever."""
+    features = parse_features(ALL)
+    assert features == parse_features(json.loads(json.dumps([feature.to_json() for feature in features])))
+    assert {"name": "day", "type": "categorical", "categories": ["mon", "tue", 1, False]} == features[0].to_json()
+    assert {"name": "plan", "type": "categorical", "buckets": 32} == features[1].to_json()
+    assert {"name": "load", "type": "numeric", "min": 0.0, "max": 10.0, "outside": "clip"} == features[4].to_json()
+    (plain,) = parse_features([{"name": "a", "min": 0, "outside": "accept"}])
+    assert Feature("a", minimum=0.0) == plain
+
+
+def test_the_type_follows_from_the_fields():
+    """Categories or buckets make a categorical feature."""
+    kinds = [
+        feature.type for feature in parse_features([{"name": "a", "categories": [1, 2]}, {"name": "b", "buckets": 4}])
+    ]
+    assert ["categorical", "categorical"] == kinds
+
+
+def test_encoded_columns_have_names_and_ranges():
+    """As weights, explanations and drift events show them; a time's columns are never tested for drift."""
+    mixed = schema([{"name": "p", "buckets": 2}, VIP, SENT, "x"])
+    times = ["hour_sin", "hour_cos", "weekday_sin", "weekday_cos", "day_of_year_sin", "day_of_year_cos", "days"]
+    assert ("p#0", "p#1", "vip", *(f"sent.{name}" for name in times), "x") == mixed.columns
+    expected = [[0, 0, 0, *[-1] * 6, NAN, NAN], [1, 1, 1, *[1] * 6, NAN, NAN]]
+    assert np.array_equal(expected, mixed.ranges, equal_nan=True)
+    assert np.array_equal([-1e12] * 7, mixed.drift_ranges[0, 3:10])
+    assert (False, False, True) == (mixed.plain, mixed.numeric, schema([VIP, "x"]).plain)
+
+
+# -- categories
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("gold", "gold"),
+        ("", ""),
+        (12, "12"),
+        (12.0, "12"),
+        ("12", "12"),
+        (True, "true"),
+        ("\u00e4", "\u00e4"),
+        ("x" * 500, "x" * 500),
+    ],
+)
+def test_a_value_is_hashed_by_its_text(value, text):
+    """12, 12.0 and "12" are one value; the bucket is the same on every machine and in every version."""
+    assert bucket(text) == one(PLAN, value) == one(PLAN, value)
+    assert bucket(text, 7) == one({"name": "p", "buckets": 7}, value)
+    if text:
+        assert bucket(text) == of_text(PLAN, text)
+
+
+def test_known_buckets_stay():
+    """Some of them by number."""
+    assert [23, 6, 25] == [one(PLAN, value) for value in ("gold", "silver", "bronze")]
+
+
+def test_what_has_no_text_is_no_category():
+    """Fractions, lists and objects; null is missing."""
+    for value in (1.5, [], {}, 10**400):
+        with pytest.raises(Invalid):
+            one(PLAN, value)
+    assert math.isnan(one(PLAN, None))
+    assert math.isnan(of_text(PLAN, ""))
+
+
+@pytest.mark.parametrize("value", ["wed", 0, True, 1.5, "1", "false", 10**400, "y" * 300])
+def test_a_category_that_is_not_declared_is_other(value):
+    """All its columns are 0; a list is refused all the same."""
+    assert OTHER == one(DAY, value)
+    assert 2.0 == one(DAY, 1.0)
+    assert OTHER == of_text(DAY, "wed")
+    encoder = Encoder(schema([DAY]), "error")
+    assert [[0, 0, 0, 0], [0, 1, 0, 0]] == encoder.encode(np.array([[OTHER], [1.0]])).tolist()
+    with pytest.raises(Invalid, match='declare "unknown": "other".*{"name": "day", "type": "categorical"}'):
+        one(DAY, value, others=False)
+    with pytest.raises(Invalid):
+        one(DAY, [value])
+
+
+# -- booleans
+
+
+def test_booleans_are_ones_and_zeros():
+    """true, false, 0 and 1; in CSV by any of their usual texts."""
+    assert [1, 0, 1, 0, 1, 0] == [one(VIP, value) for value in (True, False, 1, 0, 1.0, 0.0)]
+    assert [1, 0, 1, 0] == [of_text(VIP, text) for text in ("true", "False", "1", "0")]
+    for value, kind in (("yes", "categorical"), (2, "numeric"), (0.5, "numeric")):
+        with pytest.raises(Invalid, match=f'is not true or false.*"type": "{kind}"'):
+            one(VIP, value)
+    with pytest.raises(Invalid):
+        of_text(VIP, "2")
+    with pytest.raises(Invalid):
+        one(VIP, [])
+
+
+# -- times
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2026-01-31T12:00:00Z", datetime(2026, 1, 31, 12, tzinfo=UTC)),
+        ("2026-01-31t12:00:00.25z", datetime(2026, 1, 31, 12, 0, 0, 250_000, tzinfo=UTC)),
+        ("2026-01-31 12:00:00", datetime(2026, 1, 31, 12, tzinfo=UTC)),
+        ("2026-01-31T12:00:00+02:00", datetime(2026, 1, 31, 12, tzinfo=timezone(timedelta(hours=2)))),
+        ("2026-01-31", datetime(2026, 1, 31, tzinfo=UTC)),
+        ("0001-01-01T00:00:00Z", datetime(1, 1, 1, tzinfo=UTC)),
+    ],
+)
+def test_a_time_is_seconds_since_1970(text, moment):
+    """RFC 3339 or a number, in UTC where it names no offset."""
+    assert moment.timestamp() == one(SENT, text) == of_text(SENT, text)
+    assert moment.timestamp() == one(SENT, moment.timestamp()) == of_text(SENT, repr(moment.timestamp()))
+
+
+@pytest.mark.parametrize(
+    "value", ["yesterday", "", "2026-13-01", "0001-01-01T00:00:00+01:00", 1.7e12, -1e12, True, [], 10**400]
+)
+def test_what_is_no_time_is_refused(value):
+    """Milliseconds too: no year of theirs has four digits."""
+    with pytest.raises(Invalid) as refused:
+        one(SENT, value)
+    assert ["features.sent"] == fields(refused)
+    assert refused.value.problems[0].allowed
+
+
+@settings(max_examples=300)
+@given(st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30)))  # noqa: DTZ001  UTC by definition
+def test_a_time_becomes_circles_and_elapsed_days(moment):
+    """As the calendar of the standard library says."""
+    moment = moment.replace(tzinfo=UTC)
+    (columns,) = Encoder(schema([SENT]), "error").encode(np.array([[moment.timestamp()]])).tolist()
+    midnight = moment.replace(hour=0, minute=0, second=0, microsecond=0)
+    first = midnight.replace(month=1, day=1)
+    length = (first.replace(year=first.year + 1) - first).days if first.year < 9999 else 365
+    passed = [
+        (moment - midnight) / timedelta(days=1),
+        moment.weekday() / 7,
+        (midnight - first).days / length,
+    ]
+    circles = [circle(2 * math.pi * part) for part in passed for circle in (math.sin, math.cos)]
+    days = (moment - datetime(2026, 1, 1, tzinfo=UTC)) / timedelta(days=1)
+    np.testing.assert_allclose([*circles, days], columns, rtol=1e-9, atol=1e-7)
+
+
+def test_every_day_of_six_centuries_is_in_its_year():
+    """Leap years, centuries and years divisible by 400."""
+    for year in range(1599, 2201):
+        first = (datetime(year, 1, 1, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)).days
+        assert first == first_day(year)
+        assert [year - 1, year, year] == [year_of(day) for day in (first - 1, first, first_day(year + 1) - 1)]
+
+
+def test_the_bounds_of_times():
+    """The first and the last second of four-digit years."""
+    assert (EARLIEST, LATEST) == (seconds_of("0001-01-01T00:00:00Z"), seconds_of("9999-12-31T23:59:59Z"))
+    assert np.isfinite(Encoder(schema([SENT]), "error").encode(np.array([[EARLIEST], [LATEST]]))).all()
+
+
+# -- ranges
+
+
+def test_numbers_outside_their_range_are_clipped_or_refused():
+    """In a row, a table, an array and CSV; missing ones are within every range."""
+    both = schema([LOAD, LIMIT])
+    assert [[10.0, 5.0]] == both.row({"load": 99, "limit": 5}, False).tolist()
+    table = [[-1.0, -1], [3, None]]
+    expected = [[0.0, -1.0], [3.0, NAN]]
+    assert np.array_equal(expected, both.block(["load", "limit"], table, True), equal_nan=True)
+    assert np.array_equal(expected, both.text_cells(["load", "limit"], [["-1", "-1"], ["3", ""]], True), equal_nan=True)
+    X = np.array([[-1.0, -1.0], [3.0, NAN]])
+    assert np.array_equal(expected, both.matrix(X, True), equal_nan=True)
+    assert np.array_equal(expected, both.numbers(["load", "limit"], X, True), equal_nan=True)
+    assert -1.0 == X[0, 0]
+    for read, place in (
+        (lambda: both.row({"load": 1, "limit": -2}, False), "features.limit"),
+        (lambda: both.block(["limit", "load"], [[0, 1], [-2, 1]], False), "data[1][0]"),
+        (lambda: both.text_cells(["limit", "load"], [["0", "1"], ["-2", "1"]], False), "row 2, column limit"),
+        (lambda: both.matrix(np.array([[1.0, -2.0]]), False), "data[0][1]"),
+        (lambda: both.numbers(["limit", "load"], np.array([[-2.0, 1.0]]), False), "data[0][0]"),
+    ):
+        with pytest.raises(Invalid) as refused:
+            read()
+        assert ([place], ">= -1") == (fields(refused), refused.value.problems[0].allowed)
+        assert '"outside"' in refused.value.problems[0].problem
+
+
+# -- tables
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_a_table_of_every_kind_is_its_rows(data):
+    """Rows by names, tables, CSV and columns read by vectors agree, known values and others alike."""
+    space = schema([DAY, PLAN, VIP, SENT, LOAD, "x"])
+    text = st.text("abc", min_size=1, max_size=3)
+    kinds = {
+        "day": st.sampled_from(["mon", 1, False, "wed", 7]),
+        "plan": text | st.integers(0, 50) | st.booleans(),
+        "vip": st.sampled_from([True, False, 0, 1]),
+        "sent": st.sampled_from(["2026-01-31T12:00:00Z", "2024-02-29", 0, 1.5e9]),
+        "load": st.integers(-5, 20),
+        "x": st.floats(-1e6, 1e6),
+    }
+    values = [kinds[name] | st.none() for name in space.names]
+    table = data.draw(st.lists(st.tuples(*values).map(list), min_size=1, max_size=6))
+    rows = np.vstack([space.row(dict(zip(space.names, row, strict=True)), True) for row in table])
+    assert np.array_equal(rows, space.block(space.names, table, True), equal_nan=True)
+    texts = [["" if v is None else json.dumps(v).strip('"') for v in row] for row in table]
+    assert np.array_equal(rows, space.text_cells(space.names, texts, True), equal_nan=True)
+
+
+def test_an_array_holds_numbers_of_every_kind():
+    """Indices, integers that are hashed, zeros and ones, seconds; the client's array is not written to."""
+    space = schema(ALL)
+    X = np.array([[3, 12, 1, 1.7e9, 11, 0, -5], [NAN, NAN, NAN, NAN, NAN, NAN, NAN]])
+    before = X.copy()
+    expected = [[3, bucket("12"), 1, 1.7e9, 10, 0, -5], [NAN] * 7]
+    assert np.array_equal(expected, space.matrix(X, True), equal_nan=True)
+    assert np.array_equal(before, X, equal_nan=True)
+    wrong = np.array([[4, 1.5, 2, 1.7e12, 1, 1, math.inf]])
+    with pytest.raises(Invalid) as refused:
+        space.matrix(wrong, True)
+    assert [f"data[0][{column}]" for column in (0, 1, 2, 3, 6)] == fields(refused)
+
+
+def test_names_that_are_ignored_are_passed_over():
+    """In rows and tables; a feature's own name cannot be ignored."""
+    space = schema(["a", PLAN]).reading(["note", "a"])
+    row = {"note": [1], "a": 1, "plan": "x"}
+    assert [[1.0, bucket("x")]] == space.row(row, False).tolist()
+    assert [[1.0, bucket("x")]] == space.block([*row], [[*row.values()]], False).tolist()
+    with pytest.raises(Invalid) as refused:
+        space.row({**row, "other": 1}, False)
+    assert ["features.other"] == fields(refused)

@@ -1,0 +1,49 @@
+"""The features that a first row proposes."""
+
+import pytest
+
+from core.features import Feature, propose
+from core.problems import Invalid
+
+
+def proposed(row, texts=False, ignored=()):
+    place = "row 1, column {1}" if texts else "features.{1}"
+    return propose([*row], [*row.values()], texts, ignored, "features", place.format)
+
+
+def test_kinds_follow_from_the_values():
+    """Numbers, booleans and strings."""
+    plan, city = (Feature(name, "categorical", buckets=32) for name in ("plan", "city"))
+    found = proposed({"age": 41, "fee": 1.5, "vip": False, "plan": "gold", "city": ""})
+    assert (Feature("age"), Feature("fee"), Feature("vip", "boolean"), plan, city) == found
+
+
+def test_a_csv_cell_that_is_no_number_is_a_string():
+    """Whatever else it looks like."""
+    row = {"a": "1e3", "b": "true", "c": "inf", "d": "2026-01-31"}
+    found = proposed(row, texts=True)
+    assert ["numeric", "categorical", "categorical", "categorical"] == [feature.type for feature in found]
+
+
+@pytest.mark.parametrize(("value", "texts"), [(None, False), ("", True), ("NA", True), ([1], False), ({}, False)])
+def test_a_value_without_a_kind_has_to_be_declared(value, texts):
+    """It is named, with a declaration; all such values at once."""
+    with pytest.raises(Invalid) as refused:
+        proposed({"a": value, "b": "1", "c": value}, texts)
+    places = ["row 1, column a", "row 1, column c"] if texts else ["features.a", "features.c"]
+    assert places == [problem.field for problem in refused.value.problems]
+    if value in (None, "", "NA"):
+        assert '{"name": "a", "type": "numeric"}' in refused.value.problems[0].problem
+
+
+def test_ignored_names_are_no_features():
+    """Whatever their values are; a row of nothing else has none."""
+    assert (Feature("a"),) == proposed({"note": None, "a": 1}, ignored=("note",))
+    with pytest.raises(Invalid):
+        proposed({"note": None}, ignored=("note",))
+
+
+def test_columns_that_would_have_one_name_are_refused():
+    """A hashed feature's columns have names, too."""
+    with pytest.raises(Invalid):
+        proposed({"plan": "gold", "plan#3": 1})

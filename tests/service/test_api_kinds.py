@@ -1,0 +1,206 @@
+"""Features of every kind over HTTP: declared, or taken from the first row."""
+
+import asyncio
+
+import pytest
+
+from tests.service.api_fixtures import CSV, JSON, NPY, npy, problem
+from tests.service.stream_client import serving
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+CHURN = {"algorithm": "dfop", "task": "classification", "missing": "mean"}
+PLANS = ("gold", "silver", "bronze")
+DAY = {"name": "day", "categories": ["mon", "tue"]}
+
+
+def customer(number):
+    """A row of strings, gaps and booleans; who is on bronze and no member leaves."""
+    values = {
+        "plan": PLANS[number % 3],
+        "age": 20 + number * 7 % 50,
+        "member": number % 2 == 0,
+        "spent": None if number % 5 == 4 else float(number % 11),
+    }
+    return values, "leaves" if values["plan"] == "bronze" and not values["member"] else "stays"
+
+
+def labelled(number, **more):
+    features, label = customer(number)
+    return {"features": features, "label": label, **more}
+
+
+async def test_a_churn_stream_with_nothing_declared(api):
+    """Strings, booleans and gaps are learned from the first row on, single and in batches, and tell who leaves."""
+    path = await api.new(CHURN)
+    problem(await api.ask("POST", f"{path}/predict", json={"features": customer(0)[0]}), 409)
+    for number in range(30):
+        await api.post(f"{path}/feedback", labelled(number))
+    shown = await api.get(f"{path}/features")
+    plan, member = {"name": "plan", "type": "categorical", "buckets": 32}, {"name": "member", "type": "boolean"}
+    assert [plan, "age", member, "spent"] == shown["current"]
+    assert shown["current"] == (await api.get(path))["info"]["features"]
+    rows = [customer(number) for number in range(30, 630)]
+    columns = [*rows[0][0]]
+    body = {"columns": columns, "data": [[*row.values()] for row, _ in rows], "labels": [label for _, label in rows]}
+    await api.post(f"{path}/feedback/batch", body)
+    asked = {"columns": columns, "data": body["data"][:60]}
+    found = (await api.post(f"{path}/predict/batch", asked))["predictions"]
+    assert 55 <= sum(said == label for said, label in zip(found, body["labels"][:60], strict=True))
+    one = await api.post(f"{path}/predict", {"features": {**customer(0)[0], "plan": "a new plan"}, "explain": True})
+    assert {"age", "member", "spent", "plan#0", "plan#31"} <= {*one["explanation"]["contributions"]}
+
+
+async def test_the_same_rows_as_csv_and_as_json(api):
+    """A model declared like the one that a row of JSON proposed reads both alike."""
+    paths = [await api.new(CHURN) for _ in range(2)]
+    for path in paths:
+        await api.post(f"{path}/feedback", labelled(0))
+    rows = [customer(number) for number in range(40)]
+    columns = [*rows[0][0]]
+    data, labels = [[*row.values()] for row, _ in rows], [label for _, label in rows]
+    await api.post(f"{paths[0]}/feedback/batch", {"columns": columns, "data": data, "labels": labels})
+    cells = [["" if value is None else str(value) for value in row] for row in data]
+    lines = [",".join([*row, label]) for row, label in zip(cells, labels, strict=True)]
+    content = "\n".join([",".join([*columns, "y"]), *lines])
+    answer = await api.ask("POST", f"{paths[1]}/feedback/batch", content=content, headers=CSV, params={"label": "y"})
+    assert 200 == answer.status_code, answer.text
+    weights = [(await api.get(f"{path}/weights"))["weights"] for path in paths]
+    assert weights[0] == weights[1]
+
+
+async def test_the_first_row_of_csv(api):
+    """A cell that is no number is a string; an empty one is refused with its declaration, and nothing is fixed."""
+    path = await api.new(CHURN)
+    how = {"headers": CSV, "params": {"label": "y"}}
+    found = await api.refuses(f"{path}/feedback/batch", 422, "row 1, column b", content="a,b,y\n1,,no\n", **how)
+    assert '{"name": "b", "type": "numeric"}' in found["detail"]
+    answer = await api.ask("POST", f"{path}/feedback/batch", content="a,b,y\n1,true,no\n2,,yes\n", **how)
+    assert 200 == answer.status_code, answer.text
+    hashed = {"name": "b", "type": "categorical", "buckets": 32}
+    assert ["a", hashed] == (await api.get(f"{path}/features"))["current"]
+
+
+@pytest.mark.parametrize("value", [None, [1], {"x": 1}])
+async def test_a_first_row_with_a_value_of_no_kind(api, value):
+    """422 for a single row and a batch; the model has no features yet, and the next row fixes them."""
+    path = await api.new(CHURN)
+    await api.refuses(f"{path}/feedback", 422, "features.b", json={"features": {"a": 1, "b": value}, "label": "x"})
+    table = {"columns": ["a", "b"], "data": [[1, value], [1, 2]], "labels": ["x", "y"]}
+    await api.refuses(f"{path}/feedback/batch", 422, "data[0][1]", json=table)
+    await api.post(f"{path}/feedback", {"features": {"a": "text", "b": 1}, "label": "x"})
+    assert 1 == (await api.get(path))["rows"]
+
+
+async def test_a_stream_fixes_them_too(api):
+    """By its first line; a line of another kind is refused alone."""
+    path = await api.new(CHURN)
+    async with serving(api.app) as server:
+        client = await server.stream(f"{path}/feedback/stream")
+        wrong = {"features": {**customer(1)[0], "age": "old"}, "label": "stays"}
+        found = await client.ask([labelled(0), labelled(1), wrong, labelled(2)])
+    assert [False, False, True, False] == ["error" in line for line in found]
+    assert 3 == (await api.get(path))["rows"]
+
+
+async def test_replicas_take_the_kinds_of_one_row(start, api):
+    """Two services are sent first rows of other kinds at the same time: one fixes the features of both."""
+    other = await start()
+    for attempt in range(5):
+        path = await api.new(CHURN)
+        await other.get(path)
+        rows = {"features": {"a": 1}, "label": "x"}, {"features": {"a": "text"}, "label": "x"}
+        sent = (
+            service.ask("POST", f"{path}/feedback", json=row) for service, row in zip((api, other), rows, strict=True)
+        )
+        answers = await asyncio.gather(*sent)
+        statuses = sorted(answer.status_code for answer in answers)
+        assert statuses[0] == 200, attempt
+        strong = {"params": {"consistency": "strong"}}
+        found = [(await service.get(f"{path}/features", **strong))["current"] for service in (api, other)]
+        assert found[0] == found[1]
+        assert await api.state(path) == await other.state(path)
+
+
+async def test_a_service_that_starts_later_reads_them_from_the_log(start, api):
+    """The proposal is part of the entry."""
+    path = await api.new(CHURN)
+    for number in range(12):
+        await api.post(f"{path}/feedback", labelled(number))
+    late = await start()
+    assert await api.get(f"{path}/features") == await late.get(f"{path}/features")
+    assert await api.state(path) == await late.state(path)
+    await late.post(f"{path}/feedback", labelled(12))
+
+
+async def test_an_unknown_category_is_counted(api):
+    """It is learned and predicted as none of the declared ones; GET says how many were learned."""
+    path = await api.new({**CHURN, "features": [DAY, "x"]})
+    for day in ("mon", "sun", 5, "tue", "sun"):
+        await api.post(f"{path}/feedback", {"features": {"day": day, "x": 1}, "label": "a"})
+    await api.post(f"{path}/predict", {"features": {"day": "sun", "x": 1}})
+    assert {"day": 3} == (await api.get(f"{path}/metrics"))["unknown"]
+    assert {"day": 3} == (await api.get(path))["info"]["unknown"]
+    await api.post(f"{path}/reset")
+    assert {"day": 0} == (await api.get(f"{path}/metrics"))["unknown"]
+
+
+async def test_an_unknown_category_is_refused_where_that_is_declared(api):
+    """With what there is, and what to declare."""
+    path = await api.new({**CHURN, "features": [DAY, "x"], "unknown": "error"})
+    assert "error" == (await api.get(path))["config"]["unknown"]
+    await api.post(f"{path}/feedback", {"features": {"day": "mon", "x": 1}, "label": "a"})
+    row = {"features": {"day": "sun", "x": 1}}
+    for route, more in (("predict", {}), ("feedback", {"label": "a"})):
+        found = await api.refuses(f"{path}/{route}", 422, "features.day", "sun", json={**row, **more})
+        assert ["mon", "tue"] == found["errors"][0]["allowed"]
+        assert '"unknown": "other"' in found["detail"]
+    table = {"columns": ["day", "x"], "data": [["mon", 1], ["sun", 2]]}
+    await api.refuses(f"{path}/predict/batch", 422, "data[1][0]", json=table)
+    await api.refuses(f"{path}/predict/batch", 422, "row 1, column day", content="day,x\nsun,1\n", headers=CSV)
+
+
+async def test_names_that_are_ignored(api):
+    """In every way of sending rows, declared features or not; a declared feature cannot be ignored."""
+    path = await api.new({**CHURN, "ignore": ["note", "id"]})
+    row = {"note": ["anything"], "a": 1, "plan": "gold", "id": None}
+    await api.post(f"{path}/feedback", {"features": row, "label": "x"})
+    names = [one if isinstance(one, str) else one["name"] for one in (await api.get(f"{path}/features"))["current"]]
+    assert ["a", "plan"] == names
+    await api.post(f"{path}/predict", {"features": {**row, "note": 1}})
+    await api.post(f"{path}/predict", {"features": {"a": 1, "plan": "x"}})
+    await api.post(f"{path}/predict/batch", {"columns": [*row], "data": [[*row.values()]]})
+    content = "note,plan,a\nlong text,gold,1\n"
+    assert 200 == (await api.ask("POST", f"{path}/predict/batch", content=content, headers=CSV)).status_code
+    await api.refuses(f"{path}/predict", 422, "features.other", json={"features": {**row, "other": 1}})
+    body = {**CHURN, "features": ["a", "b"], "ignore": ["note", "b"]}
+    problem(await api.ask("PUT", "/models/ignoring", json=body), 422, "ignore[1]")
+    for ignore in ("note", [1], [""], ["x" * 201]):
+        assert 422 == (await api.ask("PUT", "/models/ignoring", json={**CHURN, "ignore": ignore})).status_code
+    sparse = {"algorithm": "sparse_dfop", "task": "classification", "ignore": ["a"]}
+    problem(await api.ask("PUT", "/models/ignoring", json=sparse), 422, "ignore")
+
+
+async def test_times_and_ranges(api):
+    """Texts and seconds are one time; numbers outside are clipped or refused."""
+    features = [{"name": "sent", "type": "time"}, {"name": "load", "min": 0, "max": 1, "outside": "clip"}]
+    path = await api.new({**CHURN, "features": [*features, {"name": "p", "min": 0, "outside": "refuse"}]})
+    row = {"sent": "2026-01-31T12:00:00Z", "load": 0.5, "p": 1}
+    await api.post(f"{path}/feedback", {"features": row, "label": "x"})
+    await api.post(f"{path}/feedback", {"features": {**row, "sent": 1.7e9, "load": 0.1}, "label": "y"})
+    first = await api.post(f"{path}/predict", {"features": {**row, "load": 1}})
+    assert first == await api.post(f"{path}/predict", {"features": {**row, "sent": 1769860800, "load": 7}})
+    found = await api.refuses(f"{path}/predict", 422, "features.p", json={"features": {**row, "p": -1}})
+    assert ">= 0" == found["errors"][0]["allowed"]
+    await api.refuses(f"{path}/predict", 422, "features.sent", json={"features": {**row, "sent": 1.7e12}})
+    X = npy([[1769860800, 7, 1]])
+    assert 200 == (await api.ask("POST", f"{path}/predict/batch", content=X, headers=NPY)).status_code
+
+
+async def test_an_earlier_configuration_is_what_it_was(api):
+    """What has a default is not shown, so that a body of before is the same body; null features are left out ones."""
+    path = await api.new(CHURN)
+    config = (await api.get(path))["config"]
+    assert not {"unknown", "ignore"} & {*config}
+    again = await api.ask("PUT", path, json={**CHURN, "unknown": "other", "ignore": []}, headers=JSON)
+    assert 200 == again.status_code
