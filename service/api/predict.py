@@ -71,11 +71,12 @@ ROW_FLOPS = 200.0
 async def predict_row(ctx: Ctx, name: ModelName, request: Request, fresh: Fresh) -> Response:
     """Predict one row.
 
-    Changes nothing. With `track` the row is kept under a `prediction_id` until its label comes; that needs the scope
-    `learn`. With `explain` the answer holds the contribution of each feature (linear models) or the log density of the
-    row in each class and how ambiguous the row is (VIGO). VIGO chooses the label by the density at the expected
-    parameters and computes probabilities from a Student-t, which is wider for classes with few rows; the two can
-    disagree. A model of named sparse rows (`sparse_dfop`) takes any names; one left out is 0.
+    Changes nothing. With `interval`, a share of labels such as 0.9, a regression answers low and high as well, which adapt
+    so that this share of labels lies between them. With `track` the row is kept under a `prediction_id` until its label
+    comes; that needs the scope `learn`. With `explain` the answer holds the contribution of each feature (linear
+    models) or the log density of the row in each class and how ambiguous the row is (VIGO). VIGO chooses the label by
+    the density at the expected parameters and computes probabilities from a Student-t, which is wider for classes with
+    few rows; the two can disagree. A model of named sparse rows (`sparse_dfop`) takes any names; one left out is 0.
     """
     engine = ctx.engine
     bodies.media_type(request, (JSON,))

@@ -9,6 +9,7 @@ from tests.service.stream_client import lines_of, serving
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ROW = {"features": {"a": 0.25, "b": -0.5}}
+NDJSON = {"Content-Type": "application/x-ndjson"}
 LEVELS = ["0.5", "0.8", "0.9", "0.95", "0.99"]
 ENOUGH = 60
 """Rows from which on there is an interval of level .9, and none of level .99."""
@@ -50,21 +51,24 @@ async def test_there_is_no_interval_before_rows_enough(api):
 
 
 async def test_a_batch_has_the_intervals_of_its_rows(api):
-    """JSON with ``interval``; CSV and .npy by the query, which JSON takes as well."""
+    """JSON with ``interval``; a list, lines, CSV and .npy by the query, which other JSON takes as well."""
     path = await taught(api)
     one = [
         (await api.post(f"{path}/predict", {"features": features(row), "interval": 0.8}))["interval"]
         for row in range(5)
     ]
-    rows = columnar(5)
+    rows, by_name = columnar(5), [{"features": features(row)} for row in range(5)]
     text = "a,b\n" + "".join(f"{a!r},{b!r}\n" for a, b in rows["data"])
     answers = [
         await api.post(f"{path}/predict/batch", {**rows, "interval": 0.8}),
+        await api.post(f"{path}/predict/batch", {"rows": by_name, "interval": 0.8}),
+        await api.post(f"{path}/predict/batch?interval=0.8", by_name),
+        await api.post(f"{path}/predict/batch?interval=0.8", content=lines_of(by_name), headers=NDJSON),
         await api.post(f"{path}/predict/batch?interval=0.8", rows),
         await api.post(f"{path}/predict/batch?interval=0.8", content=text, headers=CSV),
         await api.post(f"{path}/predict/batch?interval=0.8", content=npy(rows["data"]), headers=NPY),
     ]
-    assert [one] * 4 == [answer["intervals"] for answer in answers]
+    assert [one] * 7 == [answer["intervals"] for answer in answers]
     assert "intervals" not in await api.post(f"{path}/predict/batch", rows)
 
 

@@ -64,6 +64,8 @@ def test_a_regression_from_nothing_to_intervals_that_hold(url):
     assert 0.88 < metrics["overall"]["coverage"]["0.9"] < 0.92
     assert 0.86 < metrics["window"]["coverage"]["0.9"] < 0.94
     assert metrics["overall"]["mse"] < metrics["baselines"]["last_value"]["mse"]
+    assert abs(metrics["overall"]["bias"]) < 0.5
+    assert 0.5 < metrics["overall"]["median_ae"] < 1.5  # of noise with deviations 1 and 2: 0.67 and 1.35
 
 
 def test_a_label_that_comes_late_counts_as_it_was_told(url):

@@ -112,6 +112,19 @@ def test_tracked_rows_are_covered_as_they_were_told():
     assert residuals == driver.machine.intervals.residuals[160:200].tolist()
 
 
+def test_tracked_rows_and_others_of_one_entry_are_told_apart():
+    """Learned together they leave what they leave in entries of their own."""
+    one, together = Driver("rls", "regression"), Driver("rls", "regression")
+    for driver in (one, together):
+        driver.learn(60)
+    served = one.served(5)
+    segments = [together.rows(2), together.rows(1, served=served), together.rows(3)]
+    for segment in segments:
+        one.apply(segment)
+    together.apply(*segments)
+    assert one.machine.to_bytes() == together.machine.to_bytes()
+
+
 def test_a_classification_has_none():
     """No part of its state, no coverage in its report."""
     driver = Driver("dfop", "classification")
