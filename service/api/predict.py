@@ -71,7 +71,7 @@ ROW_FLOPS = 200.0
 async def predict_row(ctx: Ctx, name: ModelName, request: Request, fresh: Fresh) -> Response:
     """Predict one row.
 
-    Changes nothing. With `interval`, a share of labels such as 0.9, a regression answers low and high as well, which adapt
+    Changes nothing. With `interval`, a share of labels such as 0.9, a regression answers low and high, which adapt
     so that this share of labels lies between them. With `track` the row is kept under a `prediction_id` until its label
     comes; that needs the scope `learn`. With `explain` the answer holds the contribution of each feature (linear
     models) or the log density of the row in each class and how ambiguous the row is (VIGO). VIGO chooses the label by
