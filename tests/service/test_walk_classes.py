@@ -1,4 +1,4 @@
-"""The walk of a new user with ten classes: what the metrics say of each, and what they say of those that are mixed up."""
+"""The walk of a new user with ten classes: what the metrics say of each, and of those that are mixed up."""
 
 import numpy as np
 import pytest
