@@ -271,7 +271,7 @@ class Machine(Estimates):
             return Replaced(self.rows)
         loaded.outbox = self.outbox
         if loaded.drift_response is not None:  # the event that its episode is of need not be the newest one here
-            loaded.drift_response.episodes = Episodes(self.config.watch)
+            loaded.drift_response.episodes = Episodes(loaded.config.watch)
         self.__dict__.update(loaded.__dict__)
         self.metrics.mark(self.rows, segment.source)
         return Replaced(self.rows)

@@ -21,9 +21,15 @@ from tests.benchmarks.processes import Service
 
 P99_MS_MAX = 250.0
 ROWS_EACH = 450
-"""Rows between two moves: enough for the watch to find each one."""
+"""Rows between two moves: enough for the watch to find each one, and to make it an event of its own."""
 PATIENCE_S = 30.0
-MODEL = {"algorithm": "dfop", "task": "classification", "features": ["a", "b"], "labels": ["up", "down"]}
+MODEL = {
+    "algorithm": "dfop",
+    "task": "classification",
+    "features": ["a", "b"],
+    "labels": ["up", "down"],
+    "watch": {"episode_rows": ROWS_EACH - 50},
+}
 
 
 class Ear(threading.Thread):
