@@ -21,7 +21,7 @@ async def predictions(api, path):
 
 
 async def test_reset_goes_back_to_the_first_state(api):
-    """Rows and metrics 0, no class; the version goes on and ids stay seen."""
+    """Rows and metrics 0, the first declared label is said again; the version goes on and ids stay seen."""
     path = await api.learnt(rows=4)
     first = await api.post(f"{path}/feedback", {**ROW, "label": "UP", "id": "kept"})
     answer = await api.post(f"{path}/reset")
@@ -29,7 +29,8 @@ async def test_reset_goes_back_to_the_first_state(api):
     assert (6, 0) == (answer["version"], answer["rows"])
     shown = await api.get(path)
     assert (6, 0, 0) == (shown["version"], shown["rows"], shown["metrics"]["rows"])
-    assert None is (await api.post(f"{path}/predict", ROW))["prediction"]
+    told = await api.post(f"{path}/predict", ROW)
+    assert ("UP", {"UP": 0.5, "DOWN": 0.5}) == (told["prediction"], told["probabilities"])
     again = await api.post(f"{path}/feedback", {**ROW, "label": "UP", "id": "kept"})
     assert {**first, "duplicate": True} == again
     assert 0 == (await api.get(path))["rows"]
