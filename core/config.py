@@ -1,7 +1,7 @@
 """A model's configuration: the body of PUT /models/{name}, checked, with every default filled in.
 
-A configuration never changes once the model exists. Two bodies that mean the same (an integer where a number
-is asked for, defaults written out or left out) give equal configurations and equal JSON.
+A configuration is a value: a change (core.config_changes) makes another one of it. Two bodies that mean the same (an
+integer where a number is asked for, defaults written out or left out) give equal configurations and equal JSON.
 """
 
 import json
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from core.algorithm import Algorithm
+from core.annotations import parse_description, parse_tags
 from core.contract import Floats, Spec, Task
 from core.drift.config import OnDrift, Watch, parse_on_drift, parse_watch
 from core.drift.detector import detector_bytes
@@ -44,6 +45,8 @@ FIELDS = (
     "watch",
     "on_drift",
     "class_costs",
+    "description",
+    "tags",
 )
 
 
@@ -65,6 +68,7 @@ class Config:
             nothing is said of costs, and the answer is the learner's class.
         unknown: what a category that is not declared becomes.
         ignore: names of no feature that rows may hold.
+        description, tags: notes by people; nothing depends on them.
     """
 
     algorithm_id: str
@@ -79,6 +83,8 @@ class Config:
     class_costs: Mapping[str, float] | None = None
     unknown: Unknown = "other"
     ignore: tuple[str, ...] = ()
+    description: str = ""
+    tags: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> "Config":
@@ -113,6 +119,8 @@ class Config:
             class_costs=_class_costs(raw.get("class_costs"), task, algorithm, declared),
             unknown=_unknown(raw.get("unknown", "other")),
             ignore=parse_ignored(raw.get("ignore"), own or ()),
+            description=parse_description(raw.get("description", "")),
+            tags=parse_tags(raw.get("tags", {})),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -120,11 +128,14 @@ class Config:
 
         So that configurations written before a field was there stay equal to themselves.
         """
-        later: dict[str, Any] = {} if self.class_costs is None else {"class_costs": dict(self.class_costs)}
-        if self.unknown != "other":
-            later["unknown"] = self.unknown
-        if self.ignore:
-            later["ignore"] = list(self.ignore)
+        costs = None if self.class_costs is None else dict(self.class_costs)
+        later = {
+            "class_costs": costs,
+            "unknown": None if self.unknown == "other" else self.unknown,
+            "ignore": list(self.ignore),
+            "description": self.description,
+            "tags": dict(self.tags),
+        }
         return {
             "algorithm": self.algorithm_id,
             "task": self.task,
@@ -135,7 +146,7 @@ class Config:
             "seed": self.seed,
             "watch": self.watch.to_json(),
             "on_drift": self.on_drift,
-            **later,
+            **{name: value for name, value in later.items() if value},
         }
 
     @property

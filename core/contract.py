@@ -171,6 +171,21 @@ class Transferable(Protocol):
 
 
 @runtime_checkable
+class Extensible(Protocol):
+    """A learner that can go on with further columns."""
+
+    @property
+    def extensible(self) -> bool:
+        """Whether it can with its parameters."""
+
+    def extend(self, other: Any, places: Ints) -> None:
+        """Go on for a learner of the same kind and classes with fewer columns, which are those at ``places``.
+
+        The further columns are as if they had been 0 in every row so far, but for what a learner forgets of them.
+        """
+
+
+@runtime_checkable
 class Explaining(Protocol):
     """A learner that can explain a prediction by more than weights."""
 

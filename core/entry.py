@@ -10,12 +10,13 @@ defines their meaning only.
               | Restore   take over a state (restore of a snapshot, or import)
               | Switch    begin, complete or abort a change of features
               | Overlap   rows with the features of both spaces, without labels
+              | Configure a change of the configuration
 
-    outcome = Learned | Refused | Replaced | Switched | Mapped     one per segment, in the same order
+    outcome = Learned | Refused | Replaced | Switched | Mapped | Configured     one per segment, in the same order
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -134,7 +135,19 @@ class Overlap:
     skip: tuple[int, ...] = ()
 
 
-Segment = Rows | Reset | Restore | Switch | Overlap
+@dataclass(frozen=True, slots=True)
+class Configure:
+    """A change of the configuration.
+
+    Attributes:
+        changes: new values by field, as a client sent them and as ``core.config_changes.changed`` has taken them.
+    """
+
+    changes: Mapping[str, Any]
+    ids: tuple[str, ...] = ()
+
+
+Segment = Rows | Reset | Restore | Switch | Overlap | Configure
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,4 +264,11 @@ class Mapped:
     rows: int
 
 
-Outcome = Learned | Refused | Replaced | Switched | Mapped
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """The configuration is the one that was asked for."""
+
+    rows: int
+
+
+Outcome = Learned | Refused | Replaced | Switched | Mapped | Configured

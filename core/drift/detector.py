@@ -154,6 +154,32 @@ class DriftDetector:
         self._counters = np.zeros((classes, COUNTERS))
         self._reference[:] = 0.0
 
+    def adopt(self, other: "DriftDetector") -> None:
+        """Take over the windows of another detector of the same columns and classes, of tests with as long batches."""
+        (mean_batch, error_batch), means, counters, reference, started = other.windows
+        if self._means.shape[1] and mean_batch == self._limits[0]:
+            self._means[:], self._started = means, started
+            self._counters[:, :COUNT] = counters[:, :COUNT]
+        if self._error_batch and error_batch == self._error_batch:
+            self._counters[:, COUNT:] = counters[:, COUNT:]
+            self._reference[:] = reference
+
+    def extend(self, other: "DriftDetector", places: Ints) -> None:
+        """Go on for a detector of fewer columns, those at ``places``; the others have been 0 in every row."""
+        _, means, counters, reference, self._started = other.windows
+        self._counters, self._reference = counters.copy(), reference.copy()
+        if self._means.shape[1]:
+            if self._started:
+                self._means[LOW] = np.fmin(self._ranges[0], 0.0)
+                self._means[HIGH] = np.fmax(self._ranges[1], 0.0)
+            self._means[:, places] = means
+
+    @property
+    def windows(self) -> tuple[tuple[float, int], Floats, Floats, Floats, bool]:
+        """The batch sizes of both tests (0: it does not run), the arrays, and whether there has been a row."""
+        batches = float(self._limits[0]), self._error_batch
+        return batches, self._means, self._counters, self._reference, self._started
+
     @property
     def classes(self) -> int:
         """Classes there are windows for."""

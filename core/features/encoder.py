@@ -4,9 +4,10 @@
 
 All columns of a category that is not declared are 0.
 
-A missing value is refused (``error``), filled with 0 (``zero``), or filled with the mean of its encoded column so far
-(``mean``); the mean of a category's column is its frequency. The means are state: a row is filled with the means of
-the rows before it and then absorbed into them,
+A missing value is filled with 0 (``zero``), or with the mean of its encoded column so far (``mean``); the mean of a
+category's column is its frequency. Under ``error`` readers refuse rows that lack values. Those that were read before
+the model was configured so still come, and are filled as they were then; after a reset with 0. The means are state: a
+row is filled with the means of the rows before it and then absorbed into them,
 
     m += x/n - m/n
 
@@ -14,7 +15,7 @@ which is m += (x - m)/n in a form that does not overflow for any finite numbers.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numba import njit
@@ -76,7 +77,12 @@ def _fill(X: Floats, moments: Floats, absorb: bool) -> None:
                 moments[1, j] += X[i, j] / n - moments[1, j] / n
 
 
-_LAYOUT = Layout({"moments": Array(2, "D", places={0: WHOLE}, axis=0, at="_moments")})
+_LAYOUTS: dict[object, Layout] = {
+    "error": Layout({}),
+    "zero": Layout({}),
+    "mean": Layout({"moments": Array(2, "D", places={0: WHOLE}, axis=0, at="_moments")}),
+}
+"""What is kept, by how missing values are filled."""
 
 
 class Encoder:
@@ -85,12 +91,15 @@ class Encoder:
     Args:
         schema: the feature space.
         missing: how missing values are treated.
+
+    Attributes:
+        schema: as given.
+        missing: how missing values are filled; "error": with 0, as nobody has sent any.
     """
 
     def __init__(self, schema: Schema | SparseSchema, missing: Missing) -> None:
         self.schema = schema
         self.missing = missing
-        self.layout: Final = _LAYOUT if missing == "mean" else Layout({})
         self._starts = np.cumsum([0, *(feature.width for feature in schema.features)], dtype=np.int64)
         self._kinds = np.array([_KINDS[feature.type] for feature in schema.features], dtype=np.int64)
         # (2, D): for each encoded column, the number of values and their mean. Kept only for "mean".
@@ -106,7 +115,7 @@ class Encoder:
             (n, D); ``raw`` itself where there is nothing to encode.
 
         Raises:
-            ValueError: a missing value under "error", or an index of no category; readers refuse both.
+            ValueError: an index of no category, which readers refuse.
         """
         incomplete = _any_missing(raw)
         if self.schema.plain and not incomplete:
@@ -134,14 +143,44 @@ class Encoder:
         _fill(X, self._moments, True)
         return X
 
+    def configure(self, missing: Missing) -> None:
+        """Treat missing values otherwise from now on; means begin with the next row."""
+        if missing in ("error", self.missing):
+            return
+        self.missing = missing
+        self._moments = np.zeros((2, self.schema.width if missing == "mean" else 0))
+
     def adopt(self, other: "Encoder") -> None:
         """Copy the means of the columns that another space's encoder has, too."""
-        if self.missing != "mean":
+        if self.missing != "mean" or other.missing != "mean":
             return
         places = {name: at for at, name in enumerate(other.schema.columns)}
         for column, name in enumerate(self.schema.columns):
             if name in places:
-                self._moments[:, column] = other._moments[:, places[name]]  # noqa: SLF001 - its own kind
+                self._moments[:, column] = other.moments[:, places[name]]
+
+    def extend(self, other: "Encoder") -> None:
+        """Go on for the encoder of a space in which some features have fewer categories, the first ones of these.
+
+        The mean of a category is its frequency: that of a further one is 0, of as many values as its feature has had.
+        """
+        self.configure(other.missing)
+        own, old = self._starts, other.starts
+        for first, last, start, stop in zip(own[:-1], own[1:], old[:-1], old[1:], strict=True):
+            if self.missing == "mean":
+                moments = other.moments[:, start:stop]
+                self._moments[0, first:last] = moments[0, 0]
+                self._moments[1, first : first + stop - start] = moments[1]
+
+    @property
+    def starts(self) -> Ints:
+        """Where the columns of each feature begin, and where the last ones end (F + 1,)."""
+        return self._starts
+
+    @property
+    def moments(self) -> Floats:
+        """(2, D) numbers of values and their means; (2, 0) where they are not kept."""
+        return self._moments
 
     def _expanded(self, raw: Floats) -> Floats:
         if self.schema.plain:
@@ -152,26 +191,31 @@ class Encoder:
         return X
 
     def _complete(self, X: Floats) -> None:
-        if self.missing == "error":
-            raise ValueError("a value is missing")
         if self.missing == "mean":
             _fill(X, self._moments, False)
         else:
             X[np.isnan(X)] = 0.0
+
+    @property
+    def layout(self) -> Layout:
+        """What is kept."""
+        return _LAYOUTS[self.missing]
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The means, where they are kept: ``moments`` (2, D), a copy."""
         return self.layout.to_arrays(self), {"missing": self.missing}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state that ``to_arrays`` gave.
+        """Take over a state that ``to_arrays`` gave; of a model under "error" with the way in which it fills values.
 
         Raises:
             ValueError: names, shapes or values that no encoder of this schema can have; the state is unchanged.
         """
-        if header != {"missing": self.missing}:
+        fill: Any = header.get("missing")
+        if set(header) != {"missing"} or fill not in ([*_LAYOUTS] if self.missing == "error" else [self.missing]):
             raise ValueError("not the state of this encoder")
-        self.layout.load(self, arrays, D=self.schema.width)
+        found = _LAYOUTS[fill].read(arrays, D=self.schema.width)
+        self.missing, self._moments = fill, found.get("_moments", self._moments)
 
     @property
     def nbytes(self) -> int:

@@ -1,14 +1,17 @@
-"""Feature spaces around a switch: the new one, checked, and the union of both, which overlap rows are sent in."""
+"""Feature spaces that follow others: the new one of a switch, the union of both, which overlap rows are sent in, and a
+space with further categories.
+"""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from core.contract import Ints
 from core.features.feature import Feature, parse_features
+from core.features.labels import LabelSet, distinct
 from core.features.schema import Schema
-from core.problems import Invalid, Problem
+from core.problems import LISTED_MAX, Invalid, Problem
 
 
 def parse_next(raw: object, current: Schema, field: str = "features") -> tuple[Feature, ...]:
@@ -54,6 +57,46 @@ def fits(features: Sequence[Feature], current: Schema) -> bool:
     except Invalid:
         return False
     return True
+
+
+def with_categories(features: Sequence[Feature], added: object, field: str) -> tuple[Feature, ...]:
+    """Features with further categories behind those that they have.
+
+    Args:
+        features: of a space.
+        added: the further categories by the feature's name, as they were sent; those that are there already are fine.
+        field: what errors call them.
+
+    Raises:
+        Invalid: naming the feature: none of the space, or not one with declared categories; or what its categories are.
+    """
+    if not isinstance(added, Mapping):
+        raise Invalid.of(field, "is not an object of lists of categories by feature")
+    own = {feature.name: feature for feature in features if feature.categories}
+    for name in added:
+        if name not in own:
+            raise Invalid.of(f"{field}.{name}", "is not a feature with declared categories", list(own)[:LISTED_MAX])
+    larger = {name: _with_categories(own[name], added[name], f"{field}.{name}") for name in added}
+    found = tuple(larger.get(feature.name, feature) for feature in features)
+    try:
+        parse_features([feature.to_json() for feature in found])
+    except Invalid as refused:
+        raise Invalid.of(field, f"cannot be added: {refused}") from None
+    return found
+
+
+def _with_categories(feature: Feature, added: object, field: str) -> Feature:
+    if not isinstance(added, list | tuple):
+        raise Invalid.of(field, "is not a list of categories")
+    known = LabelSet(feature.categories)
+    new = [category for category in distinct(added, field) if known.index(category) < 0]
+    return replace(feature, categories=(*feature.categories, *new))
+
+
+def column_places(space: Schema, larger: Schema) -> Ints:
+    """The position of each encoded column of a space in one that has them all."""
+    found = {name: at for at, name in enumerate(larger.columns)}
+    return np.array([found[name] for name in space.columns], dtype=np.int64)
 
 
 def union(old: Schema, features: Sequence[Feature]) -> Schema:

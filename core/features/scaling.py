@@ -36,7 +36,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from core.contract import Floats, Header
+from core.contract import Floats, Header, Ints
 from core.features.scaling_parameter import LAYOUTS, START_ROWS, VALUE_MAX, Kind
 from core.state.layout import ROWS_MAX, counts
 
@@ -232,6 +232,24 @@ class Scaler:
         if self.rows >= START_ROWS and self._buffer.shape[0]:
             self._buffer = np.zeros((0, self.dimension))
         return Z
+
+    def extend(self, other: "Scaler", places: Ints) -> None:
+        """Go on for a scaler of fewer columns, those at ``places``; the others have been 0 in every row."""
+        self.rows = other.rows
+        buffer = other.buffer
+        self._buffer = np.zeros((len(buffer), self.dimension))
+        self._buffer[:, places] = buffer
+        self._moments[:, places] = other.moments
+
+    @property
+    def buffer(self) -> Floats:
+        """The first rows of "robust"; see above."""
+        return self._buffer
+
+    @property
+    def moments(self) -> Floats:
+        """(2, D) centres and spreads; (2, 0) for "none"."""
+        return self._moments
 
     def affine(self) -> tuple[Floats, Floats]:
         """Centres (D,) and spreads (D,) with z = (x - centre) / spread, for a linear model's weights on raw columns.

@@ -7,7 +7,7 @@ after it does. So a column per class exists from the third class on, and no scor
 
 import numpy as np
 
-from core.contract import Floats, Weights
+from core.contract import Floats, Ints, Weights
 
 OPPOSITE = (-1.0, 1.0)
 """(a, b): the columns of two classes in terms of their common one."""
@@ -32,6 +32,11 @@ def with_class(columns: Floats, classes: int, newcomer: Floats, first_two: tuple
     if classes == 3:
         columns = np.concatenate([share * columns for share in first_two])
     return np.concatenate([columns, newcomer])
+
+
+def with_bias_place(places: Ints, dimension: int, columns: int) -> Ints:
+    """Places among d columns, and behind them that of the bias where there is one: the last of all columns."""
+    return np.append(places, columns - 1) if columns > dimension else places
 
 
 def linear_model(

@@ -1,14 +1,14 @@
 """What linear learners share: weight columns that grow with the classes, and a state that is saved and checked."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.algorithm import CLASS_BOUND
-from core.contract import Header, Spec, Weights
-from core.learners.classes import OPPOSITE, column_count, linear_model, with_class
+from core.contract import Header, Ints, Spec, Weights
+from core.learners.classes import OPPOSITE, column_count, linear_model, with_bias_place, with_class
 from core.state.layout import Layout, counts
 
 
@@ -51,6 +51,13 @@ class LinearLearner:
         """A new class starts at zero."""
         self.classes += 1
         self.W = with_class(self.W, self.classes, np.zeros((1, self.W.shape[1])), self.first_two)
+
+    extensible: ClassVar[bool] = True
+
+    def extend(self, other: Self, places: Ints) -> None:
+        """Go on for a learner of fewer columns; see ``core.contract.Extensible``."""
+        self.layout.extend(self, other, with_bias_place(places, self.dimension, self.W.shape[1]))
+        self.classes = other.classes
 
     def weights(self) -> Weights:
         """One row per class seen, or one for regression."""

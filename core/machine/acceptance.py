@@ -26,10 +26,13 @@ def check_labels(rows: Rows, seen: LabelSet, config: Config) -> Refused | None:
     if config.task == "regression" or seen.knows(rows.y):  # type: ignore[arg-type]
         return None
     skip = set(rows.skip)
+    declared = None if config.labels is None else LabelSet(config.labels)
     joined = LabelSet.from_header(seen.to_header())
     for at, label in enumerate(rows.y):
         if at in skip or joined.index(label) >= 0:
             continue
+        if declared is not None and declared.index(label) < 0:  # it was before the model went back to an older state
+            return Refused("a label is not one of the declared labels any more")
         if joined.clash(label) is not None:
             return Refused("a label shows under the same JSON key as another label of the model")
         if len(joined.labels) >= (bound := config.algorithm.class_bound):

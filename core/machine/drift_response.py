@@ -22,7 +22,8 @@ from core.contract import Alarm, Floats, Ints
 from core.drift.config import OnDrift
 from core.drift.detector import DriftDetector
 from core.drift.episodes import Episodes, Place
-from core.features import Space
+from core.features import Schema, Space
+from core.features.feature_space import column_places
 from core.switching.phases import Phase
 
 
@@ -58,12 +59,16 @@ class DriftResponse:
         self.detector = DriftDetector(self._tests, schema.drift_ranges, self.regression)
 
     def configure(self, config: Config, schema: Space) -> None:
-        """Go on under another configuration: windows of other tests start empty, the episode goes on."""
-        before = self._tests
+        """Go on under another configuration: tests that stay keep their windows, new ones start empty.
+
+        The episode goes on.
+        """
+        before, tests = self.detector, self._tests
         self._follow(config)
         self.episodes.configure(config.watch)
-        if self._tests != before:
+        if self._tests != tests:
             self.move(schema)
+            self.detector.adopt(before)
 
     def _follow(self, config: Config) -> None:
         """What of the configuration can change while the model lives."""
@@ -85,6 +90,12 @@ class DriftResponse:
         self.detector = DriftDetector(self._tests, schema.drift_ranges, self.regression)
         for _ in range(classes - self.detector.classes):
             self.detector.add_class()
+
+    def extend(self, before: Schema, schema: Schema) -> None:
+        """Go over to a space with further categories: windows go on, since those columns have been 0 so far."""
+        old = self.detector
+        self.move(schema)
+        self.detector.extend(old, column_places(before, schema))
 
     def add_class(self) -> None:
         """One more class, called before its first row is observed."""

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from core.entry import Overlap, Reset, Restore, Rows, Segment, Switch
+from core.config_changes import CATEGORIES
+from core.entry import Configure, Overlap, Reset, Restore, Rows, Segment, Switch
 from core.features import Schema
 from core.features.feature import width_of
 from core.machine.state import ModelState
@@ -73,10 +74,16 @@ class Estimates(ModelState):
             return len(segment.state)
         if isinstance(segment, Reset):
             return self.nbytes
+        if isinstance(segment, Configure):
+            return self.nbytes if CATEGORIES in segment.changes else self._watch_bytes
         if isinstance(segment, Switch) and segment.features is not None:
             width = width_of(segment.features)
             return self.config.state_bytes(width) + mapping_bytes(width, width, "linear")
         return 0
+
+    @property
+    def _watch_bytes(self) -> int:
+        return 0 if self.drift_response is None else self.drift_response.detector.nbytes
 
     def _flops_of_row(self, width: int) -> float:
         classes = max(2, len(self.labels.labels))

@@ -9,17 +9,18 @@ Where it is bit for bit, neighbouring entries may be learned as one block as wel
 merge what it happens to read together, and still has the state of one entry after the other.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from core.contract import Floats, Header, Prediction, Weights
+from core.config_changes import interchangeable
 from core.drift.episodes import Episodes
 from core.drift.outbox import joined_alarm, of_alarm
 from core.entry import (
     UPGRADE,
+    Configure,
+    Configured,
     Entry,
     Learned,
     Mapped,
@@ -38,9 +39,9 @@ from core.entry import (
 from core.intervals.conformal import as_told
 from core.machine.acceptance import check_labels, check_space, group_into_blocks, plain_until
 from core.machine.block_rows import rows_of
-from core.machine.estimates import Estimates
+from core.machine.configuring import Change, change_of
 from core.machine.late_labels import classes_as_served, numbers_as_served
-from core.machine.summary import Summary
+from core.machine.readings import Readings
 from core.machine.training import (
     Scored,
     TrainingBlock,
@@ -50,12 +51,13 @@ from core.machine.training import (
     unpredicted_numbers,
 )
 from core.metrics import RegressionMetrics
+from core.problems import Conflict, Invalid
 from core.switching.feature_recovery import Kind
 from core.switching.overlap import OverlapPeriod
 from core.switching.phases import Action, Switching
 
 
-class Machine(Estimates):
+class Machine(Readings):
     """The state of one model, and what log entries and readers do with it."""
 
     # ---------------------------------------------------------------- apply
@@ -76,6 +78,8 @@ class Machine(Estimates):
                 outcomes.append(self._restore(first))
             elif isinstance(first, Switch):
                 outcomes.append(self._switch(first))
+            elif isinstance(first, Configure):
+                outcomes.append(self._configure(first))
             else:
                 outcomes.append(self._map(first))
         return outcomes
@@ -264,7 +268,7 @@ class Machine(Estimates):
             loaded, _ = Machine.from_bytes(segment.state)
         except ValueError as error:
             return Refused(str(error))
-        if loaded.config.canonical != self.config.canonical:
+        if not interchangeable(loaded.config, self.config):
             return Refused("the state is of a model with another configuration")
         if segment.source == UPGRADE:  # this very state: every replica is to have these bytes
             self.__dict__.update(loaded.__dict__)
@@ -276,6 +280,26 @@ class Machine(Estimates):
         self.metrics.mark(self.rows, segment.source)
         return Replaced(self.rows)
 
+    def _configure(self, segment: Configure) -> Configured | Refused:
+        try:
+            change = change_of(self, segment.changes)
+        except (Invalid, Conflict) as error:
+            return Refused(f"the model has changed meanwhile: {error}")
+        if change.fields:
+            self.configure(change.config)
+            if change.features is not None:
+                self.extend(change.features)
+            self.metrics.mark(self.rows, "configure", fields=change.fields)
+        return Configured(self.rows)
+
+    def plan_change(self, asked: Mapping[str, Any]) -> Change:
+        """What a change of the configuration would come to; see ``change_of``.
+
+        Raises:
+            Conflict, Invalid: it cannot be made.
+        """
+        return change_of(self, asked)
+
     def plan_switch(
         self, action: Action, features: object = None, mapping: Kind | None = None, force: bool = False
     ) -> Switch:
@@ -286,95 +310,3 @@ class Machine(Estimates):
             Invalid: naming the field.
         """
         return self.switching.plan(action, features, mapping, force)
-
-    # ---------------------------------------------------------------- predictions and other readings
-
-    def predict(self, raw: Floats) -> Prediction:
-        """Predict raw rows (n, F) of ``prediction_schema``, classes in terms of ``answers.said``; changes nothing.
-
-        Raises:
-            RuntimeError: the space is not fixed yet.
-        """
-        if self.switching.in_force is None:
-            raise RuntimeError("no feature space yet")
-        prediction = self.switching.in_force.predict(raw)
-        return prediction if self.regression else self.answers.of(prediction, self.rows)
-
-    def served(self, prediction: Prediction, row: int) -> ServedPrediction:
-        """One row of a prediction as a client receives it, with what the baselines of the metrics say now."""
-        if isinstance(self.metrics, RegressionMetrics):
-            assert self.intervals is not None
-            value = float(prediction.value[row])
-            return ServedPrediction(value, None, self.metrics.baselines(), self.intervals.served(value))
-        labels = self.answers.said.labels
-        said = tuple(labels[index] if index >= 0 else None for index in self.metrics.baselines())
-        if prediction.value[row] < 0:
-            return ServedPrediction(None, None, said)
-        shares = prediction.probabilities
-        pairs = None if shares is None else tuple(zip(labels, shares[row].tolist(), strict=True))
-        return ServedPrediction(labels[prediction.value[row]], pairs, said)
-
-    def intervals_of(self, prediction: Prediction, level: float) -> Floats | None:
-        """The intervals of a regression around n predictions, (n, 2), low and high; None: too few rows were scored.
-
-        Args:
-            prediction: made now.
-            level: the share of labels to cover, above 0 and at most ``core.intervals.levels.LEVEL_MAX``.
-        """
-        assert self.intervals is not None
-        return self.intervals.around(prediction.value, level)
-
-    def named(self, values: NDArray[Any]) -> list[Any]:
-        """Predicted values in the client's terms: labels, None where none is known, or numbers."""
-        if self.regression:
-            return values.tolist()  # type: ignore[no-any-return]
-        labels = self.answers.said.labels
-        return [labels[index] if index >= 0 else None for index in values.tolist()]
-
-    def weights(self) -> Weights | None:
-        """The linear model in use over the encoded columns, or None."""
-        model = self.switching.in_force
-        return None if model is None else model.weights()
-
-    def explain(self, raw: Floats) -> Header | None:
-        """What a learner without weights knows about one raw row (1, F), classes as their labels.
-
-        None where it has no explanation; a linear learner is explained by its weights.
-        """
-        model = self.switching.in_force
-        found = None if model is None else model.explain(raw)
-        if found is None:
-            return None
-        labels, ambiguity = self.labels.labels, found["ambiguity"]
-        if ambiguity is not None:
-            ambiguity = {**ambiguity, "nearest": labels[ambiguity["nearest"]]}
-        return {**found, "classes": [labels[index] for index in found["classes"]], "ambiguity": ambiguity}
-
-    def metrics_report(self) -> Header:
-        """The prequential metrics, classes by their labels; of a regression also the coverage of its intervals."""
-        if self.intervals is None:
-            return self.metrics.report(self.answers.said)
-        found = self.metrics.report(None)
-        for span, coverage in zip(("overall", "window", "fading"), self.intervals.spans(), strict=True):
-            found[span]["coverage"] = coverage
-        return found
-
-    def learner_info(self) -> Header:
-        """What the learner reports of itself."""
-        model = self.switching.in_force
-        return {} if model is None else model.info()
-
-    def summary(self) -> Summary:
-        """What a list of models shows of this one."""
-        config, metrics = self.config, self.metrics
-        score, baseline = metrics.headline(), metrics.best_baseline()
-        return Summary(config.algorithm_id, config.task, self.rows, score, baseline, self.phase)
-
-    def info(self) -> Header:
-        """What the model has become: its features, its labels, its size, and what its learner reports."""
-        schema = self.prediction_schema
-        features = [] if schema is None else [feature.to_json() for feature in schema.features]
-        labels = list(self.labels.labels)
-        found = {"features": features, "labels": labels, "state_bytes": self.nbytes, **self.learner_info()}
-        unknown = self.unknown.report(schema)
-        return {**found, "unknown": unknown} if unknown else found

@@ -1,6 +1,6 @@
 """The state of one model: its parts, their first state, its feature spaces, and how it is saved and loaded.
 
-    config                  what the model was created with, for ever
+    config                  the present configuration; ``configure`` goes over to another one
     switching, labels       feature spaces with the models that learn their rows; classes seen
     answers                 what is said of a learner's predictions; follows from configuration and classes
     rows, metrics           rows learned and their prequential scores
@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from core.config import Config
 from core.contract import Buffer, Header
+from core.drift.episodes import Episodes
 from core.drift.outbox import Outbox
-from core.features import Schema, Space
+from core.features import Feature, Schema, Space
 from core.features.labels import LabelSet
 from core.intervals.conformal import Intervals
 from core.machine.answers import Answers
@@ -40,6 +41,7 @@ class ModelState:
         switching: feature spaces to begin with; by default those of the configuration.
 
     Attributes:
+        config: the present configuration.
         rows: rows learned.
         labels: the classes seen.
         answers: what is said of predictions, over which labels.
@@ -71,6 +73,24 @@ class ModelState:
         self.switching = switching
         now = switching.now
         self.drift_response = None if now is None else DriftResponse(self.config, now.schema)
+
+    def configure(self, config: Config) -> None:
+        """Go on under another configuration, which ``core.config_changes`` has made of the present one."""
+        self.config = config
+        self.answers = Answers(config, self.labels)
+        self.switching.configure(config)
+        if self.drift_response is not None and self.prediction_schema is not None:
+            self.drift_response.configure(config, self.prediction_schema)
+
+    def extend(self, features: tuple[Feature, ...]) -> None:
+        """Go on with further categories of some features in force, to which ``Switching`` sees no obstacle."""
+        before = self.prediction_schema
+        self.switching.extend(features, len(self.labels))
+        after = self.prediction_schema
+        assert self.drift_response is not None
+        assert isinstance(before, Schema)
+        assert isinstance(after, Schema)
+        self.drift_response.extend(before, after)
 
     # ---------------------------------------------------------------- feature spaces
 
@@ -131,7 +151,17 @@ class ModelState:
         Args:
             stamp: JSON-able facts about where the state was taken (version, incarnation), kept in the header.
         """
-        arrays, parts = flatten(self.parts())
+        return self._dumped(self.parts(), stamp)
+
+    def to_copy(self, stamp: Mapping[str, Any]) -> bytes:
+        """The whole state as another model begins with it: without the alarms, which are events of this one's log."""
+        held = {**self.parts(), "outbox": Outbox()}
+        if "episodes" in held:
+            held["episodes"] = Episodes(self.config.watch)
+        return self._dumped(held, stamp)
+
+    def _dumped(self, held: Mapping[str, Any], stamp: Mapping[str, Any] | None) -> bytes:
+        arrays, parts = flatten(held)
         state: Header = {"rows": self.rows, "labels": self.labels.to_header(), **parts}
         if self.unknown.counts:
             state["unknown"] = dict(self.unknown.counts)

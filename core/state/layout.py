@@ -240,6 +240,25 @@ class Layout:
                 raise ValueError(f"{name} holds a value that no state can have")
         return {self._attributes[name]: declared.unpack(arrays[name]) for name, declared in self.arrays.items()}
 
+    def extend(self, holder: object, other: object, places: NDArray[np.int64], side: str = "D") -> None:
+        """Set a holder's arrays to those of one that is smaller along a side, which is the last one of every array.
+
+        Args:
+            holder: its arrays are there already; what is not at ``places`` stays.
+            other: the smaller one, of the same size along all other sides.
+            places: of the other's numbers along the side.
+            side: its name.
+        """
+        for name, declared in self.arrays.items():
+            attribute = self._attributes[name]
+            own, smaller = getattr(holder, attribute), getattr(other, attribute)
+            if side not in declared.shape:
+                setattr(holder, attribute, smaller.copy())
+            elif declared.shape.count(side) == 1:
+                own[..., places] = smaller
+            else:
+                own[..., places[:, None], places] = smaller
+
     def held_bytes(self, holder: object) -> int:
         """Bytes of the arrays that a holder has."""
         return sum(int(getattr(holder, attribute).nbytes) for attribute in self._attributes.values())

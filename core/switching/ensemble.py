@@ -84,6 +84,12 @@ class Ensemble(Nested):
 
         self.mixture = Mixture(weights, first_row, config.algorithm.selects, horizon, config.seed)
 
+    def configure(self, config: Config) -> None:
+        """Go on under another configuration: all experts, and the model of the space before."""
+        self.config = config
+        for expert in (self.old, *self.experts.values()):
+            expert.configure(config)
+
     def begin(self, classes: int) -> None:
         """Start after a switch: the carried expert at the recovered one's weights, step sizes at their first values."""
         if "carried" in self.experts:
@@ -221,16 +227,29 @@ class Ensemble(Nested):
         return found[int(self.mixture.weights.argmax())]
 
     def weights(self) -> Weights | None:
-        """The experts' linear models averaged by their weights, where all are linear; predictions may differ."""
+        """The mean of the experts' linear models over the space's columns, by their weights; predictions may differ.
+
+        Experts that are not linear in these columns, since a kernel recovers what they read, are left out; None where
+        all are.
+        """
         found = [expert.weights() for expert in self.experts.values()]
         models = [weights for weights in found if weights is not None]
-        if len(models) < len(found):
+        if not models:
             return None
         a = self.mixture.weights
+        if len(models) < len(found):
+            a = a[[weights is not None for weights in found]]
+            a = a / a.sum() if a.sum() > 0.0 else np.full(len(models), 1.0 / len(models))
         return Weights(
             sum(share * model.coefficients for share, model in zip(a, models, strict=True)),
             sum(share * model.bias for share, model in zip(a, models, strict=True)),
         )
+
+    @property
+    def linear_share(self) -> float:
+        """The weight, from 0 to 1, of the experts whose linear models ``weights`` averages."""
+        weighed = zip(self.mixture.weights.tolist(), self.experts.values(), strict=True)
+        return min(1.0, sum([share for share, expert in weighed if expert.weights() is not None], 0.0))
 
     def explain(self, raw: Floats) -> Header | None:
         """What the expert with the largest weight knows about one raw row (1, F)."""

@@ -71,6 +71,12 @@ class OverlapPeriod(Nested):
             places(self.next_schema, self.feedback_schema),
         )
 
+    def configure(self, config: Config) -> None:
+        """Go on under another configuration: the old side and the new model."""
+        self.config = config
+        self.old.configure(config)
+        self.new.configure(config)
+
     def absorb(self, raw: Floats) -> Floats:
         """Encode raw rows of the union: the old space's columns, then the new one's."""
         old, new = self._parted(raw)

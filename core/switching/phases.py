@@ -13,7 +13,8 @@ Rows name the space they were validated against. Each phase accepts several (``S
 
 An overlap that began in an ensemble also accepts the ensemble's rows; an ensemble after an abort, those of that union.
 Rows of a space that a later switch has left behind are not learned; those that were tracked are scored by the
-prediction that was served. The last 64 such spaces are remembered.
+prediction that was served. The last 64 such spaces are remembered. Rows of a space that has got further categories are
+rows of the larger one: a category is known by its number, and further ones stand behind those before.
 """
 
 from collections.abc import Iterator
@@ -91,12 +92,14 @@ class Switching:
         aborted: the union of the overlap that was aborted last, until the next one begins.
         routes: what rows of every space that is accepted for learning train, by the space's id.
         retired: ids of spaces left behind, newest last.
+        alike: ids of spaces that have got further categories, newest last, and the space that their rows are of now.
         switches: switches completed.
     """
 
     def __init__(self, config: Config, space: Space | None) -> None:
         self.config = config
         self.retired: list[str] = []
+        self.alike: dict[str, str] = {}
         self.switches = 0
         self.enter(None if space is None else Pipeline(config, space))
 
@@ -112,6 +115,12 @@ class Switching:
         self.routes: dict[str, RowRoute] = {}
         for route in () if now is None else self._accepted(now):
             self.routes.setdefault(route.schema.id, route)
+        for former, space in [*self.alike.items()]:
+            if space in self.routes:
+                self.routes.setdefault(former, self.routes[space])
+            else:
+                del self.alike[former]
+                self._retire_id(former)
 
     def _accepted(self, now: Phase) -> Iterator[RowRoute]:
         """The routes of a phase; of two for the same space the first one counts."""
@@ -124,6 +133,12 @@ class Switching:
         for union in unions if self.aborted is None else [*unions, self.aborted]:  # their rows may still arrive
             assert isinstance(in_force.schema, Schema)
             yield RowRoute(union, in_force, places(in_force.schema, union), new=new)
+
+    def configure(self, config: Config) -> None:
+        """Go on under another configuration of the same algorithm, parameters and seed."""
+        self.config = config
+        if self.now is not None:
+            self.now.configure(config)
 
     @property
     def _recovery(self) -> FeatureRecovery | None:
@@ -211,6 +226,28 @@ class Switching:
         assert self.now is not None
         assert isinstance(self.now.schema, Schema)
         return self.now.schema
+
+    def obstacle_to_extend(self) -> str | None:
+        """Why categories cannot be added to the features in force, or None."""
+        if isinstance(self.now, Pipeline) and not self.config.algorithm.sparse and self.now.extensible:
+            return None
+        by_switch = "declare the feature with all its categories in a switch, POST /models/{name}/features/switch"
+        if isinstance(self.now, Ensemble):
+            return f"have no place in the models that the last change of features has left: {by_switch}"
+        return f"have no place in what {self.config.algorithm_id} has learned: {by_switch}"
+
+    def extend(self, features: tuple[Feature, ...], classes: int) -> None:
+        """Go over to a space with further categories, which nothing stands against.
+
+        Args:
+            features: of the space.
+            classes: classes seen.
+        """
+        assert isinstance(self.now, Pipeline)
+        former, schema = self.now.schema.id, Schema(features)
+        found = {one: schema.id for one in (*self.alike, former) if one != schema.id}
+        self.alike = dict([*found.items()][-RETIRED_MAX:])
+        self.enter(self.now.extended(schema, classes), self.aborted)
 
     def step(self, segment: Switch, rows: int, classes: int) -> str | None:
         """Make a step that ``refusal`` has let pass; a warning, or None.
@@ -300,8 +337,10 @@ class Switching:
             self._retire(model.old.schema, current)
 
     def _retire(self, space: Space, current: Space | None = None) -> None:
-        gone = {space.id} if current is None else {space.id, current.id}
-        self.retired = [*(one for one in self.retired if one not in gone), space.id][-RETIRED_MAX:]
+        self._retire_id(space.id, None if current is None else current.id)
+
+    def _retire_id(self, space: str, current: str | None = None) -> None:
+        self.retired = [*(one for one in self.retired if one not in (space, current)), space][-RETIRED_MAX:]
 
 
 def bytes_to_switch(config: Config, old: Schema, following: Schema, mapping: Kind) -> int:

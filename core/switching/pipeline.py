@@ -8,7 +8,7 @@ rows (core.switching.ensemble). Weights are given over X, so that clients never 
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from core.config import Config
 from core.contract import (
     Alarm,
     Explaining,
+    Extensible,
     Floats,
     Forgetful,
     Header,
@@ -27,6 +28,7 @@ from core.contract import (
 )
 from core.features import Schema, Space
 from core.features.encoder import Encoder
+from core.features.feature_space import column_places
 from core.features.scaling_parameter import Kind
 from core.state.nesting import Nested
 from core.switching.feature_recovery import FeatureRecovery
@@ -74,6 +76,10 @@ class Expert(Nested):
     def row_exact(self) -> bool:
         """Whether a block of rows is learned as its rows are one by one, bit for bit."""
         return self._config.algorithm.row_exact(self._config.spec(self.width))
+
+    def configure(self, config: Config) -> None:
+        """Go on under another configuration of the same algorithm, parameters and seed."""
+        self._config = config
 
     def with_input_mapping(self, input_mapping: FeatureRecovery) -> "Expert":
         """An expert that shares scaler and learner and reads rows of another space."""
@@ -237,6 +243,11 @@ class Pipeline(Expert):
         self.schema = self.feedback_schema = schema
         self.encoder = encoder or Encoder(schema, config.missing)
 
+    def configure(self, config: Config) -> None:
+        """Go on under another configuration; missing values are filled as it says."""
+        super().configure(config)
+        self.encoder.configure(config.missing)
+
     def predict(self, raw: Floats) -> Prediction:
         """Predict raw rows (n, F); changes nothing."""
         return self.predict_encoded(self.encoder.encode(raw))
@@ -248,6 +259,30 @@ class Pipeline(Expert):
     def explain(self, raw: Floats) -> Header | None:
         """What a learner without weights knows about one raw row (1, F); None where it has no explanation."""
         return self.explain_encoded(self.encoder.encode(raw))
+
+    @property
+    def extensible(self) -> bool:
+        """Whether it can go on with further columns."""
+        # not isinstance: a runtime protocol would ask for every attribute
+        return self.input_mapping is None and bool(getattr(self.learner, "extensible", False))
+
+    def extended(self, schema: Schema, classes: int) -> "Pipeline":
+        """The model of a space with further categories, which has learned the same rows.
+
+        Args:
+            schema: the space.
+            classes: classes that the learner has.
+        """
+        assert isinstance(self.schema, Schema)
+        found = Pipeline(self._config, schema)
+        for _ in range(classes):
+            found.add_class()
+        places = column_places(self.schema, schema)
+        found.encoder.extend(self.encoder)
+        if found.scaler is not None and self.scaler is not None:
+            found.scaler.extend(self.scaler, places)
+        cast("Extensible", found.learner).extend(self.learner, places)
+        return found
 
     def merge(self) -> "Pipeline":
         """The one model that goes on after a switch: itself."""

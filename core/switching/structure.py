@@ -4,7 +4,7 @@ A saved state is arrays (core.state.nesting) and this description of the models 
 no longer those that the configuration alone would give.
 
     {"phase": "none" | "steady" | "ensemble", ... | "overlap", "old": a steady one or an ensemble, "next", "mapping",
-     "aborted": features of a union, "retired": ids, "switches"}
+     "aborted": features of a union, "retired": ids, "alike": [[id, id]] where there are some, "switches"}
     steady: "model": {"features", "front", "ranges"}      ensemble: "model", "next": features, "experts", "front"
 """
 
@@ -34,6 +34,8 @@ def describe(switching: Switching) -> Header:
         "retired": list(switching.retired),
         "switches": switching.switches,
     }
+    if switching.alike:
+        described["alike"] = [list(pair) for pair in switching.alike.items()]
     now = switching.now
     if isinstance(now, OverlapPeriod):
         old = {"phase": now.old.phase, **_in_force(now.old)}
@@ -55,7 +57,7 @@ def build(config: Config, described: Header) -> Switching:
         ValueError, KeyError, TypeError: no such structure.
     """
     built = Switching(config, None)
-    built.retired, built.switches = _checked_memory(described)
+    built.retired, built.switches, built.alike = _checked_memory(described)
     aborted = None if described["aborted"] is None else Schema(parse_features(described["aborted"]))
     now = _build_phase(config, described, built)
     if aborted is not None and now is not None:
@@ -160,10 +162,12 @@ def _build_mapping(schema: Space, described: Mapping[str, Any]) -> FeatureRecove
     return FeatureRecovery(schema.columns, described["targets"], described["kind"], described["paper"])
 
 
-def _checked_memory(described: Header) -> tuple[list[str], int]:
-    retired, switches = described["retired"], described["switches"]
+def _checked_memory(described: Header) -> tuple[list[str], int, dict[str, str]]:
+    retired, switches, alike = described["retired"], described["switches"], described.get("alike", [])
     if not isinstance(retired, list) or any(not isinstance(space, str) for space in retired):
         raise ValueError("no such memory of spaces")
     if type(switches) is not int or switches < 0:
         raise ValueError("no such number of switches")
-    return retired[-RETIRED_MAX:], switches
+    if not isinstance(alike, list) or any(len(pair) != 2 or {*map(type, pair)} != {str} for pair in alike):
+        raise ValueError("no such memory of spaces with fewer categories")
+    return retired[-RETIRED_MAX:], switches, dict(alike[-RETIRED_MAX:])

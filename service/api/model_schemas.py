@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from core.annotations import DESCRIPTION_MAX, KEY_MAX, TAGS_MAX, VALUE_MAX
 from core.config import IGNORED_MAX, SEED_MAX
 from core.drift.config import BATCH_SIZE, BATCH_SIZE_MAX, COOLDOWN_ROWS, DELTA, EPISODE_ROWS, ROWS_MAX
 from core.features.feature import BUCKETS, CATEGORIES_MAX, COLUMNS_MAX
@@ -16,6 +17,14 @@ def _optional(schema: dict[str, Any]) -> None:
     """Descriptions say what a field left out means: generators of clients require what has a ``default``."""
     for field in schema.get("properties", {}).values():
         field.pop("default", None)
+
+
+def _as_sent(cls: Any, body: Any, _: Any) -> Any:
+    """The body as it was sent: ``core.config`` checks it, as it checks those of imported states."""
+    del cls
+    if not isinstance(body, dict):
+        raise PydanticCustomError("dict_type", "not an object")
+    return body
 
 
 class RequestBody(BaseModel, extra="forbid", strict=True, json_schema_extra=_optional):
@@ -51,6 +60,10 @@ class FeatureEntry(RequestBody):
     )
 
 
+Tags = Annotated[
+    dict[Annotated[str, Field(min_length=1, max_length=KEY_MAX)], Annotated[str, Field(max_length=VALUE_MAX)]],
+    Field(max_length=TAGS_MAX),
+]
 Features = Annotated[list[Name | FeatureEntry], Field(min_length=1, max_length=COLUMNS_MAX)]
 
 
@@ -135,14 +148,44 @@ class ModelBody(RequestBody):
         description="Classification: what missing a class costs, by its label; 1 for one that is not named. The "
         "prediction is then the label of least expected cost. Left out: the prediction is the class the learner takes.",
     )
+    description: str = Field("", max_length=DESCRIPTION_MAX, description="A note for people.")
+    tags: Tags = Field({}, description="Names and values to find and group models by.")
 
-    @model_validator(mode="wrap")
-    @classmethod
-    def _left_to_core(cls, body: Any, _: Any) -> Any:
-        """The body as it was sent: ``core.config`` checks it, as it checks those of imported states."""
-        if not isinstance(body, dict):
-            raise PydanticCustomError("dict_type", "not an object")
-        return body
+    _left_to_core = model_validator(mode="wrap")(_as_sent)
+
+
+class ModelChanges(RequestBody):
+    """What is to change of a configuration: the fields that are named, each as a whole; null gives its default back."""
+
+    watch: WatchTests | None = Field(
+        None,
+        description="The drift tests from now on; null: none. Tests with a `batch_size` as before keep their windows.",
+    )
+    on_drift: Literal["report", "reset", "forget"] | None = Field(None, description="What an alarm does from now on.")
+    missing: Literal["error", "zero", "mean"] | None = Field(
+        None, description="What a missing value becomes from now on; the means of `mean` begin with the next row."
+    )
+    unknown: Literal["other", "error"] | None = Field(
+        None, description="What becomes of a category that is not declared from now on."
+    )
+    ignore: list[Name] | None = Field(
+        None, max_length=IGNORED_MAX, description="Names that are passed over from now on, and no others."
+    )
+    class_costs: dict[str, Annotated[float, Field(gt=0)]] | None = Field(
+        None, description="What missing a class costs from now on, by its label; null: the learner's class is said."
+    )
+    add_labels: list[Label] | None = Field(
+        None, min_length=1, description="Labels behind those that are declared; those that are there already are fine."
+    )
+    add_categories: dict[str, list[Label]] | None = Field(
+        None,
+        description="Categories by feature, behind those that are declared. What was learned goes on, as if the new "
+        "ones had never come. 422 where a learner cannot: a switch can.",
+    )
+    description: str | None = Field(None, max_length=DESCRIPTION_MAX)
+    tags: Tags | None = None
+
+    _left_to_core = model_validator(mode="wrap")(_as_sent)
 
 
 class Model(BaseModel):

@@ -48,14 +48,15 @@ async def create_model(
     """Create a model.
 
     Only `algorithm` is needed, and `task` where the algorithm has several. Features left out are fixed by the first
-    feedback row; labels left out appear as they come. The same body again is 200, another one 409.
+    feedback row; labels left out appear as they come. The same body again is 200, as is the present configuration;
+    another one is 409.
     """
     sent = cast("Mapping[str, Any]", body)
     await load_algorithm(sent)
     config = await in_thread_if_large(FEATURE_BYTES * _features(sent), Config.parse, sent)
     replica, new = await ctx.engine.models.create(name, config)
     response.status_code = 201 if new else 200
-    return await _model(replica)
+    return await shown(replica)
 
 
 def _features(body: Mapping[str, Any]) -> int:
@@ -70,10 +71,15 @@ async def show_model(replica: ReadModel) -> Model:
     `config` is the present configuration, features excepted; `GET /models/{name}/features` shows the features currently
     in use.
     """
-    return await _model(replica)
+    return await shown(replica)
 
 
-async def _model(replica: Replica) -> Model:
+async def shown(replica: Replica) -> Model:
+    """A model as GET shows it.
+
+    Raises:
+        ModelDown: it is out of service.
+    """
     async with replica.held():
         machine = replica.machine
         return Model(

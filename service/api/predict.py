@@ -74,9 +74,12 @@ async def predict_row(ctx: Ctx, name: ModelName, request: Request, fresh: Fresh)
     Changes nothing. With `interval`, a share of labels such as 0.9, a regression answers low and high, which adapt
     so that this share of labels lies between them. With `track` the row is kept under a `prediction_id` until its label
     comes; that needs the scope `learn`. With `explain` the answer holds the contribution of each feature (linear
-    models) or the log density of the row in each class and how ambiguous the row is (VIGO). VIGO chooses the label by
-    the density at the expected parameters and computes probabilities from a Student-t, which is wider for classes with
-    few rows; the two can disagree. A model of named sparse rows (`sparse_dfop`) takes any names; one left out is 0.
+    models) or the log density of the row in each class and how ambiguous the row is (VIGO). After a change of features
+    several experts predict together: the contributions are those of the mean of their weights, as `GET /weights` has
+    it, `share` is the part of the experts' weight that is linear in the present features, and densities are those of
+    the expert that counts for most. VIGO chooses the label by the density at the expected parameters and computes
+    probabilities from a Student-t, which is wider for classes with few rows; the two can disagree. A model of named
+    sparse rows (`sparse_dfop`) takes any names; one left out is 0.
     """
     engine = ctx.engine
     bodies.media_type(request, (JSON,))
@@ -312,6 +315,8 @@ async def _explain(
     if output < 0:  # no row had this label: it has no weights
         return {"bias": 0.0, "contributions": {}}
     explained: dict[str, Any] = {"bias": float(weights.bias[output]), "contributions": {}}
+    if (share := machine.linear_share()) is not None:
+        explained["share"] = share
     if classes:
         explained["class"] = key(label)
     w = weights.coefficients[output]

@@ -94,7 +94,7 @@ class Route(APIRoute):
 
     @property
     def method(self) -> str:
-        """GET, PUT, POST or DELETE."""
+        """GET, PUT, PATCH, POST or DELETE."""
         return min(self.methods or ())
 
     @property

@@ -9,6 +9,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from service.api import (
+    configuration,
+    copies,
     drift,
     features,
     feedback,
@@ -33,6 +35,7 @@ from service.runtime.engine import Freshness
 
 ROUTERS = (
     models.router,
+    configuration.router,
     model_list.router,
     feedback.router,
     predict.router,
@@ -43,6 +46,7 @@ ROUTERS = (
     features.router,
     overlap.router,
     state.router,
+    copies.router,
     refill.router,
     health.router,
 )

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from core.config import Config
+from core.config_changes import interchangeable
 from core.contract import Buffer
 from core.entry import Reset
 from core.features import Space
@@ -107,7 +108,8 @@ async def restore_snapshot(
 ) -> Replaced:
     """Go back to a snapshot.
 
-    The model has the state, the rows and the metrics of the snapshot; the version goes on, and ids stay seen.
+    The model has the state, the rows, the metrics and the configuration of the snapshot; the version goes on, and ids
+    stay seen.
     """
     kept = await ctx.engine.store.snapshots.list(replica.name, replica.incarnation)
     info = next((info for info in kept if info.version == body.version), None)
@@ -168,7 +170,9 @@ async def import_state(ctx: Ctx, name: ModelName, request: Request, response: Re
 
     A file that `GET /models/{name}/state` has given, by this version or an earlier one, of any size up to
     `ONEPASS_MODEL_LIMIT_MB`. Everything is checked before anything changes. A model that does not exist is created with
-    the configuration that the state carries. While others transfer large states the answer may be 503.
+    the configuration that the state carries. One that exists goes on with it, too; algorithm, task, parameters, seed,
+    features and labels have to agree with its own, but for labels and categories that were added (409). While others
+    transfer large states the answer may be 503.
     """
     bodies.media_type(request, STATE_TYPES)
     bounds = ctx.engine.bounds
@@ -186,7 +190,7 @@ async def import_state(ctx: Ctx, name: ModelName, request: Request, response: Re
         except NotFound:
             replica, _ = await ctx.engine.models.create(name, config)
             response.status_code = 201
-        if config.canonical != replica.machine.config.canonical:
+        if not interchangeable(config, replica.machine.config):
             raise RequestConflict(f"the state is of a model with another configuration than {name}")
         return _replaced(replica, await take_over(ctx.engine.store.states, replica, body, "import"))
 
@@ -195,6 +199,7 @@ async def import_state(ctx: Ctx, name: ModelName, request: Request, response: Re
 async def reset_model(replica: WrittenModel) -> Replaced:
     """Reset a model to its first state.
 
-    Rows and metrics start at 0; the version goes on, ids stay seen. After a change of features the new ones stay.
+    Rows and metrics start at 0; the version goes on, ids stay seen. The present configuration stays, and after a change
+    of features the new ones.
     """
     return _replaced(replica, await replica.inbox.submit(Reset()))

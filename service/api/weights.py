@@ -38,6 +38,13 @@ class WeightsAnswer(BaseModel):
         None,
         description="Models of sparse rows: the share of the weights, 0 to 1, that those shown do not explain.",
     )
+    share: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="After a change of features: the weight of the experts that these weights are the mean of. Those "
+        "whose old features a kernel recovers are not linear in the present ones, and left out.",
+    )
 
 
 @router.get("/models/{name}/weights", dependencies=[READ], response_model_exclude_unset=True)
@@ -51,7 +58,9 @@ async def show_weights(
 ) -> WeightsAnswer:
     """Weights of a linear model.
 
-    `names` picks columns, `sparsity` the largest of each output. Of a model of named sparse rows the weights are
+    `names` picks columns, `sparsity` the largest of each output. After a change of features they are the mean of the
+    experts' weights over the present columns, by what each of them counts for; `share` says how much of that is linear.
+    Of a model of named sparse rows the weights are
     recovered from those of their projection over the `names` given (required; a URL holds 64 KB); `residual` is the
     share of the model that they leave unexplained. What cannot be recovered is 422.
     """
@@ -73,8 +82,6 @@ def _linear(machine: Machine) -> Weights:
 
 def no_weights(machine: Machine) -> str:
     """Why a model has no weights to show."""
-    if machine.ensemble is not None:
-        return "after the change of features several experts speak together, and not all of them are linear"
     return f"{machine.config.algorithm_id} is not a linear model"
 
 
@@ -96,7 +103,10 @@ def _read_off(replica: Replica, schema: Schema, names: str | None, sparsity: int
         for output, row in zip(outputs, found.coefficients, strict=True)
     }
     bias = dict(zip(outputs, found.bias.tolist(), strict=True))
-    return WeightsAnswer(weights=named, bias=bias, version=replica.version, incarnation=replica.incarnation)
+    answer = WeightsAnswer(weights=named, bias=bias, version=replica.version, incarnation=replica.incarnation)
+    if (share := replica.machine.linear_share()) is not None:
+        answer.share = share
+    return answer
 
 
 def _columns(names: str | None, known: tuple[str, ...]) -> list[int]:

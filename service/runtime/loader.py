@@ -185,6 +185,11 @@ class Loader:
         return replica
 
     async def _first(self, meta: ModelMeta) -> Replica:
+        if meta.based:
+            raise ModelDown(
+                f"model {meta.name}: the snapshot that it began with is not whole; restore the store from a backup, or "
+                "delete the model"
+            )
         try:
             config = Config.parse(codec.config(meta.config))
             size = 0 if config.space is None else config.state_bytes(config.space.width)

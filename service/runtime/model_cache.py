@@ -197,12 +197,11 @@ class ModelCache:
             The model and whether it is new.
 
         Raises:
-            RequestConflict: a model of that name has another configuration.
+            RequestConflict: a model of that name was created with another configuration, and has another one now.
             Invalid: the state would not fit the model limit.
             ModelLost: the store has lost the model of that name, which is held here.
         """
-        if (held := self._loaded.get(name)) is not None:
-            await self._confirm(held)
+        await self.confirm(name)
         if (space := config.space) is not None:
             self.admit(config, space.width)
         incarnation = secrets.token_hex(8)
@@ -210,17 +209,40 @@ class ModelCache:
         first = encode_first(Summary.first(config))
         found = await self._store.catalog.create(name, incarnation, text.encode(), first)
         await load_algorithm_of(found.config)  # it may be another one than was asked for
-        if not found.created and Config.parse(codec.config(found.config)).canonical != text:
+        replica = await self.present(name, found.incarnation)
+        was_created_so = found.created or Config.parse(codec.config(found.config)).canonical == text
+        if not was_created_so and not await self._is_configured(replica, text):
             raise RequestConflict(
-                f"model {name} exists with another configuration; DELETE it first or choose another name"
+                f"model {name} exists with another configuration; PATCH changes it, else DELETE it first or choose "
+                "another name"
             )
-        held = self._loaded.get(name)
-        if held is not None and held.incarnation != found.incarnation:
-            await self._vanished(held, True)
-        return await self.get(name), found.created
+        return replica, found.created
 
-    async def _confirm(self, held: Replica) -> None:
-        """Look whether the store has a model that is held here, lest its successor is created where it was lost."""
+    async def _is_configured(self, replica: Replica, canonical: str) -> bool:
+        """Whether a model has a configuration by now, other than the one of its creation; the log says so."""
+        await replica.inbox.sync()
+        return replica.machine.config.canonical == canonical
+
+    async def present(self, name: str, incarnation: str) -> Replica:
+        """The model that has a name now, of which an earlier one may still be held here.
+
+        Raises:
+            NotFound, ModelDown, StoreDown: as for ``get``.
+        """
+        held = self._loaded.get(name)
+        if held is not None and held.incarnation != incarnation:
+            await self._vanished(held, True)
+        return await self.get(name)
+
+    async def confirm(self, name: str) -> None:
+        """Look whether the store has the model of a name, if it is held here: none is to be created where it was lost.
+
+        Raises:
+            ModelLost: it was lost.
+        """
+        held = self._loaded.get(name)
+        if held is None:
+            return
         meta = await self._store.catalog.read(held.name)
         if meta is None or meta.incarnation != held.incarnation:
             error = await self._vanished(held, meta is not None)
@@ -253,6 +275,20 @@ class ModelCache:
                 field,
                 f"is a new class; with {classes} classes and {width} input columns "
                 f"the state of {config.algorithm_id} would take {need / 2**20:.0f} MiB",
+                f"<= {self._model_bytes_max / 2**20:.0f} MiB of state",
+            )
+
+    def admit_change(self, config: Config, width: int, classes: int, field: str) -> None:
+        """Refuse a change of a model's configuration with which its state would not fit.
+
+        Raises:
+            Invalid: naming ``field`` and the limit.
+        """
+        need = config.state_bytes(width, classes)
+        if need > self._model_bytes_max:
+            raise Invalid.of(
+                field,
+                f"would make the state of {config.algorithm_id} take {need / 2**20:.0f} MiB",
                 f"<= {self._model_bytes_max / 2**20:.0f} MiB of state",
             )
 

@@ -79,7 +79,8 @@ class ModelMeta:
     """A model as the store knows it.
 
     ``expired`` counts tracked predictions that were swept without a label; ``summary`` is the stored record, empty
-    where there is none; ``state_version`` is the newest of those that appended.
+    where there is none; ``state_version`` is the newest of those that appended; ``based``: it began with a snapshot,
+    not as a model that has learned nothing: a copy, or one that was written back.
     """
 
     name: str
@@ -92,6 +93,7 @@ class ModelMeta:
     expired: int
     summary: bytes = b""
     state_version: int = FIRST_STATE_VERSION
+    based: bool = False
 
     @property
     def listed(self) -> StoredSummary:
@@ -135,9 +137,12 @@ class Catalog:
 
     async def read(self, name: str) -> ModelMeta | None:
         """The model of that name, or None."""
-        fields = ("incarnation", "config", "version", "uid", "created", "updated", "expired", "summary", "code")
+        fields = (
+            *("incarnation", "config", "version", "uid", "created", "updated", "expired", "summary", "code"),
+            *("origin", "refilled"),
+        )
         (answer,) = await self._connection.ask(("HMGET", ModelKeys(name, "").meta, *fields))
-        incarnation, config, version, uid, created, updated, expired, summary, code = answer
+        incarnation, config, version, uid, created, updated, expired, summary, code, origin, refilled = answer
         if incarnation is None:
             return None
         return ModelMeta(
@@ -151,6 +156,7 @@ class Catalog:
             int(expired or 0),
             summary or b"",
             int(code or FIRST_STATE_VERSION),
+            origin is not None or refilled is not None,
         )
 
     async def delete(self, name: str) -> bool:

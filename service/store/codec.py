@@ -9,6 +9,7 @@
     restore  ["restore", 1, state, source, ids]         the same as written by earlier versions
     switch   ["switch", 1, action, features as declared | nil, mapping | nil, ids]
     overlap  ["overlap", 1, space, n, X float64 (n, F), ids]
+    config   ["config", 1, {field: new value}, ids]     a change of the configuration
     answer   [1, version, rows, predictions, losses, learned, probabilities of the true labels, refusal | nil,
               [phase | nil, overlap rows, warning | nil] | nil, feature state after a switch (JSON), mapped]
 
@@ -23,6 +24,8 @@ import numpy as np
 
 from core.contract import Buffer, Floats
 from core.entry import (
+    Configure,
+    Configured,
     Entry,
     Learned,
     Mapped,
@@ -104,6 +107,12 @@ class _Overlap(msgspec.Struct, array_like=True, tag="overlap", frozen=True):
     ids: tuple[str, ...] = ()
 
 
+class _Configure(msgspec.Struct, array_like=True, tag="config", frozen=True):
+    format: int
+    changes: dict[str, Any]
+    ids: tuple[str, ...] = ()
+
+
 class Answer(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """The answer to a request, as it is sent to the client and, where the request has an id, stored.
 
@@ -145,7 +154,7 @@ class Answer(msgspec.Struct, array_like=True, frozen=True, gc=False):
         return None if self.switch is None else self.switch[2]
 
 
-Record = RowsRecord | _Reset | _Restore | _State | _Switch | _Overlap
+Record = RowsRecord | _Reset | _Restore | _State | _Switch | _Overlap | _Configure
 _encoder = msgspec.msgpack.Encoder()
 _segments = msgspec.msgpack.Decoder(Record)
 _answers = msgspec.msgpack.Decoder(Answer)
@@ -194,6 +203,8 @@ def _record(segment: Segment) -> tuple[Any, ...]:
         return "switch", FORMAT, segment.action, _declared(segment.features), segment.mapping, segment.ids
     if isinstance(segment, Overlap):
         return "overlap", FORMAT, segment.space, len(segment.X), float_bytes(segment.X), segment.ids
+    if isinstance(segment, Configure):
+        return "config", FORMAT, segment.changes, segment.ids
     if not segment.digest:
         raise ValueError("the log names a state by its digest")
     return "state", FORMAT, segment.digest, segment.size, segment.source, segment.ids
@@ -237,6 +248,8 @@ def _segment(record: Record, skip: tuple[int, ...]) -> Segment:
         return Switch(record.action, _features(record.features), record.mapping, record.ids)
     if isinstance(record, _Overlap):
         return Overlap(record.space, _matrix(record), record.ids, skip)
+    if isinstance(record, _Configure):
+        return Configure(record.changes, record.ids)
     if isinstance(record, _State):
         return Restore(b"", record.source, record.ids, record.digest, record.size)
     return Restore(record.state, record.source, record.ids)
@@ -293,7 +306,7 @@ def outcome_answer(version: int, outcome: Outcome, feature_state: bytes = b"") -
     """The answer to the request of an outcome; ``feature_state`` belongs to that of a switch."""
     if isinstance(outcome, Refused):
         return Answer(FORMAT, version, 0, [], [], refusal=outcome.detail)
-    if isinstance(outcome, Replaced):
+    if isinstance(outcome, Replaced | Configured):
         return Answer(FORMAT, version, outcome.rows, [], [])
     if isinstance(outcome, Switched):
         step = (outcome.phase, outcome.overlap_rows, outcome.warning)

@@ -7,6 +7,8 @@
                                               summary (see summaries.py),
                                               code: newest state version of those that appended (missing: 3),
                                               refilled: version at which a replica has written it back,
+                                              origin: of a copy, "NAME INC VERSION KEY" of what was copied, and the
+                                              Idempotency-Key of the request,
                                               snapshot: version of the newest published snapshot (missing: none),
                                               w:WRITER -> "SEQUENCE:VERSION:TIME" of that writer's last append, ms
                                               (without TIME: of a version that did not store it)

@@ -30,6 +30,16 @@ def cut(blob: Buffer) -> Iterator[tuple[int, bytes]]:
         yield number, bytes(view[number * PIECE_BYTES : (number + 1) * PIECE_BYTES])
 
 
+async def scatter(connection: Connection, key: str, prefix: str, blob: Buffer) -> None:
+    """Write a value piece by piece under a key that no script guards; it expires unless it is made permanent.
+
+    Raises:
+        StoreDown: the store did not answer, or answered that it cannot.
+    """
+    for number, piece in cut(blob):
+        await connection.ask(("HSET", key, f"{prefix}{number}", piece), ("PEXPIRE", key, UNUSED_MS))
+
+
 async def gather(connection: Connection, key: str, prefix: str, size: int) -> memoryview | None:
     """Read a value piece by piece; None where a piece is missing or of another length.
 

@@ -76,9 +76,7 @@ async def refill(connection: Connection, lost: Lost, state: Buffer) -> tuple[Out
     """
     keys, info = ModelKeys(lost.name, lost.incarnation), lost.info
     chunks = keys.chunks(info.version)
-    for number, piece in pieces.cut(state):
-        fields = ("HSET", chunks, f"{info.digest}:{number}", piece)
-        await connection.ask(fields, ("PEXPIRE", chunks, pieces.UNUSED_MS))
+    await pieces.scatter(connection, chunks, f"{info.digest}:", state)
     await connection.ask(("ZADD", INDEX, 0, keys.member()))
     what = (info.version, info.uid, lost.created_ms, msgspec.json.encode(info), info.bytes, pieces.count(info.bytes))
     own = (keys.meta, keys.snapshots, chunks, keys.log, keys.deleted)

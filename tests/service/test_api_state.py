@@ -149,6 +149,16 @@ async def test_a_state_of_another_configuration_is_409(api):
     assert before == await api.standing(path)
 
 
+async def test_an_import_brings_its_settings(api):
+    """What PATCH can change need not agree; the model goes on with the settings of the state."""
+    path = await api.learnt()
+    other = await api.learnt(rows=5, missing="zero", on_drift="reset", tags={"team": "a"})
+    answer = await api.ask("PUT", f"{path}/state", content=await api.state(other), headers=STATE)
+    assert (200, 5) == (answer.status_code, answer.json()["rows"])
+    assert (await api.get(other))["config"] == (await api.get(path))["config"]
+    await api.post(f"{path}/feedback", {"features": {"a": 0.5}, "label": "UP"})
+
+
 async def test_a_broken_state_is_refused_and_nothing_changes(api):
     """Truncated, changed in any part, foreign, or nothing: neither the model nor a new name takes it."""
     path = await api.learnt(rows=6)

@@ -85,6 +85,29 @@ async def test_every_algorithm_lives_through_changes(api, algorithm):
         assert told["prediction"] == again["prediction"]
 
 
+@pytest.mark.parametrize("mapping", ["linear", "kernel"])
+async def test_weights_and_explanations_after_a_change(api, mapping):
+    """The mean of the experts' weights over the present columns; contributions are those weights times the row."""
+    path = await steady(api, {**DFOP, "algorithm": "rls"})
+    await switch(api, path, {**BEGIN, "mapping": mapping})
+    await feed(api, path, range(12), UNION)
+    assert "share" not in await api.get(f"{path}/weights")
+    await switch(api, path, "complete")
+    await feed(api, path, range(12, 20), NEW)
+    shown = await api.get(f"{path}/weights")
+    linear = ("recovered", "new") if mapping == "linear" else ("new",)
+    experts = (await api.get(f"{path}/features"))["ensemble"]
+    assert shown["share"] == pytest.approx(sum(one["weight"] for one in experts if one["expert"] in linear))
+    told = await api.post(f"{path}/predict", {"features": row(5, NEW), "explain": True})
+    explained = told["explanation"]
+    assert (told["prediction"], shown["share"]) == (explained["class"], explained["share"])
+    weights = shown["weights"][told["prediction"]]
+    assert {name: weights[name] * value for name, value in row(5, NEW).items()} == pytest.approx(
+        explained["contributions"]
+    )
+    assert shown["bias"][told["prediction"]] == explained["bias"]
+
+
 async def test_every_answer_says_version_and_incarnation(api):
     """A switch is one entry of the log; the model, the list and the features tell the same phase."""
     path = await steady(api)

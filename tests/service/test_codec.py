@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from core.entry import Learned, Mapped, Overlap, Reset, Restore, Rows, ServedPrediction, Switch, Switched
+from core.entry import Configure, Learned, Mapped, Overlap, Reset, Restore, Rows, ServedPrediction, Switch, Switched
 from core.features import parse_features
 from service.store import codec, tracked
 
@@ -23,6 +23,9 @@ FEATURES = parse_features(
         Switch("begin", FEATURES, "kernel", ("two",)),
         Switch("complete"),
         Switch("abort", ids=("three",)),
+        Configure(
+            {"watch": {"error_rate": {"delta": 0.1, "batch_size": 50}}, "missing": None, "tags": {}}, ("k:four",)
+        ),
     ],
 )
 def test_a_segment_comes_back_as_it_was(segment):

@@ -29,6 +29,7 @@ STORY = [
     "POST /models/{name}/predict/stream",
     "POST /models/{name}/feedback/stream",
     "GET /models/{name}/metrics",
+    "PATCH /models/{name}",
     "GET /models/{name}/drift",
     "GET /drift",
     "GET /drift/stream",
@@ -38,6 +39,7 @@ STORY = [
     "POST /models/{name}/restore",
     "GET /models/{name}/state",
     "PUT /models/{name}/state",
+    "POST /models/{name}/copy",
     "GET /models/{name}/features",
     "POST /models/{name}/features/switch#begin",
     "POST /models/{name}/features/overlap",
@@ -123,7 +125,7 @@ async def test_every_body_has_an_example_that_fits_its_schema(document):
                 assert "npy" not in kind or "numpy.save" in operation["description"], route  # all that Swagger UI shows
             else:
                 assert content["example"], (route, kind)
-    assert 8 == count
+    assert 10 == count
 
 
 async def test_every_success_says_what_has_happened(document):
@@ -193,6 +195,8 @@ async def test_the_examples_show_what_there_is(document):
         ("watch", [None, {}, {"class_mean": None}], [{"x": {}}, {"class_mean": {"delta": 1}}]),
         ("watch", [{"error_rate": {"batch_size": 10_000}}], [{"error_rate": {"batch_size": 1}}]),
         ("on_drift", ["reset"], [None, "explode"]),
+        ("description", ["", "x" * 2000], [None, 5, "x" * 2001]),
+        ("tags", [{}, {"a": "b"}], [None, {"": "b"}, {"a": 5}, {"a": "x" * 501}]),
         ("size", [], [1]),
     ],
 )
@@ -217,6 +221,7 @@ async def test_the_successes_of_a_route_are_those_it_has(document):
         "PUT /models/{name}": {"200", "201"},
         "PUT /models/{name}/state": {"200", "201"},
         "POST /models/{name}/snapshots": {"201"},
+        "POST /models/{name}/copy": {"201"},
         "DELETE /models/{name}": {"204"},
     }
     for route, operation in operations(document).items():

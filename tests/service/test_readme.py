@@ -29,7 +29,9 @@ def steps(session: str) -> list[tuple[str, list[str]]]:
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl: apt install curl")
-@pytest.mark.parametrize("session", SESSIONS, ids=["the first", "kinds of features", "a change of features"])
+@pytest.mark.parametrize(
+    "session", SESSIONS, ids=["the first", "settings of a model", "kinds of features", "a change of features"]
+)
 def test_session(session):
     """Every call is answered as documented, and the number has moved."""
     with private.service() as url:

@@ -1,4 +1,4 @@
-"""What administrators do to the first model: changes of features, states that are restored and imported."""
+"""What administrators do to the first model: changes of features and settings, states restored and imported."""
 
 import asyncio
 from dataclasses import replace
@@ -7,16 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from core.entry import Overlap, Restore
+from core.entry import Configure, Overlap, Restore
 from core.problems import Conflict, Invalid
 from service.api.idempotency import Identity, answer_if_seen
 from service.errors import NotFound, OnepassError, RequestConflict
-from service.runtime import feature_switch
+from service.runtime import configuration, feature_switch
 from service.runtime.engine import Freshness
 from service.runtime.replica import Replica
 from tests.simulator.clients import Clients, row
 from tests.simulator.member import Member
 from tests.simulator.simulation import ANSWER_S, FIRST, NAMES, RETRIES, THIRD, Simulation
+
+SETTINGS = ({"missing": "mean"}, {"missing": "zero"}, {"missing": None}, {"tags": {"at": "one"}}, {"tags": None})
 
 
 class Changes:
@@ -88,6 +90,18 @@ class Changes:
             return Overlap(space.id, np.array([row(space.names, number) for number in numbers]), ids)
 
         await self.clients.commit(rows, ["overlap" for _ in ids], RETRIES if ids else 1)
+
+    # ---------------------------------------------------------------- settings
+
+    async def configure(self) -> None:
+        """Other settings, or those that the model has by now."""
+        asked, ids = self.draw.choice(SETTINGS), (f"k:{next(self.simulation.numbers)}",)
+        ids = ids if self.draw.random() < 0.7 else ()
+
+        def change(replica: Replica) -> Configure | None:
+            return configuration.plan(replica.machine, lambda *_: None, asked, ids)
+
+        await self.clients.commit(change, ["change" for _ in ids], RETRIES if ids else 1)
 
     # ---------------------------------------------------------------- states
 

@@ -18,6 +18,10 @@ def plain(data: Data, words: Sequence[Any]) -> Any:
         return [args[0], _SETTINGS.get(args[0], b"x")]
     if name in {"ZADD", "ZREM", "ZRANGEBYLEX"}:
         return _of_scores(data.scores.setdefault(rest[0], {}), name, args)
+    if name == "UNLINK":
+        found = int(rest[0] in data.hashes)
+        data.unlink(rest[0])
+        return found
     if name in {"SET", "HSET"}:
         return _written(data, name, rest[0], args)
     return _read(data.hashes.get(rest[0]), name, args)

@@ -22,6 +22,7 @@ REACHED = (
     "apply in a thread",
     "apply on the loop",
     "complete",
+    "Configured Configure",
     "crash",
     "cut",
     "entries merged",

@@ -6,7 +6,7 @@ Data are what Redis would hold, by key. Replies are what the client library woul
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from service.store import catalog, drift, expiry, refill, scripts, snapshots, states
+from service.store import catalog, copies, drift, expiry, refill, scripts, snapshots, states
 from service.store.redis.connection import Call, Script
 from tests.simulator import losses
 from tests.simulator.commands import plain
@@ -52,6 +52,7 @@ class Scripts:
             snapshots._CHUNK: self._chunk,
             snapshots._PUBLISH: self._publish_snapshot,
             states._PIECE: self._piece,
+            copies._COPY: lambda keys, args: losses.copied(self.data, now_ms(), keys, args),
             refill._REFILL: lambda keys, args: losses.refill(self.data, now_ms(), publish, keys, args),
         }
 

@@ -8,9 +8,10 @@ import pytest
 
 from core.machine import STATE_VERSION
 from service.errors import Recreated
-from service.store import refill
+from service.store import copies, refill
 from service.store.appends import NamedState
 from service.store.catalog import Catalog
+from service.store.copies import Origin
 from service.store.expiry import Expiry
 from service.store.keys import ModelKeys
 from service.store.log import Answers, Append, Log, SegmentIn
@@ -79,7 +80,16 @@ class Writer:
     async def step(self):
         """One call, most often an append."""
         weights = {"append": 8, "again": 2, "read": 2, "record": 2, "snapshot": 2, "summarise": 2}
-        weights |= {"state": 1, "lookup": 1, "trim": 1, "expire": 1, "delete": 0.3, "lose": 0.3, "refill": 1}
+        weights |= {
+            "state": 1,
+            "lookup": 1,
+            "trim": 1,
+            "expire": 1,
+            "delete": 0.3,
+            "lose": 0.3,
+            "refill": 1,
+            "copy": 0.5,
+        }
         kind = self._draw.choices([*weights], [*weights.values()])[0]
         await getattr(self, f"_{kind}")()
 
@@ -192,6 +202,16 @@ class Writer:
         info = SnapshotInfo(version, self._uid, 0, 0, len(blob), digest(blob), self._state_version)
         await refill.refill(self._store.both, refill.Lost(self._name, self._incarnation, b"{}", 17, info), blob)
         await self._store.catalog.deleted([(self._name, self._incarnation)])
+
+    async def _copy(self):
+        """A copy to this name, which is free now and then."""
+        blob, incarnation = self._draw.choice(STATES), f"c{self._draw.randrange(10**9)}"
+        info = SnapshotInfo(0, incarnation, 3, 17, len(blob), digest(blob), self._state_version)
+        origin = Origin("other", "i9", 4, self._draw.choice(("", "a key")))
+        copy = copies.Copy(self._name, incarnation, b"{}", origin, b"[1]", info)
+        found, from_there = await copies.write(self._store.both, copy, blob)
+        assert found != incarnation or from_there == origin
+        await self._catch_up()
 
     async def _delete(self):
         await self._store.catalog.delete(self._name)

@@ -41,7 +41,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.contract import Floats, Header, Prediction, Spec, Weights
+from core.contract import Floats, Header, Ints, Prediction, Spec, Weights
 from core.learners.calibration import CALIBRATION, classify, classify_and_fit, fresh_calibration
 from core.learners.dfop.bank_kernels import learn_members, mix_and_weigh, mix_rows, predict_members
 from core.learners.dfop.kernels import DONE, LEAK, NOISE, PREDICTION_MAX, REFRESH, ROWS, SPOILED
@@ -122,6 +122,15 @@ class ForgettingBank:
         for member in self.members:
             member.add_class()
         self._stack = self._stack._replace(W=_stacked(self.members, "W"))
+
+    extensible: ClassVar[bool] = True
+
+    def extend(self, other: "ForgettingBank", places: Ints) -> None:
+        """Go on for a bank of fewer columns; see ``core.contract.Extensible``."""
+        for member, smaller in zip(self.members, other.members, strict=True):
+            member.extend(smaller, places)
+        self._stack = stack_of(self.members)
+        self.layout.extend(self, other, places)
 
     def predict(self, X: Floats) -> Prediction:
         """A-priori predictions for X (n, d); see ``core.contract.Learner``."""

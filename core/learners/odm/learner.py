@@ -74,9 +74,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.algorithm import CLASS_BOUND
-from core.contract import Floats, Header, Prediction, Spec, Weights
+from core.contract import Floats, Header, Ints, Prediction, Spec, Weights
 from core.learners.calibration import CALIBRATION, classify, classify_and_fit, fresh_calibration
-from core.learners.classes import column_count, linear_model, with_class
+from core.learners.classes import column_count, linear_model, with_bias_place, with_class
 from core.learners.odm import kernels
 from core.learners.odm.candidates import AUTO, epochs, grows, places
 from core.learners.odm.random_features import RandomFeatures
@@ -180,6 +180,16 @@ class DynamicOdm:
         self.W = with_class(self.W, self.classes, self._newcomer())
         self.shares = with_class(self.shares, self.classes, shares, (1.0, 1.0))
         self.losses = with_class(self.losses, self.classes, losses, (1.0, 1.0))
+
+    @property
+    def extensible(self) -> bool:
+        """Whether it can go on with further columns: not where random features are drawn for those it has."""
+        return self._features is None
+
+    def extend(self, other: "DynamicOdm", places: Ints) -> None:
+        """Go on for a learner of fewer columns; see ``core.contract.Extensible``."""
+        self.layout.extend(self, other, with_bias_place(places, self.dimension, self.W.shape[2]))
+        self.classes = other.classes
 
     def _newcomer(self) -> Floats:
         """A column for a class not seen in any row so far: the minimiser of f for y = -1, x = (0 ... 0, 1)."""

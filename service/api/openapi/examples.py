@@ -29,6 +29,8 @@ FULL = {
     "watch": {"class_mean": {"delta": 0.01, "batch_size": 500}, "error_rate": {}},
     "on_drift": "forget",
     "class_costs": {"DOWN": 3},
+    "description": "predicts the price of the next half hour",
+    "tags": {"team": "pricing"},
 }
 SPARSE_ROWS = [{"names": ["cheap", "pills"], "values": [1, 2]}, {"names": ["meeting"], "values": [1]}]
 OF_SPARSE = "Named sparse rows, for a model like mail"
@@ -44,6 +46,12 @@ MODELS = _examples(
     full=("With features of every kind, parameters, drift tests and what an alarm does", FULL),
     vigod=("A learner that tests for drift itself", {"algorithm": "vigod", "features": ["load"]}),
     mail=("Named sparse rows; call it mail", {"algorithm": "sparse_dfop", "task": "classification"}),
+)
+CHANGES = _examples(
+    drift=("An alarm resets the learner from now on; a note on why", {"on_drift": "reset", "description": "since May"}),
+    tests=("Another test; null gives a default back", {"watch": {"error_rate": {"delta": 0.01}}, "description": None}),
+    tags=("Names to find it by", {"tags": {"team": "pricing"}}),
+    labels=("A third class", {"add_labels": ["SAME"]}),
 )
 PREDICT = _examples(
     row=("One row", {"features": ROW}),
@@ -73,6 +81,7 @@ FEEDBACK_BATCH = _examples(
     mail=(OF_SPARSE, {"rows": SPARSE_ROWS, "labels": ["spam", "ham"]}),
 )
 RESTORE = _examples(version=("Replace 18 by a version that GET .../snapshots lists", {"version": 18}))
+COPY = _examples(copy=("The same again, under another name", {"name": "demo-2"}))
 SWITCHES = _examples(
     begin=("begin: load stays, price goes, wind comes", {"action": "begin", "features": ["load", "wind"]}),
     abort=("abort: back, and the overlap is dropped", {"action": "abort"}),

@@ -1,6 +1,6 @@
 """The life of a model: what clients may do to it, and what each of that must come to."""
 
-from core.entry import Entry, Learned, Refused, Replaced, Switched
+from core.entry import Configured, Entry, Learned, Refused, Replaced, Switched
 from core.machine import Machine
 from tests.core.life.observed import Observed
 from tests.core.life.requests import Requests
@@ -78,7 +78,7 @@ class Life:
 
     def gaps(self, gaps):
         """Values are missing from now on where they may, or no longer."""
-        self.model.stream.gaps = gaps and self.model.config.missing != "error"
+        self.model.stream.gaps = gaps and self.model.machine.config.missing != "error"
 
     def classes(self, classes):
         """Rows are of more classes, or of fewer."""
@@ -177,6 +177,13 @@ class Life:
         phase = self.model.phase
         assert [Replaced(0)] == self.model.commit(self.requests.reset())
         self.model.saw(f"reset in {phase}")
+
+    def configure(self, which):
+        """Another configuration, unless this model cannot have it; rows with gaps may still be on their way."""
+        before = self.model.machine.config.canonical
+        (outcome,) = self.model.commit(self.requests.configure(which))
+        if isinstance(outcome, Configured) and before != self.model.machine.config.canonical:
+            self.model.saw(f"configured in {self.model.phase}")
 
     def save(self):
         """A snapshot."""

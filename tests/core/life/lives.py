@@ -45,12 +45,13 @@ REACHED = (
     "abort to steady",
     "abort to ensemble",
     "overlap rows",
+    *(f"configured in {phase}" for phase in PHASES),
     "some rows skipped",
     "all rows skipped",
     "several in one entry",
     "refused after another",
     "wild rows",
-    *(f"{segment} refused" for segment in ("Rows", "Restore", "Switch", "Overlap")),
+    *(f"{segment} refused" for segment in ("Rows", "Restore", "Switch", "Overlap", "Configure")),
 )
 """What the lives of dense models must have come to in every file of them."""
 

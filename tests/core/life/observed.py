@@ -10,11 +10,32 @@ import json
 import numpy as np
 
 from core.config import Config
-from core.entry import Entry, Learned, Mapped, Overlap, Refused, Replaced, Reset, Restore, Rows, Switch, Switched
+from core.entry import (
+    Configure,
+    Configured,
+    Entry,
+    Learned,
+    Mapped,
+    Overlap,
+    Refused,
+    Replaced,
+    Reset,
+    Restore,
+    Rows,
+    Switch,
+    Switched,
+)
 from core.machine import Machine
 from tests.core.life.streams import Stream
 
-OUTCOMES = {Rows: Learned, Reset: Replaced, Restore: Replaced, Switch: Switched, Overlap: Mapped}
+OUTCOMES = {
+    Rows: Learned,
+    Reset: Replaced,
+    Restore: Replaced,
+    Switch: Switched,
+    Overlap: Mapped,
+    Configure: Configured,
+}
 
 
 class Observed:
@@ -49,7 +70,7 @@ class Observed:
         entry = Entry(len(self.log) + 1, 1_000 * len(self.log), segments)
         self.log.append(entry)
         phase, newest, before = self.phase, self.machine.outbox.last, self.bytes
-        classes = len(self.machine.labels)
+        classes, watched = len(self.machine.labels), {*self.machine.config.watch.tests}
         outcomes = self.machine.apply(entry)
         told = [repr(one) for one in outcomes]
         assert told == [repr(one) for one in self.twin.apply(entry)]
@@ -63,13 +84,13 @@ class Observed:
             self._check_outcome(segment, outcome)
         if len(self.machine.labels) > classes:
             self.saw(f"new class in {phase}")
-        self._check_alarms(newest, phase)
+        new = self._check_alarms(newest, phase)
+        assert watched.issuperset(new) or any(isinstance(one, Configure | Restore) for one in segments)
         self._check_reading()
         return outcomes
 
     def _check_outcome(self, segment, outcome):
-        expected = {Rows: Learned, Reset: Replaced, Restore: Replaced, Switch: Switched, Overlap: Mapped}[type(segment)]
-        assert isinstance(outcome, expected | Refused)
+        assert isinstance(outcome, OUTCOMES[type(segment)] | Refused)
         if isinstance(outcome, Refused):
             self.saw(f"{type(segment).__name__} refused")
         elif isinstance(outcome, Learned):
@@ -83,22 +104,24 @@ class Observed:
                 assert ((shares > 0) & (shares < 1) | unsaid).all()
 
     def _check_alarms(self, newest, phase):
+        """The kinds of new alarms, which are in their form and order."""
         new = self.machine.outbox.after(newest)
         reaches = [drift.reach for drift in new]
         assert sorted(set(reaches)) == reaches
         assert all(reach[0] == len(self.log) for reach in reaches if reach[:2] != newest[:2])
         json.dumps([one.to_json() for drift in new for one in (drift, *drift.alarms)], allow_nan=False)
         own = self.config.algorithm.own_tests(self.config.params)
+        joined = max(config.watch.episode_rows for config in (self.config, self.machine.config))
         for drift in new:
             assert 0 < drift.row
-            assert all(drift.row <= one.row <= drift.row + self.config.watch.episode_rows for one in drift.alarms)
+            assert all(drift.row <= one.row <= drift.row + joined for one in drift.alarms)
             if drift.place > newest[:2]:
-                self.saw(f"drift: {drift.kind}, {self.config.on_drift}")
+                self.saw(f"drift: {drift.kind}, {self.machine.config.on_drift}")
             for one in (drift, *drift.alarms):
-                assert one.kind in self.config.watch.tests
                 self.saw(f"drift of {'its own' if one.kind in own else 'the watch'} in {phase}")
                 if one.kind == "class_mean" and not one.features:
                     self.saw("drift of recovered columns")
+        return {one.kind for drift in new for one in (drift, *drift.alarms)}
 
     def _check_reading(self):
         """Everything that can be read is finite and in its form, and reading it changes nothing."""

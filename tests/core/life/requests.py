@@ -3,9 +3,28 @@
 import numpy as np
 
 from core.config import Config
-from core.entry import Overlap, Reset, Restore, Rows, Switch
+from core.entry import Configure, Overlap, Reset, Restore, Rows, Switch
 from core.machine import Machine
 from tests.core.life.streams import CLASHING, FEATURES, PROPOSALS, space_of_names
+
+CHANGES = (
+    {"watch": None, "on_drift": None},
+    {"watch": {"error_rate": {"batch_size": 8, "delta": 0.5}}},
+    {"watch": {"class_mean": {"batch_size": 8, "delta": 0.5}, "error_rate": {"batch_size": 8, "delta": 0.5}}},
+    {"on_drift": "forget"},
+    {"missing": "mean"},
+    {"missing": "zero"},
+    {"missing": None, "description": "gaps are refused"},
+    {"missing": "mean", "on_drift": "reset", "tags": {"step": "seven"}},
+    {"on_drift": None, "tags": None, "description": None},
+    {"seed": 1},
+    {"class_costs": {"UP": 7}, "unknown": "error", "ignore": ["colour"]},
+    {"class_costs": None},
+    {"add_labels": ["one more"], "missing": "mean"},
+    {"add_categories": {"day": ["another"]}},
+    {"add_categories": {"day": ["one", "two"]}, "missing": "zero"},
+)
+"""Changes of the configuration."""
 
 
 class Requests:
@@ -89,6 +108,10 @@ class Requests:
     def restore(self, at, source="restore"):
         """Back to a state that was kept."""
         return Restore(self.saved[at % len(self.saved)], source)
+
+    def configure(self, which):
+        """A change of the configuration, which not every model can make."""
+        return Configure(CHANGES[which])
 
     def clash(self):
         """A label that shows under the key of another one."""

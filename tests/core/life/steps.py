@@ -6,6 +6,7 @@ from tests.core.life.streams import FEATURES, LABELS, WEATHER
 
 COUNTS = st.sampled_from([30, 1, 2, 7, 70])
 SPACES = st.integers(0, len(FEATURES) - 1)
+CHANGES = st.integers(0, 14)
 KINDS = st.sampled_from([None, "linear", "kernel"])
 PLACES = st.integers(0, 50)
 
@@ -20,6 +21,7 @@ _REQUESTS = (
     ("abort",),
     ("reset",),
     ("restore", PLACES),
+    ("configure", CHANGES),
 )
 """What may be asked for together with other things."""
 _STEPS = (
@@ -46,6 +48,7 @@ _STEPS = (
     (1, "save"),
     (1, "export", COUNTS),
     (1, "restore", PLACES, st.sampled_from(["restore", "import"])),
+    (2, "configure", CHANGES),
     (1, "refused", st.sampled_from(["clash", "classes", "torn", "foreign"])),
 )
 """How often, name, arguments."""
@@ -56,6 +59,10 @@ WHOLE_LIFE = (
     ("refused", "torn"),
     ("rows", 1),
     ("rows", 30),
+    *(("configure", which) for which in (1, 2, 4, 9)),
+    ("gaps", True),
+    ("rows", 7),
+    ("configure", 6),
     ("rows_with_some_seen", 1),
     ("rows_with_some_seen", 30),
     ("drift", "means", 40, 40),
@@ -71,6 +78,7 @@ WHOLE_LIFE = (
     ("track", False),
     ("track", False),
     ("begin", 1, "linear"),
+    ("configure", 4),
     ("rows", 30),
     ("overlap", 20, False),
     ("label_of_a_tracked_row", 0, False),
@@ -84,7 +92,9 @@ WHOLE_LIFE = (
     ("refused", "foreign"),
     ("complete",),
     # an ensemble
+    ("configure", 6),
     ("rows", 70),
+    ("gaps", False),
     ("label_of_a_tracked_row", 0, False),
     ("track", False),
     ("label_of_a_tracked_row", 2, False),

@@ -134,7 +134,7 @@ def alarms_of(X, y):
 
 @tasks
 def test_a_configuration_that_changes_keeps_windows_and_episode(task):
-    """Other lengths and another action hold from the next alarm on; other tests start with empty windows."""
+    """Other lengths and another action hold from the next alarm on; a test that goes takes its windows along."""
     X, y = stream(task)
     model, twin = machine(task), machine(task)
     for one in (model, twin):
@@ -149,5 +149,7 @@ def test_a_configuration_that_changes_keeps_windows_and_episode(task):
     assert np.array_equal(*means)
     classes = model.drift_response.detector.classes
     model.drift_response.configure(machine(task, error_rate=None).config, model.prediction_schema)
-    assert not model.drift_response.detector.to_arrays()[0]["tallies"].any()
+    kept = model.drift_response.detector.to_arrays()[0]["tallies"]
+    assert np.array_equal(means[0][:, :2], kept[:, :2])
+    assert not kept[:, 2:].any()
     assert classes == model.drift_response.detector.classes

@@ -72,7 +72,9 @@ def test_a_kernel_leaves_two_experts_and_keeps_the_likeliest():
     """What it recovers is not linear, so nothing can be carried or averaged."""
     driver = ensemble(mapping="kernel")
     assert ["recovered", "new"] == [expert["expert"] for expert in driver.machine.ensemble]
-    assert driver.machine.weights() is None
+    new = driver.machine.pipeline.experts["new"].weights()
+    assert_array_equal(new.coefficients, driver.machine.weights().coefficients)
+    assert driver.machine.ensemble[1]["weight"] == driver.machine.linear_share()
     likeliest = max(driver.machine.ensemble, key=lambda expert: expert["weight"])["expert"]
     expected = predictions(driver, likeliest)
     found = driver.machine.pipeline.merge().predict(driver.raw(SCHEMAS[1], 0, 40))
@@ -254,3 +256,25 @@ def test_memory_is_asked_for_both_spaces_before_a_state_is_built():
     asked = []
     Machine.from_bytes(driver.machine.to_bytes(), lambda _config, space: asked.append(space))
     assert [SCHEMAS[0], SCHEMAS[1]] == asked
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_the_weights_of_experts_are_their_mean(task):
+    """By what each of them counts for, over the present columns; a single model has no share."""
+    driver = ensemble("dfop", task=task)
+    shares = driver.machine.pipeline.mixture.weights
+    parts = [expert.weights() for expert in driver.machine.pipeline.experts.values()]
+    found = driver.machine.weights()
+    assert len(SCHEMAS[1].columns) == found.coefficients.shape[1]
+    expected = sum(share * part.coefficients for share, part in zip(shares, parts, strict=True))
+    assert_allclose(expected, found.coefficients, rtol=1e-12)
+    assert_allclose(sum(share * part.bias for share, part in zip(shares, parts, strict=True)), found.bias, rtol=1e-12)
+    assert 1.0 == pytest.approx(driver.machine.linear_share())
+    assert None is Driver().machine.linear_share()
+
+
+def test_quadratic_experts_have_no_weights():
+    """None of them is linear, whatever recovers the old columns."""
+    driver = ensemble("vigo")
+    assert (None, 0.0) == (driver.machine.weights(), driver.machine.linear_share())
+    assert driver.machine.explain(driver.raw(SCHEMAS[1], 0, 1))["classes"]

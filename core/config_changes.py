@@ -1,0 +1,129 @@
+"""Changes of a model's configuration: which fields can change while the model learns, and what becomes of the others.
+
+    changed(config, {"on_drift": "reset", "missing": None})     named fields are replaced, the others stay
+
+A field is given as in the body that creates a model. Null gives its default back; for ``watch`` it turns the tests
+off, as it does there. Algorithm, task, parameters and seed belong to the learner's mathematics: with others the state
+would be that of no model. ``interchangeable`` says whether a model takes over a state of another configuration.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from core.config import Config
+from core.features.feature import Feature
+from core.features.labels import Label, LabelSet, distinct, same
+from core.problems import PROBLEMS_MAX, Invalid, Problem
+
+REPLACEABLE = ("watch", "on_drift", "missing", "unknown", "ignore", "class_costs", "description", "tags")
+"""Fields that are replaced as a whole."""
+LABELS, CATEGORIES = "add_labels", "add_categories"
+"""What is added to a field: to ``labels``, and to features in force."""
+CHANGEABLE = (*REPLACEABLE, LABELS, CATEGORIES)
+"""What a change may name."""
+_MATHEMATICS = "belongs to the learner's mathematics: create another model with it"
+_INSTEAD = {
+    "algorithm": _MATHEMATICS,
+    "task": _MATHEMATICS,
+    "params": _MATHEMATICS,
+    "seed": _MATHEMATICS,
+    "features": "are changed by a switch, POST /models/{name}/features/switch; add_categories adds categories to some",
+    "labels": "stay as they are declared: add_labels adds some",
+}
+"""What to do about the fields that cannot be changed."""
+
+
+def changed(config: Config, asked: Mapping[str, Any]) -> Config:
+    """The configuration that a change makes.
+
+    Args:
+        config: the present one.
+        asked: new values by field, as they were sent.
+
+    What is added to features is left to the model, which knows those in force (core.machine.configuring).
+
+    Raises:
+        Invalid: naming each field that cannot be changed, with what to do instead, or the one that is wrong.
+    """
+    problems = [Problem(name, _refusal(name), [*CHANGEABLE]) for name in asked if name not in CHANGEABLE]
+    if problems:
+        raise Invalid(*problems[:PROBLEMS_MAX])
+    body = _without_features(config)
+    for name in REPLACEABLE:
+        if name not in asked:
+            continue
+        body.pop(name, None)
+        if asked[name] is not None or name == "watch":
+            body[name] = asked[name]
+    if asked.get(LABELS) is not None:
+        body["labels"] = _with_labels(config, asked[LABELS])
+    return replace(Config.parse(body), features=config.features)
+
+
+def _refusal(name: str) -> str:
+    return _INSTEAD.get(name, "is not a field of a model that can be changed")
+
+
+def _with_labels(config: Config, added: object) -> list[Label]:
+    """The declared labels, and behind them those that are new."""
+    declared, field = config.labels, LABELS
+    if declared is None:
+        what = "are numbers" if config.task == "regression" else "are not declared, and appear as they come"
+        raise Invalid.of(field, f"has no meaning: the labels of this model {what}")
+    if not isinstance(added, list | tuple):
+        raise Invalid.of(field, "is not a list of labels")
+    known = LabelSet(declared)
+    new = [label for label in distinct(added, field) if known.index(label) < 0]
+    for label in new:
+        if known.clash(label) is not None:
+            raise Invalid.of(field, "holds a label that shows under the same JSON key as another one of the model")
+    if len(declared) + len(new) > (bound := config.algorithm.class_bound):
+        raise Invalid.of(field, f"makes {len(declared) + len(new)} labels", f"{config.algorithm_id}: at most {bound}")
+    return [*declared, *new]
+
+
+def fields_changed(before: Config, after: Config) -> list[str]:
+    """The fields in which two configurations differ, in the order of their names."""
+    one, other = _without_features(before), _without_features(after)
+    names = {name for name in {*one, *other} if _text(one.get(name)) != _text(other.get(name))}
+    same_features = before.features is after.features or before.features == after.features
+    return sorted(names if same_features else names | {"features"})
+
+
+def interchangeable(config: Config, other: Config) -> bool:
+    """Whether a state of a model of one configuration may become that of a model of the other.
+
+    Algorithm, task, parameters and seed have to agree, and so do features and labels, but for labels and categories
+    that one of the two has in addition, behind the common ones.
+    """
+    one, two = _without_features(config), _without_features(other)
+    fixed = all(_text(one[name]) == _text(two[name]) for name in ("algorithm", "task", "params", "seed"))
+    return fixed and _alike(config.features, other.features) and _extends(config.labels, other.labels)
+
+
+def _without_features(config: Config) -> dict[str, Any]:
+    """The configuration as JSON without its features, of which there may be thousands."""
+    return replace(config, features=None).to_json()
+
+
+def _text(value: object) -> str:
+    """A JSON value as text, in which 0 is not False."""
+    return json.dumps(value, sort_keys=True)
+
+
+def _alike(features: Sequence[Feature] | None, others: Sequence[Feature] | None) -> bool:
+    if features is None or others is None:
+        return features is others
+    return len(features) == len(others) and all(
+        replace(one, categories=()) == replace(other, categories=()) and _extends(one.categories, other.categories)
+        for one, other in zip(features, others, strict=True)
+    )
+
+
+def _extends(labels: Sequence[Label] | None, others: Sequence[Label] | None) -> bool:
+    """Whether one of two lists begins with the other."""
+    if labels is None or others is None:
+        return labels is others
+    return all(same(one, other) for one, other in zip(labels, others, strict=False))

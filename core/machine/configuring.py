@@ -1,0 +1,66 @@
+"""A change of the configuration, checked against the model as it stands: by those who ask for it, and by ``apply``."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from core.config import Config, parse_ignored
+from core.config_changes import CATEGORIES, changed, fields_changed
+from core.features import Feature, Schema
+from core.features.feature_space import with_categories
+from core.machine.state import ModelState
+from core.problems import Conflict, Invalid
+
+
+class Change(NamedTuple):
+    """What a change comes to.
+
+    Attributes:
+        config: the configuration after it.
+        features: those in force after it, where some of them get further categories; else None.
+        fields: the fields of the configuration that differ, in the order of their names.
+    """
+
+    config: Config
+    features: tuple[Feature, ...] | None
+    fields: list[str]
+
+
+def change_of(model: ModelState, asked: Mapping[str, Any]) -> Change:
+    """What a change would come to as the model stands.
+
+    Args:
+        model: the model.
+        asked: new values by field, as they were sent.
+
+    Raises:
+        Invalid: naming each field that cannot be changed, with what to do instead, or the one that is wrong.
+        Conflict: features cannot get categories while they are being changed, or before there are any.
+    """
+    config = changed(model.config, asked)
+    if model.prediction_schema is not None:
+        parse_ignored(config.ignore, model.prediction_schema.features)
+    features = None if asked.get(CATEGORIES) is None else _features(model, asked[CATEGORIES])
+    fields = fields_changed(model.config, config)
+    if features is None:
+        return Change(config, None, fields)
+    if model.prediction_schema is not None and config.features == model.prediction_schema.features:
+        config = replace(config, features=features)
+    return Change(config, features, sorted([*fields, "features"]))
+
+
+def _features(model: ModelState, added: object) -> tuple[Feature, ...] | None:
+    """The features in force with further categories; None where they have them all."""
+    schema = model.prediction_schema
+    if schema is None:
+        raise Conflict("the model has no features yet: the first feedback row fixes them")
+    if model.phase == "overlap":
+        raise Conflict("a change of features is under way: complete or abort it first")
+    if not isinstance(schema, Schema):
+        raise Invalid.of(CATEGORIES, f"{model.config.algorithm_id} takes rows of any names: none has categories")
+    found = with_categories(schema.features, added, CATEGORIES)
+    if found == schema.features:
+        return None
+    if (problem := model.switching.obstacle_to_extend()) is not None:
+        raise Invalid.of(CATEGORIES, problem)
+    return found

@@ -1,0 +1,114 @@
+"""What is read of a model between two entries: predictions, weights, explanations, metrics, summaries.
+
+Reading changes nothing.
+"""
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from core.contract import Floats, Header, Prediction, Weights
+from core.entry import ServedPrediction
+from core.machine.estimates import Estimates
+from core.machine.summary import Summary
+from core.metrics import RegressionMetrics
+from core.switching.ensemble import Ensemble
+
+
+class Readings(Estimates):
+    """The state of one model with everything that can be read of it."""
+
+    def predict(self, raw: Floats) -> Prediction:
+        """Predict raw rows (n, F) of ``prediction_schema``, classes in terms of ``answers.said``; changes nothing.
+
+        Raises:
+            RuntimeError: the space is not fixed yet.
+        """
+        if self.switching.in_force is None:
+            raise RuntimeError("no feature space yet")
+        prediction = self.switching.in_force.predict(raw)
+        return prediction if self.regression else self.answers.of(prediction, self.rows)
+
+    def served(self, prediction: Prediction, row: int) -> ServedPrediction:
+        """One row of a prediction as a client receives it, with what the baselines of the metrics say now."""
+        if isinstance(self.metrics, RegressionMetrics):
+            assert self.intervals is not None
+            value = float(prediction.value[row])
+            return ServedPrediction(value, None, self.metrics.baselines(), self.intervals.served(value))
+        labels = self.answers.said.labels
+        said = tuple(labels[index] if index >= 0 else None for index in self.metrics.baselines())
+        if prediction.value[row] < 0:
+            return ServedPrediction(None, None, said)
+        shares = prediction.probabilities
+        pairs = None if shares is None else tuple(zip(labels, shares[row].tolist(), strict=True))
+        return ServedPrediction(labels[prediction.value[row]], pairs, said)
+
+    def intervals_of(self, prediction: Prediction, level: float) -> Floats | None:
+        """The intervals of a regression around n predictions, (n, 2), low and high; None: too few rows were scored.
+
+        Args:
+            prediction: made now.
+            level: the share of labels to cover, above 0 and at most ``core.intervals.levels.LEVEL_MAX``.
+        """
+        assert self.intervals is not None
+        return self.intervals.around(prediction.value, level)
+
+    def named(self, values: NDArray[Any]) -> list[Any]:
+        """Predicted values in the client's terms: labels, None where none is known, or numbers."""
+        if self.regression:
+            return values.tolist()  # type: ignore[no-any-return]
+        labels = self.answers.said.labels
+        return [labels[index] if index >= 0 else None for index in values.tolist()]
+
+    def weights(self) -> Weights | None:
+        """The linear model in use over the encoded columns, or None; of several experts their mean."""
+        model = self.switching.in_force
+        return None if model is None else model.weights()
+
+    def linear_share(self) -> float | None:
+        """After a change of features the weight of the experts that ``weights`` is the mean of; else None."""
+        model = self.switching.in_force
+        return model.linear_share if isinstance(model, Ensemble) else None
+
+    def explain(self, raw: Floats) -> Header | None:
+        """What a learner without weights knows about one raw row (1, F), classes as their labels.
+
+        None where it has no explanation; a linear learner is explained by its weights.
+        """
+        model = self.switching.in_force
+        found = None if model is None else model.explain(raw)
+        if found is None:
+            return None
+        labels, ambiguity = self.labels.labels, found["ambiguity"]
+        if ambiguity is not None:
+            ambiguity = {**ambiguity, "nearest": labels[ambiguity["nearest"]]}
+        return {**found, "classes": [labels[index] for index in found["classes"]], "ambiguity": ambiguity}
+
+    def metrics_report(self) -> Header:
+        """The prequential metrics, classes by their labels; of a regression also the coverage of its intervals."""
+        if self.intervals is None:
+            return self.metrics.report(self.answers.said)
+        found = self.metrics.report(None)
+        for span, coverage in zip(("overall", "window", "fading"), self.intervals.spans(), strict=True):
+            found[span]["coverage"] = coverage
+        return found
+
+    def learner_info(self) -> Header:
+        """What the learner reports of itself."""
+        model = self.switching.in_force
+        return {} if model is None else model.info()
+
+    def summary(self) -> Summary:
+        """What a list of models shows of this one."""
+        config, metrics = self.config, self.metrics
+        score, baseline = metrics.headline(), metrics.best_baseline()
+        return Summary(config.algorithm_id, config.task, self.rows, score, baseline, self.phase)
+
+    def info(self) -> Header:
+        """What the model has become: its features, its labels, its size, and what its learner reports."""
+        schema = self.prediction_schema
+        features = [] if schema is None else [feature.to_json() for feature in schema.features]
+        labels = list(self.labels.labels)
+        found = {"features": features, "labels": labels, "state_bytes": self.nbytes, **self.learner_info()}
+        unknown = self.unknown.report(schema)
+        return {**found, "unknown": unknown} if unknown else found

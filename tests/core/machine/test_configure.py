@@ -1,0 +1,249 @@
+"""A change of the configuration as an entry of the log: what it does at its row, and what it leaves as it is."""
+
+import numpy as np
+import pytest
+
+from core.config import Config
+from core.entry import Configure, Configured, Entry, Refused, Replaced, Reset, Restore, Rows, Switch
+from core.features import Feature
+from core.machine import Machine
+
+NAMES = ["a", "b"]
+EACH = {"episode_rows": 0}
+"""Every alarm is an event."""
+WATCH = {"class_mean": {"batch_size": 40, "delta": 0.2}, "error_rate": {"batch_size": 40, "delta": 0.2}, **EACH}
+JUMP, ROWS = 400, 700
+
+
+def machine(**changes):
+    body = {"algorithm": "dfop", "task": "classification", "features": NAMES, "watch": WATCH}
+    return Machine(Config.parse({**body, **changes}))
+
+
+def stream(rows=ROWS):
+    """Rows whose labels change sides at one row, and whose second feature jumps there."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(rows, 2))
+    after = np.arange(rows) >= JUMP
+    X[:, 1] += 3.0 * after
+    return X, np.where(np.where(after, -1.0, 1.0) * X[:, 0] > 0, "up", "down").tolist()
+
+
+class Model:
+    """A machine and a twin that is saved and loaded before every entry."""
+
+    def __init__(self, **changes):
+        self.machine, self.version = machine(**changes), 0
+
+    def commit(self, segment):
+        """The outcome of an entry with one segment."""
+        twin, _ = Machine.from_bytes(self.machine.to_bytes())
+        self.version += 1
+        entry = Entry(self.version, 1000 * self.version, (segment,))
+        (outcome,) = self.machine.apply(entry)
+        assert [repr(outcome)] == [repr(one) for one in twin.apply(entry)]
+        assert self.machine.to_bytes() == twin.to_bytes()
+        return outcome
+
+    def learn(self, X, y, space=None):
+        """Learn rows of the space of feedback, or of another one."""
+        schema = self.machine.feedback_schema if space is None else space
+        return self.commit(Rows(schema.id, None, np.ascontiguousarray(X), y))
+
+    def change(self, **changes):
+        """Change the configuration."""
+        return self.commit(Configure(changes))
+
+    @property
+    def alarms(self):
+        """Kind, row and action of every alarm."""
+        return [(one.kind, one.row, one.action) for one in self.machine.outbox.after((0, -1))]
+
+
+def test_a_change_is_a_mark_and_nothing_else():
+    """The configuration is the new one; rows, learner and metrics are those before; the history names the fields."""
+    X, y = stream(50)
+    model, other = Model(), Model()
+    model.learn(X, y)
+    other.learn(X, y)
+    assert Configured(50) == model.change(on_drift="reset", tags={"team": "a"}, missing="error")
+    assert ("reset", {"team": "a"}) == (model.machine.config.on_drift, model.machine.config.tags)
+    assert [{"row": 50, "kind": "configure", "fields": ["on_drift", "tags"]}] == model.machine.metrics.report()["marks"]
+    assert np.array_equal(other.machine.predict(X).probabilities, model.machine.predict(X).probabilities)
+
+
+def test_a_change_to_what_is_there_changes_nothing():
+    """Not even a mark."""
+    model = Model(missing="zero")
+    before = model.machine.to_bytes()
+    assert Configured(0) == model.change(missing="zero", on_drift=None, watch=WATCH, description="")
+    assert before == model.machine.to_bytes()
+
+
+def test_a_change_that_another_one_has_made_impossible_is_refused():
+    """Both were sent to the same model; the log decides which came first."""
+    model = Model()
+    assert Configured(0) == model.change(watch=None)
+    before = model.machine.to_bytes()
+    assert isinstance(model.change(on_drift="reset"), Refused)
+    assert before == model.machine.to_bytes()
+
+
+def test_the_action_on_drift_changes_at_its_row():
+    """Alarms before it are reported, those after it reset the learner."""
+    X, y = stream()
+    model = Model()
+    model.learn(X[:500], y[:500])
+    before = len(model.alarms)
+    model.change(on_drift="reset")
+    model.learn(np.vstack([X[500:], X[:JUMP]]), y[500:] + y[:JUMP])
+    assert {"report"} == {action for _, _, action in model.alarms[:before]}
+    assert {"reset"} == {action for _, _, action in model.alarms[before:]}
+
+
+@pytest.mark.parametrize("row", [0, 1, 300, 401, 450])
+def test_a_test_that_stays_keeps_its_windows(row):
+    """The alarms of the error test are those of a model that had only this test from the first row on."""
+    X, y = stream()
+    changed, always = Model(), Model(watch={"error_rate": WATCH["error_rate"], **EACH})
+    for model in (changed, always):
+        if row:
+            model.learn(X[:row], y[:row])
+    changed.change(watch={"error_rate": WATCH["error_rate"], **EACH})
+    for model in (changed, always):
+        model.learn(X[row:], y[row:])
+    assert [one for one in always.alarms if one[1] > row] == [one for one in changed.alarms if one[1] > row]
+    assert always.alarms
+
+
+def test_a_new_test_starts_empty():
+    """It finds what comes after its first row, compared with nothing before it."""
+    X, y = stream()
+    late, young = Model(watch=None), Model(watch={"class_mean": WATCH["class_mean"], **EACH})
+    late.learn(X[:300], y[:300])
+    late.change(watch={"class_mean": WATCH["class_mean"], **EACH})
+    late.learn(X[300:], y[300:])
+    young.learn(X[300:], y[300:])
+    assert young.alarms
+    assert [(kind, row + 300) for kind, row, _ in young.alarms] == [(kind, row) for kind, row, _ in late.alarms]
+
+
+def test_a_test_with_other_batches_starts_empty():
+    """Windows of another length hold other rows; a bound on false alarms can change while they stay."""
+    X, y = stream()
+    model = Model()
+    model.learn(X[:300], y[:300])
+    counters = model.machine.drift_response.detector.to_arrays()[0]["tallies"]
+    model.change(watch={"class_mean": {"batch_size": 41}, "error_rate": {"batch_size": 40, "delta": 0.01}})
+    after = model.machine.drift_response.detector.to_arrays()[0]["tallies"]
+    assert np.array_equal(counters[:, 2:], after[:, 2:])
+    assert counters[:, 2:].any()
+    assert not after[:, :2].any()
+
+
+def test_costs_change_what_is_said():
+    """From the row of the change on, and back; a label that gets a cost may be one that is added with it."""
+    X, y = stream(200)
+    model = Model(labels=["up", "down"], watch=None)
+    model.learn(X, y)
+    before = model.machine.named(model.machine.predict(X).value)
+    assert isinstance(model.change(class_costs={"same": 1e6}), Refused)
+    model.change(class_costs={"down": 1e6})
+    assert {"down"} == {*model.machine.named(model.machine.predict(X).value)}
+    assert {"down"} == {*model.learn(X[:20], y[:20]).predictions}
+    model.change(class_costs={"same": 1e9}, add_labels=["same"])
+    assert {"same"} == {*model.machine.named(model.machine.predict(X).value)}
+    model.change(class_costs=None)
+    after = model.machine.named(model.machine.predict(X).value)
+    assert 0.9 < np.mean([one == other for one, other in zip(before, after, strict=True)])
+
+
+def test_a_model_without_tests_raises_no_alarm():
+    """Those that are gone are gone."""
+    X, y = stream()
+    model = Model()
+    model.learn(X[:JUMP], y[:JUMP])
+    before = model.alarms
+    model.change(watch=None)
+    model.learn(X[JUMP:], y[JUMP:])
+    assert before == model.alarms
+
+
+def test_means_of_missing_values_begin_with_the_change():
+    """Before it nobody kept any; the rows after it make them, and a gap is filled with those."""
+    model = Model(watch=None)
+    model.learn(np.full((20, 2), 100.0), ["up", "down"] * 10)
+    model.change(missing="mean")
+    model.learn(np.array([[1.0, 2.0], [3.0, 4.0]]), ["up", "down"])
+    assert [[2.0, 3.0]] == model.machine.pipeline.encoder.encode(np.full((1, 2), np.nan)).tolist()
+
+
+@pytest.mark.parametrize(("before", "fill"), [("zero", [0.0, 0.0]), ("mean", [2.0, 3.0])])
+def test_a_row_on_its_way_is_taken_after_missing_values_are_refused(before, fill):
+    """It was valid when it was sent, and is filled as it would have been then; after a reset with 0."""
+    model = Model(missing=before, watch=None)
+    model.learn(np.array([[1.0, 2.0], [3.0, 4.0]]), ["up", "down"])
+    model.change(missing="error")
+    gap = np.full((1, 2), np.nan)
+    assert [fill] == model.machine.pipeline.encoder.encode(gap).tolist()
+    assert model.learn(gap, ["up"]).learned
+    assert "error" == model.machine.config.missing
+    model.commit(Reset())
+    assert model.learn(gap, ["up"]).learned
+
+
+@pytest.mark.parametrize("phase", ["overlap", "ensemble"])
+def test_every_model_of_a_change_of_features_is_configured(phase):
+    """Old, new and what they become fill gaps as the configuration says, through the rest of the change."""
+    rng = np.random.default_rng(1)
+    model = Model(watch=None)
+    model.learn(*stream(30))
+    old = model.machine.prediction_schema
+    model.commit(Switch("begin", (Feature("b"), Feature("c")), "linear"))
+    model.learn(rng.normal(size=(30, 3)), ["up", "down"] * 15)
+    if phase == "ensemble":
+        model.commit(Switch("complete"))
+    model.change(missing="mean")
+    gaps = rng.normal(size=(10, 3 if phase == "overlap" else 2))
+    gaps[::2, 0] = np.nan
+    assert model.learn(gaps, ["up", "down"] * 5).learned
+    assert model.learn(np.full((1, 2), np.nan), ["up"], old).learned
+    if phase == "overlap":
+        model.commit(Switch("complete"))
+    assert model.learn(np.full((1, 2), np.nan), ["up"]).learned
+    assert "mean" == model.machine.pipeline.encoder.missing
+
+
+def test_a_reset_keeps_the_present_configuration():
+    """Only what was learned is gone."""
+    model = Model()
+    model.learn(*stream(30))
+    model.change(on_drift="reset", missing="mean", description="kept")
+    assert Replaced(0) == model.commit(Reset())
+    config = model.machine.config
+    assert ("reset", "mean", "kept") == (config.on_drift, config.missing, config.description)
+    assert "mean" == model.machine.pipeline.encoder.missing
+
+
+def test_a_restore_brings_the_configuration_of_its_version_back():
+    """With the windows of its tests; learning goes on under it."""
+    model = Model()
+    model.learn(*stream(30))
+    kept, config = model.machine.to_bytes(), model.machine.config
+    model.change(watch={"error_rate": {}}, on_drift="reset", missing="mean")
+    assert Replaced(30) == model.commit(Restore(kept, "restore"))
+    assert config.canonical == model.machine.config.canonical
+    assert "error" == model.machine.pipeline.encoder.missing
+    model.learn(*stream(30))
+
+
+def test_a_label_that_a_restore_has_taken_back_is_refused():
+    """A row under way may carry one that was declared when it was sent: a model with it could not be loaded."""
+    few, more = (machine(labels=labels) for labels in (["up", "down"], ["up", "down", "same"]))
+    model = Model(labels=["up", "down", "same"])
+    assert isinstance(model.commit(Restore(few.to_bytes(), "restore")), Replaced)
+    before = model.machine.to_bytes()
+    assert isinstance(model.learn(np.zeros((1, 2)), ["same"]), Refused)
+    assert before == model.machine.to_bytes()
+    assert isinstance(model.commit(Restore(more.to_bytes(), "restore")), Replaced)
+    assert model.learn(np.zeros((1, 2)), ["same"]).learned

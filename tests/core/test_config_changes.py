@@ -1,0 +1,124 @@
+"""Changes of a configuration: what can be changed, what becomes of it, and whose states a model takes over."""
+
+import pytest
+
+from core.config import Config
+from core.config_changes import CHANGEABLE, changed, fields_changed, interchangeable
+from core.problems import Invalid
+
+BODY = {
+    "algorithm": "dfop",
+    "task": "classification",
+    "features": ["a", {"name": "day", "type": "categorical", "categories": ["mon", "tue"]}],
+    "labels": ["UP", "DOWN"],
+}
+CONFIG = Config.parse(BODY)
+
+
+def refused(asked, config=CONFIG):
+    """The problems of a change, by field."""
+    with pytest.raises(Invalid) as found:
+        changed(config, asked)
+    return {problem.field: problem for problem in found.value.problems}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"on_drift": "reset"},
+        {"on_drift": "forget", "missing": "mean"},
+        {"watch": {"error_rate": {"delta": 0.01}}},
+        {"watch": {"class_mean": {"batch_size": 50}}, "on_drift": "reset"},
+        {"watch": None},
+        {"missing": "zero"},
+        {"description": "predicts the price\nof tomorrow"},
+        {"tags": {"team": "pricing", "stage": "test"}},
+        {},
+    ],
+)
+def test_a_change_is_what_the_model_would_have_been_created_with(asked):
+    """Named fields are replaced as a whole, everything else stays."""
+    assert Config.parse({**BODY, **asked}).canonical == changed(CONFIG, asked).canonical
+
+
+def test_null_gives_the_default_back():
+    """Of every field; for the drift tests it means none, as it does where a model is created."""
+    other = Config.parse(
+        {**BODY, "on_drift": "reset", "missing": "mean", "description": "x", "tags": {"a": "b"}, "watch": None}
+        | {"watch": {"error_rate": {"delta": 0.01}}}
+    )
+    asked = dict.fromkeys(CHANGEABLE)
+    assert Config.parse({**BODY, "watch": None}).canonical == changed(other, asked).canonical
+
+
+@pytest.mark.parametrize("field", ["algorithm", "task", "params", "seed", "features", "labels", "colour"])
+def test_what_cannot_be_changed_is_named_with_what_to_do(field):
+    """What belongs to the mathematics, what a switch is for, and what is no field at all."""
+    found = refused({field: None, "on_drift": "reset"})
+    assert {field} == set(found)
+    assert list(CHANGEABLE) == found[field].allowed
+    expected = {"features": "/features/switch", "labels": "add_labels", "colour": "not a field"}
+    assert expected.get(field, "create another model") in found[field].problem
+
+
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [
+        ({"on_drift": "explode"}, "on_drift"),
+        ({"watch": None, "on_drift": "reset"}, "on_drift"),
+        ({"watch": {"colour": {}}}, "watch.colour"),
+        ({"watch": {"error_rate": {"delta": 2}}}, "watch.error_rate.delta"),
+        ({"missing": "guess"}, "missing"),
+        ({"description": 5}, "description"),
+        ({"description": "x" * 2001}, "description"),
+        ({"description": "\ud800"}, "description"),
+        ({"tags": ["a"]}, "tags"),
+        ({"tags": {"": "a"}}, "tags"),
+        ({"tags": {"a": 1}}, "tags.a"),
+        ({"tags": {"a": "x" * 501}}, "tags.a"),
+        ({"tags": {str(at): "x" for at in range(51)}}, "tags"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_name(asked, field):
+    """As where a model is created."""
+    assert field in refused(asked)
+
+
+def test_an_action_needs_a_test_that_asks_for_it():
+    """The tests cannot be taken from a model that acts on them, unless the action goes as well."""
+    acting = Config.parse({**BODY, "on_drift": "reset"})
+    assert "on_drift" in refused({"watch": None}, acting)
+    assert "report" == changed(acting, {"watch": None, "on_drift": None}).on_drift
+
+
+def test_the_fields_that_differ_are_named():
+    """By what they mean: a default written out is no difference, false is not 0."""
+    assert [] == fields_changed(CONFIG, changed(CONFIG, {"missing": "error", "tags": {}}))
+    assert ["on_drift", "tags"] == fields_changed(CONFIG, changed(CONFIG, {"tags": {"a": "b"}, "on_drift": "reset"}))
+    one, other = (Config.parse({**BODY, "labels": labels}) for labels in ([0, 1], [False, True]))
+    assert ["labels"] == fields_changed(one, other)
+    assert ["features"] == fields_changed(CONFIG, Config.parse({**BODY, "features": ["a"]}))
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"),
+    [
+        ({"on_drift": "reset", "missing": "mean", "description": "x"}, True),
+        ({"watch": None}, True),
+        ({"labels": ["UP", "DOWN", "SAME"]}, True),
+        ({"features": ["a", {"name": "day", "type": "categorical", "categories": ["mon", "tue", "wed"]}]}, True),
+        ({"labels": ["DOWN", "UP"]}, False),
+        ({"labels": None}, False),
+        ({"features": ["a", {"name": "day", "type": "categorical", "categories": ["tue", "mon"]}]}, False),
+        ({"features": ["a", "day"]}, False),
+        ({"features": ["a"]}, False),
+        ({"features": None}, False),
+        ({"seed": 1}, False),
+        ({"params": {"bias": False}}, False),
+        ({"algorithm": "rls"}, False),
+    ],
+)
+def test_a_state_is_taken_over_where_the_mathematics_agree(other, expected):
+    """What can be changed need not agree; labels and categories may have been added behind the common ones."""
+    config = Config.parse({**BODY, **other})
+    assert (expected, expected) == (interchangeable(CONFIG, config), interchangeable(config, CONFIG))

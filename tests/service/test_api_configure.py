@@ -1,0 +1,272 @@
+"""PATCH /models/{name}: settings that change while the model learns."""
+
+import asyncio
+
+import pytest
+
+from tests.service.api_fixtures import DFOP, JSON, features, problem
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+DAYS = {"name": "day", "type": "categorical", "categories": ["mon", "tue"]}
+ERRORS_ONLY = {"error_rate": {"delta": 0.01, "batch_size": 100}}
+
+
+async def patch(api, path, status=200, headers=None, **changes):
+    """The answer to a change of settings."""
+    answer = await api.ask("PATCH", path, json=changes, headers=headers or {})
+    assert status == answer.status_code, answer.text
+    return answer.json()
+
+
+async def learn(api, path, start, rows):
+    """Rows, one after the other."""
+    for row in range(start, start + rows):
+        await api.post(f"{path}/feedback", {"features": features(row), "label": ("UP", "DOWN")[row % 2]})
+
+
+async def test_named_settings_are_replaced_and_the_others_stay(api):
+    """Answered as GET: one version more, the same rows, and a mark that names what has changed."""
+    path = await api.learnt(rows=3)
+    before = await api.get(path)
+    told = await patch(api, path, watch=ERRORS_ONLY, on_drift="reset", description="a note", tags={"team": "pricing"})
+    assert await api.get(path) == told
+    expected = {"watch": ERRORS_ONLY, "on_drift": "reset", "description": "a note", "tags": {"team": "pricing"}}
+    assert {**before["config"], **expected} == told["config"]
+    assert (before["version"] + 1, before["rows"]) == (told["version"], told["rows"])
+    mark = {"row": 3, "kind": "configure", "fields": ["description", "on_drift", "tags", "watch"]}
+    assert mark == told["metrics"]["marks"][-1]
+
+
+async def test_null_gives_a_default_back(api):
+    """For the drift tests it is none, as in the body of PUT."""
+    path = await api.learnt(on_drift="reset", missing="zero", description="x", tags={"a": "b"})
+    told = await patch(api, path, on_drift=None, missing=None, description=None, tags=None, watch=None)
+    assert {**told["config"], "on_drift": "report", "missing": "error", "watch": None} == told["config"]
+    assert not {"description", "tags"} & set(told["config"])
+
+
+async def test_a_change_to_what_is_there_makes_no_version(api):
+    """However it is written; with an Idempotency-Key it makes one, in which nothing changes."""
+    path = await api.learnt()
+    before = await api.get(path)
+    for same in ({}, {"missing": "error"}, {"on_drift": None, "tags": {}}, {"watch": before["config"]["watch"]}):
+        assert before == await patch(api, path, **same)
+    told = await patch(api, path, headers={"Idempotency-Key": "same"}, missing="error")
+    assert before["version"] + 1 == told["version"]
+    assert (before["config"], before["metrics"]) == (told["config"], told["metrics"])
+
+
+async def test_a_change_under_a_key_is_made_once(api):
+    """A late retry does not undo what came between; another body under the key is 409."""
+    path = await api.learnt()
+    key = {"Idempotency-Key": "once"}
+    await patch(api, path, headers=key, missing="zero")
+    await patch(api, path, missing="mean")
+    assert "mean" == (await patch(api, path, headers=key, missing="zero"))["config"]["missing"]
+    problem(await api.ask("PATCH", path, json={"missing": "error"}, headers=key), 409)
+    assert "mean" == (await api.get(path))["config"]["missing"]
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "hint"),
+    [
+        ({"params": {"bias": False}}, "params", "create another model"),
+        ({"algorithm": "rls"}, "algorithm", "create another model"),
+        ({"task": "regression"}, "task", "create another model"),
+        ({"seed": 1, "missing": "zero"}, "seed", "create another model"),
+        ({"features": ["a"]}, "features", "/features/switch"),
+        ({"labels": ["a", "b"]}, "labels", "add_labels"),
+        ({"colour": 1}, "colour", "is not a field"),
+        ({"missing": "guess"}, "missing", "choices"),
+        ({"watch": None, "on_drift": "reset"}, "on_drift", "not watched"),
+        ({"watch": {"error_rate": {"delta": 7}}}, "watch.error_rate.delta", "range"),
+        ({"description": 5}, "description", "string"),
+        ({"tags": {"a": 5}}, "tags.a", "string"),
+    ],
+)
+async def test_what_cannot_be_changed_is_refused_with_the_way_to_go(api, body, field, hint):
+    """Nothing of the model changes, not the part of the body either that could."""
+    path = await api.learnt()
+    before = await api.standing(path)
+    found = problem(await api.ask("PATCH", path, json=body), 422, field)
+    assert any(hint in one["problem"] for one in found["errors"]), found
+    assert before == await api.standing(path)
+
+
+async def test_a_body_that_is_no_object_and_a_model_that_is_none(api):
+    """As everywhere."""
+    path = await api.learnt()
+    problem(await api.ask("PATCH", path, json=[1]), 422, "body")
+    problem(await api.ask("PATCH", path, content=b"{", headers=JSON), 400)
+    problem(await api.ask("PATCH", "/models/nobody", json={}), 404)
+
+
+async def test_rows_are_read_by_the_new_settings(api):
+    """A gap that was refused is filled from the change on, and refused again after it is taken back."""
+    path = await api.learnt()
+    gap = {"features": {"a": 0.5}, "label": "UP"}
+    problem(await api.ask("POST", f"{path}/feedback", json=gap), 422, "features.b")
+    await patch(api, path, missing="mean")
+    await api.post(f"{path}/feedback", gap)
+    tracked = await api.post(f"{path}/predict", {"features": {"a": 0.5}, "track": True})
+    await patch(api, path, missing="error")
+    problem(await api.ask("POST", f"{path}/feedback", json=gap), 422, "features.b")
+    assert (await api.post(f"{path}/feedback", {"prediction_id": tracked["prediction_id"], "label": "UP"}))["learned"]
+
+
+async def test_names_are_passed_over_and_categories_refused_by_the_new_settings(api):
+    """A name that no row may hold is passed over from the change on; a category that was taken is refused."""
+    path = await api.new(features=["a", DAYS])
+    row = {"a": 0.5, "day": "sun"}
+    await api.post(f"{path}/feedback", {"features": row, "label": "UP"})
+    tracked = await api.post(f"{path}/predict", {"features": row, "track": True})
+    problem(await api.ask("POST", f"{path}/predict", json={"features": {**row, "note": "x"}}), 422, "features.note")
+    await patch(api, path, ignore=["note"], unknown="error")
+    problem(await api.ask("POST", f"{path}/predict", json={"features": row}), 422, "features.day")
+    await api.post(f"{path}/feedback", {"features": {"a": 1, "day": "mon", "note": "x"}, "label": "DOWN"})
+    assert (await api.post(f"{path}/feedback", {"prediction_id": tracked["prediction_id"], "label": "UP"}))["learned"]
+    problem(await api.ask("PATCH", path, json={"ignore": ["day"]}), 422, "ignore[0]")
+    undeclared = await api.learnt(features=None)
+    problem(await api.ask("PATCH", undeclared, json={"ignore": ["b"]}), 422, "ignore[0]")
+    await patch(api, path, ignore=None, unknown=None)
+    await api.post(f"{path}/predict", {"features": row})
+
+
+async def test_put_knows_the_first_and_the_present_configuration(api, start):
+    """Both bodies are 200, at every replica; any other is 409."""
+    path = await api.new()
+    other = await start()
+    await other.get(path)
+    present = (await patch(api, path, missing="zero", description="mine"))["config"]
+    for client in (api, other):
+        for body in (DFOP, present, {**DFOP, "missing": "zero", "description": "mine"}):
+            answer = await client.ask("PUT", path, json=body)
+            assert (200, present) == (answer.status_code, answer.json()["config"])
+        problem(await client.ask("PUT", path, json={**DFOP, "missing": "zero"}), 409)
+
+
+@pytest.mark.parametrize("snapshot", [False, True])
+async def test_a_service_that_starts_later_knows_the_settings(api, start, snapshot):
+    """From the log alone, or from a snapshot; rows learned there are the same."""
+    path = await api.learnt()
+    await patch(api, path, missing="mean", watch=ERRORS_ONLY, tags={"a": "b"})
+    if snapshot:
+        await api.post(f"{path}/snapshots", status=201)
+    await api.post(f"{path}/feedback", {"features": {"a": 0.5}, "label": "UP"})
+    later = await start()
+    assert (await api.get(path))["config"] == (await later.get(path))["config"]
+    assert await api.state(path) == await later.state(path)
+
+
+async def test_reset_keeps_and_restore_brings_back(api):
+    """The present settings after a reset; those of its version after a restore."""
+    path = await api.learnt()
+    first = (await api.get(path))["config"]
+    await api.post(f"{path}/snapshots", status=201)
+    present = (await patch(api, path, missing="mean", on_drift="reset", description="x"))["config"]
+    await api.post(f"{path}/reset")
+    assert present == (await api.get(path))["config"]
+    await api.post(f"{path}/restore", {"version": 3})
+    assert first == (await api.get(path))["config"]
+    assert 200 == (await api.ask("PUT", path, json=DFOP)).status_code
+
+
+async def test_rows_in_flight_on_two_services_go_on_through_changes(api, start):
+    """Both learn while settings change at both: no row is refused, and the states are the same bytes."""
+    path = await api.new(missing="zero")
+    other = await start()
+
+    async def change(client):
+        for at in range(12):
+            await patch(client, path, missing=("mean", "zero")[at % 2], on_drift=("reset", None)[at % 2])
+            await asyncio.sleep(0.01)
+
+    async def gaps(client, start):
+        for row in range(start, start + 80):
+            values = {"a": features(row)["a"], "b": None if row % 3 == 0 else features(row)["b"]}
+            await client.post(f"{path}/feedback", {"features": values, "label": ("UP", "DOWN")[row % 2]})
+
+    await asyncio.gather(change(api), change(other), gaps(api, 0), gaps(other, 100), gaps(other, 200))
+    assert 240 == (await api.get(path, params={"consistency": "strong"}))["rows"]
+    assert await api.state(path) == await other.state(path)
+    assert await api.state(path) == await (await start()).state(path)
+
+
+async def test_a_test_that_would_not_fit_is_refused(start):
+    """Windows take memory: the limit is asked before the change is made."""
+    small = await start(model_limit_mb=1)
+    wide = [f"x{at}" for at in range(5000)]
+    path = await small.new({"algorithm": "odm", "labels": ["a", "b"], "features": wide, "watch": None})
+    found = problem(await small.ask("PATCH", path, json={"watch": {"class_mean": {}}}), 422, "watch")
+    assert "<= 1 MiB of state" == found["errors"][0]["allowed"]
+    await patch(small, path, watch={"error_rate": {}})
+
+
+async def test_changing_settings_needs_the_scope_admin(start):
+    """A key that may learn may not."""
+    locked = await start(api_keys="boss:b:admin,hand:h:learn")
+    boss, hand = ({"Authorization": f"Bearer {secret}"} for secret in "bh")
+    assert 201 == (await locked.ask("PUT", "/models/keyed", json=DFOP, headers=boss)).status_code
+    problem(await locked.ask("PATCH", "/models/keyed", json={"missing": "zero"}, headers=hand), 403)
+    problem(await locked.ask("PATCH", "/models/keyed", json={"missing": "zero"}), 401)
+    await patch(locked, "/models/keyed", headers=boss, missing="zero")
+
+
+async def test_labels_are_added_while_the_model_learns(api, start):
+    """Refused before, learned after, also by a service that has not read the change yet."""
+    path, other = await api.learnt(rows=4), await start()
+    await other.get(path)
+    row = {"features": features(1), "label": "SAME"}
+    problem(await api.ask("POST", f"{path}/feedback", json=row), 422, "label")
+    told = await patch(api, path, add_labels=["SAME"])
+    assert ["UP", "DOWN", "SAME"] == told["config"]["labels"]
+    assert 5 == (await other.post(f"{path}/feedback", row))["rows"]
+    assert told["version"] + 1 == (await patch(api, path, add_labels=["SAME", "UP"]))["version"]
+    batch = {"columns": ["a", "b"], "data": [[0, 1]], "labels": ["SAME"]}
+    assert 6 == (await other.post(f"{path}/feedback/batch", batch))["rows"]
+    problem(await api.ask("PATCH", path, json={"add_labels": ["SAME", "SAME"]}), 422, "add_labels[1]")
+
+
+async def test_labels_that_would_not_fit_are_refused(start):
+    """The state of a model grows with its classes."""
+    small = await start(model_limit_mb=2)
+    wide = [f"x{at}" for at in range(150)]
+    path = await small.new({"algorithm": "vigo", "labels": ["a", "b"], "features": wide, "watch": None})
+    many = [f"label {at}" for at in range(60)]
+    found = problem(await small.ask("PATCH", path, json={"add_labels": many}), 422, "add_labels")
+    assert "<= 2 MiB of state" == found["errors"][0]["allowed"]
+
+
+async def test_categories_are_added_while_the_model_learns(api, start):
+    """What it knew it predicts as before; rows with the new category are learned; a tracked row is still known."""
+    path, other = await api.new(features=["a", DAYS]), await start()
+    for at in range(8):
+        row = {"a": features(at)["a"], "day": DAYS["categories"][at % 2]}
+        await api.post(f"{path}/feedback", {"features": row, "label": ("UP", "DOWN")[at % 2]})
+    known, new = {"features": {"a": 0.5, "day": "mon"}}, {"features": {"a": 0.5, "day": "sun"}}
+    before = await api.post(f"{path}/predict", {**known, "track": True})
+    told = await patch(api, path, add_categories={"day": ["sun"]})
+    assert ["a", {**DAYS, "categories": ["mon", "tue", "sun"]}] == told["config"]["features"]
+    assert "steady" == told["phase"]
+    assert pytest.approx(before["probabilities"]) == (await api.post(f"{path}/predict", known))["probabilities"]
+    for client in (other, api):
+        assert (await client.post(f"{path}/feedback", {**new, "label": "UP"}))["learned"]
+    late = {"prediction_id": before["prediction_id"], "label": "UP"}
+    assert (await api.post(f"{path}/feedback", late))["learned"]
+    assert "day=sun" in (await api.get(f"{path}/weights"))["weights"]["UP"]
+    assert await api.state(path) == await (await start()).state(path)
+    assert told["version"] + 3 == (await patch(api, path, add_categories={"day": ["sun", "mon"]}))["version"]
+
+
+async def test_where_no_category_can_be_added_the_way_is_a_switch(api):
+    """By the learner, or after a change; while one is under way it is a conflict."""
+    body = {"algorithm": "vigo", "features": ["a", DAYS]}
+    added = {"add_categories": {"day": ["sun"]}}
+    found = problem(await api.ask("PATCH", await api.new(body), json=added), 422, "add_categories")
+    assert "/features/switch" in found["errors"][0]["problem"]
+    path = await api.new(features=["a", DAYS])
+    await api.post(f"{path}/features/switch", {"action": "begin", "features": ["b", "day"]})
+    problem(await api.ask("PATCH", path, json=added), 409)
+    await api.post(f"{path}/features/switch", {"action": "complete", "force": True})
+    problem(await api.ask("PATCH", path, json=added), 422, "add_categories")
