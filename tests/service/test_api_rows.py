@@ -276,7 +276,7 @@ SCORES = {
     "accuracy", "balanced_accuracy", "kappa", "kappa_temporal", "log_loss", "brier", "ece", "roc_auc",
     "average_precision", "unscored", "per_class", "confusion", "reliability",
 }  # fmt: skip
-ERRORS = {"mse", "mae", "r2", "bias", "median_ae"}
+ERRORS = {"mse", "mae", "r2", "bias", "median_ae", "coverage"}
 
 
 async def test_the_metrics_of_a_classifier(api):
@@ -307,7 +307,7 @@ async def test_the_metrics_of_a_classifier(api):
 
 
 async def test_the_metrics_of_a_regression(api):
-    """The same, with mse, mae and r2, beside the last value."""
+    """The same, with the errors and what intervals covered, beside the last value."""
     path = await api.learnt(RLS, rows=25)
     found = await api.get(f"{path}/metrics")
     assert ERRORS == set(found["overall"])
