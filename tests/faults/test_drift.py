@@ -83,6 +83,33 @@ def test_a_crash_loses_no_event_and_repeats_none(serve, store, point):
     assert expected == _everything(store)
 
 
+def test_a_crash_loses_no_later_alarm_and_repeats_none(serve, store):
+    """Killed when an alarm has joined a published event in the model's list, and not yet in that of all."""
+    service = serve(REDIS_URL=store.url).start()
+    calm(service)
+    service.kill()
+    service.start(FAILPOINT="half-published:2")
+    rows = moved()
+    parts = [
+        {name: rows[name] if name == "columns" else rows[name][start : start + 100] for name in rows}
+        for start in range(0, len(rows["data"]), 100)
+    ]
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        for at, part in enumerate(parts):
+            learn(service, part, key=f"part {at}")
+    assert -9 == service.died()
+    (event,) = _everything(store)
+    service.start()
+    for at, part in enumerate(parts):
+        learn(service, part, key=f"part {at}")
+    found = service.get("/models/m/drift")["events"]
+    assert event == found[0]["id"]
+    assert found == events(service)
+    assert _alarms(service) == _ids(found) == _everything(store)
+    assert _joined(service) == [one["alarm_count"] for one in found]
+    assert found[0]["alarm_count"] == len(found[0]["alarms"]) > 0
+
+
 def test_two_services_tell_each_event_once(serve, store):
     """Both hold the model, both find the alarms, in turns and after a kill; the streams of both agree."""
     pair = [serve(REDIS_URL=store.url).start() for _ in range(2)]
