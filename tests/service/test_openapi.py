@@ -194,6 +194,8 @@ async def test_the_examples_show_what_there_is(document):
         ("seed", [0, 2**53 - 1], [-1, 2**53, True, None]),
         ("watch", [None, {}, {"class_mean": None}], [{"x": {}}, {"class_mean": {"delta": 1}}]),
         ("watch", [{"error_rate": {"batch_size": 10_000}}], [{"error_rate": {"batch_size": 1}}]),
+        ("watch", [{"episode_rows": 0, "unlabelled": True}], [{"episode_rows": -1}, {"unlabelled": 1}]),
+        ("watch", [{"cooldown_rows": 10**9}], [{"cooldown_rows": None}, {"cooldown_rows": 0.5}]),
         ("on_drift", ["reset"], [None, "explode"]),
         ("description", ["", "x" * 2000], [None, 5, "x" * 2001]),
         ("tags", [{}, {"a": "b"}], [None, {"": "b"}, {"a": 5}, {"a": "x" * 501}]),
