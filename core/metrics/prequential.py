@@ -121,13 +121,19 @@ class PrequentialMetrics(ABC):
             "fading": {"factor": FADING, **fading},
             "baselines": baselines,
             "unscored": overall.get("unscored", 0),
-            "history": [self._point(point) for point in self._history[: int(self._scalars[-1])].tolist()],
+            "history": self._points(),
             "history_every": int(self._scalars[-2]),
             **marks,
         }
 
-    def _point(self, point: list[float]) -> Header:
-        return {"row": int(point[0]), **dict(zip(self.POINT, map(number, point[1:]), strict=True))}
+    def _points(self) -> list[Header]:
+        """The history, undefined numbers as None."""
+        points = self._history[: int(self._scalars[-1])]
+        scores = points.astype(object)
+        scores[~np.isfinite(points)] = None
+        scores[:, 0] = points[:, 0].astype(np.int64)
+        names = ("row", *self.POINT)
+        return [dict(zip(names, point, strict=True)) for point in scores.tolist()]
 
     def _room(self, rows: int) -> tuple[Floats, Floats]:
         """The ring and the history, larger where so many rows need it."""

@@ -14,8 +14,12 @@ from rich.table import Table
 
 LINE_EVERY_S = 2.0
 MEASURES = {
-    "classification": {"accuracy": "{:.2%}", "kappa": "{:.4f}", "kappa_temporal": "{:.4f}", "log_loss": "{:.4f}"},
-    "regression": {"mse": "{:.6g}", "mae": "{:.6g}", "r2": "{:.4f}"},
+    "classification": {
+        "accuracy": "{:.2%}",
+        "balanced_accuracy": "{:.2%}",
+        **dict.fromkeys(("kappa", "kappa_temporal", "log_loss", "brier", "ece"), "{:.4f}"),
+    },
+    "regression": {**dict.fromkeys(("mse", "mae", "median_ae", "bias"), "{:.6g}"), "r2": "{:.4f}"},
 }
 
 
