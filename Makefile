@@ -77,6 +77,9 @@ bench-million: test-setup ## a million rows on one model: memory, log, snapshots
 bench-accuracy: test-setup ## predictions against the papers' and simple baselines
 	$(PY) -m tests.benchmarks.accuracy
 
+bench-calibration: test-setup ## how far probabilities are from what comes true, for every classifier on every stream
+	$(PY) -m tests.benchmarks.calibration
+
 bench-drift: test-setup ## what the drift tests detect, how late, with how many false alarms, at which cost
 	$(PY) -m tests.benchmarks.detection
 

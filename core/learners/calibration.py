@@ -8,10 +8,11 @@ with one slope a >= 0 for all classes, which therefore never changes the predict
 one of the largest score, of equals the first. For two Gaussian classes a = 1 / (mean squared error) would be exact; the
 slope is learned from the stream instead, by one Newton step per row on the log loss of its a-priori probabilities:
 
-    H <- .99 H + sum_k p_k s_k^2 - (sum_k p_k s_k)^2          curvature, at least .004 of its first sum
+    H <- min(H + sum_k p_k s_k^2 - (sum_k p_k s_k)^2, 50)     curvature; states of older code may hold less than 1
     a <- a + sum_k (t_k - p_k) s_k / H                        t_k = 1 for the row's class, else 0; a within [.05, 25]
 
-It starts from a = 1, H = 4. A row of weight c adds c times its curvature and goes c times its way.
+The limit of H makes it forget by what rows tell, not by their number: where one class is rare, most rows say little of
+the slope. It starts from a = 1, H = 1. A row of weight c adds c times its curvature and goes c times its way.
 """
 
 import math
@@ -27,9 +28,7 @@ SLOPE, CURVATURE = range(2)
 
 PROBABILITY_MIN = 1e-6
 SLOPE_MIN, SLOPE_MAX = 0.05, 25.0
-_MEMORY = 0.99
-_CURVATURE_MIN = 1e-3
-_VARIANCE_SHARE = 4e-3
+_CURVATURE_MIN, _CURVATURE_FIRST, _CURVATURE_MAX = 1e-3, 1.0, 50.0
 _SCORE_MAX = 2.0
 
 CALIBRATION = Array(
@@ -40,7 +39,7 @@ CALIBRATION = Array(
 
 def fresh_calibration() -> Floats:
     """Slope and curvature before the first row."""
-    return np.array([1.0, 4.0])
+    return np.array([1.0, _CURVATURE_FIRST])
 
 
 @njit(cache=True, nogil=True)
@@ -81,8 +80,8 @@ def _fit_row(scores: Floats, i: int, label: float, p: Floats, calibration: Float
         square += p[i, k] * s * s
         if k == label:
             right = s
-    curvature = _MEMORY * calibration[CURVATURE] + weight * max(square - mean * mean, _VARIANCE_SHARE * square)
-    calibration[CURVATURE] = max(curvature, _CURVATURE_MIN)
+    curvature = calibration[CURVATURE] + weight * max(square - mean * mean, 0.0)
+    calibration[CURVATURE] = min(max(curvature, _CURVATURE_FIRST), _CURVATURE_MAX)
     slope = calibration[SLOPE] + weight * (right - mean) / calibration[CURVATURE]
     calibration[SLOPE] = min(max(slope, SLOPE_MIN), SLOPE_MAX)
 

@@ -2,8 +2,8 @@ r"""What is said of a row: from a learner's prediction over the classes it has s
 
 Learners know classes by index, in the order in which they appeared. What is said, scored and counted is over the labels
 that the configuration declares, in its order, or where it declares none over those seen, in the order in which they
-appeared: K of them. With p_k the learner's probability of label k (0 where the class has not been seen) and n the rows
-that the model has learned before,
+appeared: K of them. With p_k the learner's probability of label k, calibrated (core.machine.calibration; 0 where the
+class has not been seen), and n the rows that the model has learned before,
 
     q_k = (1 - m) p_k + m / max(K, 2)            m = max(1 / (n + 1), 1e-6)
 
@@ -11,8 +11,9 @@ All labels together count as one row more, shared equally, beside the n rows tha
 labels are equally probable before the first row, and no probability is ever 0 or 1; where K = 1, what is missing to 1
 is that of a label not known yet.
 
-The answer is the learner's class; before the first row, the first label. With ``class_costs`` it is the label whose
-choice costs least in expectation, of equals the first one: with c_k the cost of missing label k,
+The answer is the learner's class, which need not be the most probable one once the stream has shown that the learner
+errs; before the first row, it is the first label. With ``class_costs`` it is the label whose choice costs least in
+expectation, of equals the first one: with c_k the cost of missing label k,
 
     argmin_k sum_{j != k} c_j q_j = argmax_k c_k q_k
 
@@ -20,21 +21,24 @@ A row whose label no row had before is scored as if that label had been one of t
 (the first row of a model that declares none) nothing is said, and nothing is scored.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from core.config import Config
-from core.contract import Floats, Ints, Prediction
+from core.contract import Floats, Header, Ints, Prediction
 from core.entry import ServedPrediction
 from core.features.labels import Label, LabelSet
+from core.machine.calibration import LAYOUT, calibrate_row, fit_row
 from core.metrics.class_kernels import GONE, NOTHING
 from core.metrics.losses import FACTS, note_facts
 
 MASS_MIN = 1e-6
 """Least m: what all labels together share equally after many rows."""
+_NO_WEIGHTS = np.empty(0)
 _ROWS_IN = "Array(f8, 2, 'C', readonly=True)"
 _CLASSES_IN = "Array(i8, 1, 'C', readonly=True)"
 
@@ -53,15 +57,32 @@ class Answered(NamedTuple):
     facts: Floats
 
 
+class Given(NamedTuple):
+    """What is known of rows beside their classes.
+
+    Attributes:
+        new: whether the class of the one row has just been added, and the prediction was made without it.
+        fits: whether the model that predicts is the one that calibration is of.
+        weights: (n,) or None.
+    """
+
+    new: bool = False
+    fits: bool = True
+    weights: Floats | None = None
+
+
 @njit(cache=True, nogil=True)
-def _say(own: int, p: Floats, order: Ints, costs: Floats, known: int, rows: float, q: Floats) -> int:
-    """Probabilities of a row, for which the learner says class ``own``, into q (K,); the index of the label said."""
+def _say(own: int, r: Floats, order: Ints, costs: Floats, known: int, rows: float, q: Floats) -> int:
+    """Probabilities of a row into q (K,); the index of the label said.
+
+    ``own`` is the learner's class, r its calibrated probabilities (classes,).
+    """
     K = q.shape[0]
     mass = max(1.0 / (rows + 1.0), MASS_MIN)
     for k in range(K):
         q[k] = mass / max(K, 2)
-    for c in range(p.shape[0]):
-        q[order[c]] += (1.0 - mass) * p[c]
+    for c in range(r.shape[0]):
+        q[order[c]] += (1.0 - mass) * r[c]
     if own >= 0 and costs.shape[0] == 0:
         return int(order[own])
     best = 0 if known else -1
@@ -72,11 +93,13 @@ def _say(own: int, p: Floats, order: Ints, costs: Floats, known: int, rows: floa
 
 
 @njit(
-    f"Tuple((i8[::1], f8[:,::1]))({_CLASSES_IN}, {_ROWS_IN}, i8[::1], f8[::1], i8, f8)",
+    f"Tuple((i8[::1], f8[:,::1]))({_CLASSES_IN}, {_ROWS_IN}, i8[::1], f8[::1], f8[::1], i8, f8)",
     cache=True,
     nogil=True,
 )
-def say_rows(value: Ints, p: Floats, order: Ints, costs: Floats, labels: int, rows: float) -> tuple[Ints, Floats]:
+def say_rows(
+    value: Ints, p: Floats, order: Ints, costs: Floats, calibration: Floats, labels: int, rows: float
+) -> tuple[Ints, Floats]:
     """What is said of n rows that are predicted at the same time.
 
     Args:
@@ -84,6 +107,7 @@ def say_rows(value: Ints, p: Floats, order: Ints, costs: Floats, labels: int, ro
         p: (n, classes) its probabilities.
         order: (classes,) the label of each class.
         costs: (K,) of missing each label; (0,): all alike.
+        calibration: see core.machine.calibration.
         labels: K.
         rows: that the model has learned.
 
@@ -92,27 +116,44 @@ def say_rows(value: Ints, p: Floats, order: Ints, costs: Floats, labels: int, ro
     """
     n = value.shape[0]
     said, q = np.empty(n, dtype=np.int64), np.empty((n, labels))
+    s, r = np.empty(p.shape[1]), np.empty(p.shape[1])
     for i in range(n):
-        said[i] = _say(value[i], p[i], order, costs, labels, rows, q[i])
+        calibrate_row(p, i, calibration, s, r)
+        said[i] = _say(value[i], r, order, costs, labels, rows, q[i])
     return said, q
 
 
 @njit(
-    f"Tuple((i8[::1], i8[::1], f8[:,::1]))({_CLASSES_IN}, {_ROWS_IN}, {_CLASSES_IN}, i8[::1], f8[::1], i8, i8, f8)",
+    "Tuple((i8[::1], i8[::1], f8[:,::1]))"
+    f"({_CLASSES_IN}, {_ROWS_IN}, {_CLASSES_IN}, Array(f8, 1, 'C', readonly=True), i8[::1], f8[::1], f8[::1],"
+    " b1, i8, i8, f8)",
     cache=True,
     nogil=True,
 )
 def score_rows(
-    value: Ints, p: Floats, truth: Ints, order: Ints, costs: Floats, labels: int, known: int, rows: float
+    value: Ints,
+    p: Floats,
+    truth: Ints,
+    weights: Floats,
+    order: Ints,
+    costs: Floats,
+    calibration: Floats,
+    fits: bool,
+    labels: int,
+    known: int,
+    rows: float,
 ) -> tuple[Ints, Ints, Floats]:
-    """What was said of n rows, each before it was learned, beside their classes.
+    """What was said of n rows, each before it was learned, beside their classes; the calibration learns from them.
 
     Args:
         value: (n,) the learner's a-priori classes, -1 for none.
         p: (n, classes) its probabilities.
         truth: (n,) the classes that came.
+        weights: (n,) of the rows, or (0,): every row counts once.
         order: the label of each class, those of ``truth`` among them.
         costs: (K,) of missing each label; (0,): all alike.
+        calibration: see core.machine.calibration; updated.
+        fits: whether it learns from these rows.
         labels: K.
         known: how many of them could be said: all, or all but the last.
         rows: that the model had learned before the first of the rows.
@@ -123,33 +164,40 @@ def score_rows(
     Raises:
         IndexError: a class that is none.
     """
-    n = truth.shape[0]
+    n, classes = truth.shape[0], p.shape[1]
     said, came = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     facts, q = np.empty((FACTS, n)), np.empty((1, labels))
+    s, r = np.empty(classes), np.empty(classes)
     for i in range(n):
         if not 0 <= truth[i] < order.shape[0]:
             raise IndexError("a class that is none")
-        said[i] = _say(value[i], p[i], order, costs, known, rows + i, q[0])
+        calibrate_row(p, i, calibration, s, r)
+        said[i] = _say(value[i], r, order, costs, known, rows + i, q[0])
         came[i] = order[truth[i]]
         note_facts(q[0], said[i], came[i], facts, i)
+        if fits and classes > 1 and truth[i] < classes:
+            fit_row(p, i, truth[i], calibration, s, weights[i] if weights.shape[0] else 1.0)
     return said, came, facts
 
 
 class Answers:
-    """The labels of one model, and what it says of them. It holds no state: all follows from what it is given.
+    """The labels of one model, and what it says of them.
 
     Args:
         config: the model's configuration.
         seen: the classes seen, by index; ``add`` adds to it.
+        calibration: of the same model so far, or ``fresh``.
 
     Attributes:
         seen: as given.
         said: the labels that are said: the declared ones, or ``seen`` itself.
+        calibration: the parameters of core.machine.calibration; the state.
     """
 
-    def __init__(self, config: Config, seen: LabelSet) -> None:
+    def __init__(self, config: Config, seen: LabelSet, calibration: Floats) -> None:
         self.seen = seen
         self.said = seen if config.labels is None else LabelSet(config.labels)
+        self.calibration = calibration
         self._config = config
         self._arrange()
 
@@ -165,22 +213,27 @@ class Answers:
 
     def of(self, prediction: Prediction, rows: int) -> Prediction:
         """A learner's prediction in terms of the labels, after so many rows."""
-        p = self._probabilities(prediction)
-        return Prediction(*say_rows(prediction.value, p, self._order, self._costs, len(self.said.labels), rows))
+        p, labels = self._probabilities(prediction), len(self.said.labels)
+        return Prediction(*say_rows(prediction.value, p, self._order, self._costs, self.calibration, labels, rows))
 
-    def score(self, prediction: Prediction, truth: Ints, rows: int, new: bool = False) -> Answered:
-        """A-priori predictions of n rows beside the classes that came.
+    def score(self, prediction: Prediction, truth: Ints, rows: int, given: "Given" = Given()) -> Answered:  # noqa: B008
+        """A-priori predictions of n rows beside the classes that came, from which the calibration learns.
 
         Args:
             prediction: the learner's.
             truth: (n,) class indices.
             rows: that the model had learned before them.
-            new: whether the class of the one row has just been added, and the prediction was made without it.
+            given: what else is known of them.
         """
         labels = len(self.said.labels)
-        known = labels - (new and self.said is self.seen)
-        p = self._probabilities(prediction)
-        return Answered(*score_rows(prediction.value, p, truth, self._order, self._costs, labels, known, rows))
+        known = labels - (given.new and self.said is self.seen)
+        p, weights = self._probabilities(prediction), _NO_WEIGHTS if given.weights is None else given.weights
+        return Answered(
+            *score_rows(
+                prediction.value, p, truth, weights, self._order, self._costs, self.calibration, given.fits, labels,
+                known, rows,
+            )
+        )  # fmt: skip
 
     def _probabilities(self, prediction: Prediction) -> Floats:
         """The learner's probabilities; those of a vote where it has none."""
@@ -222,3 +275,24 @@ class Answers:
             return NOTHING
         found = self.said.index(said)  # type: ignore[arg-type]  # of classification: a label
         return found if found >= 0 else GONE
+
+    # ---------------------------------------------------------------- state
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory the state holds."""
+        return LAYOUT.held_bytes(self)
+
+    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
+        """The state: the calibration."""
+        return LAYOUT.to_arrays(self), {}
+
+    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
+        """Take over a state that ``to_arrays`` gave.
+
+        Raises:
+            ValueError: no calibration; the state is unchanged.
+        """
+        if header:
+            raise ValueError("the header must hold nothing")
+        LAYOUT.load(self, arrays)

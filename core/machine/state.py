@@ -2,7 +2,7 @@
 
     config                  the present configuration; ``configure`` goes over to another one
     switching, labels       feature spaces with the models that learn their rows; classes seen
-    answers                 what is said of a learner's predictions; follows from configuration and classes
+    answers                 what is said of a learner's predictions, and their calibration
     rows, metrics           rows learned and their prequential scores
     intervals               of a regression, the intervals around its predictions
     drift_response, outbox  drift tests and episodes; the events of their alarms
@@ -24,6 +24,7 @@ from core.features import Feature, Schema, Space
 from core.features.labels import LabelSet
 from core.intervals.conformal import Intervals
 from core.machine.answers import Answers
+from core.machine.calibration import fresh
 from core.machine.drift_response import DriftResponse
 from core.machine.unknown_categories import UnknownCategories
 from core.metrics import ClassificationMetrics, RegressionMetrics
@@ -62,7 +63,7 @@ class ModelState:
         """The first state, but for the outbox."""
         self.rows = 0
         self.labels = LabelSet()
-        self.answers = Answers(self.config, self.labels)
+        self.answers = Answers(self.config, self.labels, fresh())
         self.unknown = UnknownCategories()
         self.metrics = RegressionMetrics() if self.regression else ClassificationMetrics()
         self.intervals = Intervals() if self.regression else None
@@ -77,7 +78,7 @@ class ModelState:
     def configure(self, config: Config) -> None:
         """Go on under another configuration, which ``core.config_changes`` has made of the present one."""
         self.config = config
-        self.answers = Answers(config, self.labels)
+        self.answers = Answers(config, self.labels, self.answers.calibration)
         self.switching.configure(config)
         if self.drift_response is not None and self.prediction_schema is not None:
             self.drift_response.configure(config, self.prediction_schema)
@@ -172,6 +173,7 @@ class ModelState:
         """The parts there are, by their names in a state."""
         held: dict[str, Any] = {"metrics": self.metrics, "intervals": self.intervals, "outbox": self.outbox}
         held["pipeline"] = self.switching.now
+        held["answers"] = None if self.regression else self.answers
         if (response := self.drift_response) is not None:
             held |= {"watch": response.detector, "episodes": response.episodes}
         return {name: part for name, part in held.items() if part is not None}
@@ -209,7 +211,7 @@ class ModelState:
 
     def _load(self, arrays: Mapping[str, NDArray[Any]], state: Header) -> None:
         self.labels = LabelSet.from_header(state["labels"])
-        self.answers = Answers(self.config, self.labels)
+        self.answers = Answers(self.config, self.labels, fresh())
         self.unknown = UnknownCategories.from_header(state.get("unknown", {}))
         unflatten(self.parts(), arrays, state)
         self.rows = state["rows"]

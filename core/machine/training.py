@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from core.contract import Floats, Ints
 from core.features.labels import Label
-from core.machine.answers import Answered, Answers
+from core.machine.answers import Answered, Answers, Given
 from core.machine.drift_response import DriftResponse
 from core.metrics.losses import FACTS, LOSS, P_TRUE, squared_errors
 from core.switching.phases import RowRoute
@@ -89,7 +89,8 @@ class TrainingBlock(NamedTuple):
         if self.drift_response.regression:
             scored = scored_numbers(predictions.value, truth)
         else:
-            scored = of_classes(self.answers.score(predictions, truth, self.row, new))
+            given = Given(new, route.watched, self.weights)
+            scored = of_classes(self.answers.score(predictions, truth, self.row, given))
         if route.watched:
             D = model.schema.width  # in an overlap the new space's columns follow
             shown = X if X.shape[1] == D else np.ascontiguousarray(X[:, :D])

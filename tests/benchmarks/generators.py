@@ -27,7 +27,7 @@ DRIFT_BEGIN, DRIFT_END = 10_000, 11_000
 THETAS = (8.0, 7.0)
 LABEL_NOISE = 0.1
 TURN = 0.1
-FRAUD_SLOPE, FRAUD_OFFSET = 2.0, 5.55
+FRAUD_SLOPE, FRAUD_OFFSET = 1.9, 5.65
 """What makes 1.7 % of the rows positive, ranked by w'x at an area under the ROC curve of .89."""
 CLASSES, DEPTH, LEAF_DEPTH, LEAF_SHARE = 3, 5, 3, 0.15
 

@@ -18,13 +18,13 @@ SLOPES = st.sampled_from([0.05, 1.0, 25.0])
 
 def literal(scores, y):
     """The equations of core.learners.calibration, row by row, for a column per class."""
-    a, H, told = 1.0, 4.0, []
+    a, H, told = 1.0, 1.0, []
     for s, label in zip(scores, y, strict=True):
         p = np.exp(a * s - (a * s).max())
         p = (1 - len(s) * 1e-6) * p / p.sum() + 1e-6
         told.append(p)
         c, t = np.clip(s, -2, 2), np.arange(len(s)) == label
-        H = max(0.99 * H + max((p * c * c).sum() - (p * c).sum() ** 2, 0.004 * (p * c * c).sum()), 1e-3)
+        H = min(H + max((p * c * c).sum() - (p * c).sum() ** 2, 0.0), 50.0)
         a = np.clip(a + ((t * c).sum() - (p * c).sum()) / H, 0.05, 25)
     return np.array(told), a, H
 

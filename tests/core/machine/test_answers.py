@@ -13,6 +13,7 @@ from core.features.labels import LabelSet
 from core.learners.catalogue import ALGORITHMS
 from core.machine import Machine
 from core.machine.answers import Answers
+from core.machine.calibration import fresh
 from core.metrics.class_kernels import SEEN
 
 CLASSIFIERS = [one.id for one in ALGORITHMS.values() if "classification" in one.tasks]
@@ -144,7 +145,7 @@ def test_any_probabilities_become_ones_that_are_never_0_or_1(given_shares, rows,
     p = p / p.sum() if p.sum() > 0 else np.full_like(p, 1.0 / p.size)
     names = [f"c{k}" for k in range(p.size + data.draw(st.integers(1, 3)))]
     declared = data.draw(st.permutations(names))
-    answers = Answers(config(labels=declared), LabelSet(names[: p.size]))
+    answers = Answers(config(labels=declared), LabelSet(names[: p.size]), fresh())
     value, q, _ = answers.of(Prediction(p.argmax(axis=1), p), rows)
     assert ((q > 0) & (q < 1)).all()
     assert_allclose(1.0, q.sum(), rtol=1e-12)
@@ -158,20 +159,20 @@ def test_costs_decide_the_answer():
     """The label of least expected cost: of a rare class that is costly to miss, long before it is probable."""
     seen = LabelSet(["no", "yes"])
     prediction = Prediction(np.array([0, 0, 1]), np.array([[0.9, 0.1], [0.7, 0.3], [0.4, 0.6]]))
-    plain = Answers(config(labels=["yes", "no"]), seen)
+    plain = Answers(config(labels=["yes", "no"]), seen, fresh())
     assert_array_equal([1, 1, 0], plain.of(prediction, 10**9).value)
-    costly = Answers(config(labels=["yes", "no"], class_costs={"yes": 4}), seen)
+    costly = Answers(config(labels=["yes", "no"], class_costs={"yes": 4}), seen, fresh())
     assert_array_equal([1, 0, 0], costly.of(prediction, 10**9).value)
     assert_array_equal(plain.of(prediction, 5).probabilities, costly.of(prediction, 5).probabilities)
-    named = Answers(config(class_costs={"yes": 4}), seen)
+    named = Answers(config(class_costs={"yes": 4}), seen, fresh())
     assert_array_equal([0, 1, 1], named.of(prediction, 10**9).value)
-    first = Answers(config(labels=["no", "yes"], class_costs={"yes": 4}), LabelSet())
+    first = Answers(config(labels=["no", "yes"], class_costs={"yes": 4}), LabelSet(), fresh())
     assert_array_equal([1], first.of(Prediction(np.array([-1]), np.empty((1, 0))), 0).value)
 
 
 def test_a_learner_without_probabilities_votes():
     """Its class is probable, the others possible."""
-    answers = Answers(config(labels=["no", "yes"]), LabelSet(["yes", "no"]))
+    answers = Answers(config(labels=["no", "yes"]), LabelSet(["yes", "no"]), fresh())
     value, q, _ = answers.of(Prediction(np.array([0, 1]), None), 3)
     assert_array_equal([1, 0], value)
     assert_allclose([[0.125, 0.875], [0.875, 0.125]], q)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from core.state.labels_of_3 import LAST, LEADER, ROWS, upgraded
+from core.state.answers_of_3 import LAST, LEADER, ROWS, in_declared_order
 
 
 def state(declared, seen, counts, rows=3):
@@ -20,7 +20,7 @@ def state(declared, seen, counts, rows=3):
 def test_classes_take_the_places_of_their_labels():
     """Counts, the window, the last label and the most frequent one; one not seen yet counts nothing; 0 is not False."""
     arrays, header = state([False, "a", 0], [0, "a"], [[2, 1]] * 6)
-    found, same = upgraded(arrays, header)
+    found, same = in_declared_order(arrays, header)
     assert header == same
     assert_array_equal([[0, 1, 2]] * 6, found["metrics.counts"])
     assert_array_equal([[-1, 2], [2, 2], [2, 1], [0, 0]], found["metrics.ring"][:4, :2])
@@ -32,15 +32,15 @@ def test_classes_take_the_places_of_their_labels():
 def test_what_declares_no_labels_stays_as_it_is():
     """As they appeared is as they are said; and a regression has no classes."""
     arrays, header = state(None, ["b", "a"], [[2, 1]] * 6)
-    assert upgraded(arrays, header) == (arrays, header)
+    assert in_declared_order(arrays, header) == (arrays, header)
     del arrays["metrics.counts"]
-    assert upgraded(arrays, header) == (arrays, header)
+    assert in_declared_order(arrays, header) == (arrays, header)
 
 
 def test_a_state_before_the_first_row():
     """Nothing to put in order."""
     arrays, header = state(["a", "b"], [], np.zeros((6, 0)), rows=0)
-    found, _ = upgraded(arrays, header)
+    found, _ = in_declared_order(arrays, header)
     assert ((6, 0), -1.0) == (found["metrics.counts"].shape, found["metrics.scalars"][LAST])
 
 
@@ -48,4 +48,4 @@ def test_a_state_before_the_first_row():
 def test_a_state_that_cannot_be_is_refused(seen):
     """A label that is not declared, or other classes than were counted."""
     with pytest.raises(ValueError, match="not in list|differ"):
-        upgraded(*state(["a", "b"], seen, [[2, 1]] * 6))
+        in_declared_order(*state(["a", "b"], seen, [[2, 1]] * 6))

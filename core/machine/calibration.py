@@ -1,0 +1,154 @@
+r"""Calibration of a learner's probabilities, learned from the stream: what is said to be 70 % should come true in 70 %.
+
+Learners are sure in ways of their own: least squares knows no probabilities, densities of Gaussians exaggerate, and a
+model that the data have left behind is wrong systematically. Between the learner's probabilities p_k over the K >= 2
+classes seen and what is said (core.machine.answers) stand two corrections, each of which goes one Newton step per row
+on the log loss of its a-priori probabilities.
+
+**One slope** a on their logarithms l_k = ln max(p_k, 1e-9), y the row's class:
+
+    s_k ~ exp(a l_k)
+    H <- min(H + sum_k s_k l_k^2 - (sum_k s_k l_k)^2, 1000)                   curvature; from H = 1
+    a <- a + (l_y - sum_k s_k l_k) / H                                        from a = 1, within [.02, 20]
+
+**An offset of the log odds** z = ln(s / (1 - s)), which depends on them: d(z) is linear between 17 knots, equally far
+apart in u(z) = sign(z) ln(1 + |z| / .2), that is densest where classes are equally probable, up to z = +-8.
+
+    r = 1 / (1 + exp(-(z + d(z))))
+    H_j <- min(H_j + w_j r (1 - r), 30)        j the two knots beside z, w_j what each counts for
+    d_j <- d_j + w_j (t - r) / (1 + H_j)       t = 1 if the class came true, else 0
+
+Two classes have one d, of the second one that appeared: one may be rare. With more classes all share one, which starts
+anew with the third; each class is corrected against the others where s_k is 1e-4 or more, and the r_k are normalised.
+
+The limits of H make it forget by what rows tell, not by their number: a thousand rows without a single one of a rare
+class say little of it. The class that a learner takes is not changed. A row of weight c counts c times.
+
+Source: one slope: Guo, Pleiss, Sun, Weinberger: On Calibration of Modern Neural Networks, ICML 2017; corrections that
+go on with the stream: Kuleshov, Ermon: Estimating Uncertainty Online Against an Adversary, AAAI 2017.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from core.contract import Floats
+from core.state.layout import Array, Layout, Range
+
+KNOTS = 17
+SLOPE, CURVATURE, SHARED, OFFSETS, WEIGHTS = 0, 1, 2, 3, 3 + KNOTS
+"""Where in the calibration its parts begin; SHARED: 1 once more than two classes share the offsets."""
+SIZE = WEIGHTS + KNOTS
+SLOPE_MIN, SLOPE_MAX, OFFSET_MAX = 0.02, 20.0, 8.0
+
+_SHARE_MIN, _CORRECTED_MIN = 1e-9, 1e-4
+_CURVATURE_FIRST, _CURVATURE_MAX, _PRIOR, _WEIGHT_MAX = 1.0, 1000.0, 1.0, 30.0
+_ODDS_MAX, _DENSE = 8.0, 0.2
+_U_MAX = math.log1p(_ODDS_MAX / _DENSE)
+
+LAYOUT = Layout(
+    {
+        "calibration": Array(
+            SIZE,
+            places={
+                SLOPE: Range(SLOPE_MIN, SLOPE_MAX),
+                CURVATURE: Range(_CURVATURE_FIRST, _CURVATURE_MAX),
+                SHARED: Range(0.0, 1.0, whole=True),
+                **dict.fromkeys(range(OFFSETS, WEIGHTS), Range(-OFFSET_MAX, OFFSET_MAX)),
+                **dict.fromkeys(range(WEIGHTS, SIZE), Range(0.0, _WEIGHT_MAX)),
+            },
+        )
+    }
+)
+
+
+def fresh() -> Floats:
+    """The calibration that changes nothing."""
+    parameters = np.zeros(SIZE)
+    parameters[[SLOPE, CURVATURE]] = 1.0, _CURVATURE_FIRST
+    return parameters
+
+
+@njit(cache=True, nogil=True)
+def _odds(share: float) -> float:
+    """Log odds of a share, which counts within 1e-9 and 1 - 1e-9."""
+    inside = min(max(share, _SHARE_MIN), 1.0 - _SHARE_MIN)
+    return math.log(inside / (1.0 - inside))
+
+
+@njit(cache=True, nogil=True)
+def _place(z: float) -> float:
+    """Where log odds stand among the knots: the knot before them, and as a fraction how far they are to the next."""
+    u = math.log1p(min(abs(z), _ODDS_MAX) / _DENSE)
+    return (math.copysign(u, z) / _U_MAX + 1.0) * (0.5 * (KNOTS - 1))
+
+
+@njit(cache=True, nogil=True)
+def _corrected(z: float, c: Floats) -> float:
+    """Share r of log odds z."""
+    at = _place(z)
+    j = min(int(at), KNOTS - 2)
+    w = at - j
+    return 1.0 / (1.0 + math.exp(-(z + (1.0 - w) * c[OFFSETS + j] + w * c[OFFSETS + j + 1])))
+
+
+@njit(cache=True, nogil=True)
+def calibrate_row(p: Floats, i: int, c: Floats, s: Floats, r: Floats) -> None:
+    """Row i of p (n, K) with the slope, s (K,), and calibrated, r (K,)."""
+    K, top, total = p.shape[1], -np.inf, 0.0
+    for k in range(K):
+        s[k] = c[SLOPE] * math.log(max(p[i, k], _SHARE_MIN))
+        top = max(top, s[k])
+    for k in range(K):
+        s[k] = math.exp(s[k] - top)
+        total += s[k]
+    for k in range(K):
+        s[k] /= total
+        r[k] = s[k]
+    if K == 2:
+        r[1] = _corrected(_odds(s[1]), c)
+        r[0] = 1.0 - r[1]
+    elif K > 2 and c[SHARED]:
+        total = 0.0
+        for k in range(K):
+            if s[k] >= _CORRECTED_MIN:
+                r[k] = _corrected(_odds(s[k]), c)
+            total += r[k]
+        for k in range(K):
+            r[k] /= total
+
+
+@njit(cache=True, nogil=True)
+def _step(z: float, came: bool, c: Floats, weight: float) -> None:
+    """One step of the two knots beside log odds z."""
+    r, at = _corrected(z, c), _place(z)
+    j = min(int(at), KNOTS - 2)
+    error, curvature = ((1.0 if came else 0.0) - r) * weight, r * (1.0 - r) * weight
+    for beside in range(2):
+        w = at - j if beside else 1.0 - (at - j)
+        c[WEIGHTS + j + beside] = min(c[WEIGHTS + j + beside] + w * curvature, _WEIGHT_MAX)
+        offset = c[OFFSETS + j + beside] + w * error / (_PRIOR + c[WEIGHTS + j + beside])
+        c[OFFSETS + j + beside] = min(max(offset, -OFFSET_MAX), OFFSET_MAX)
+
+
+@njit(cache=True, nogil=True)
+def fit_row(p: Floats, i: int, y: int, c: Floats, s: Floats, weight: float) -> None:
+    """The calibration c after row i of p (n, K), of class y < K; s (K,) as ``calibrate_row`` left it."""
+    K, mean, square, own = p.shape[1], 0.0, 0.0, 0.0
+    for k in range(K):
+        log = math.log(max(p[i, k], _SHARE_MIN))
+        mean += s[k] * log
+        square += s[k] * log * log
+        if k == y:
+            own = log
+    if K > 2 and not c[SHARED]:
+        c[OFFSETS:], c[SHARED] = 0.0, 1.0
+    if K == 2:
+        _step(_odds(s[1]), y == 1, c, weight)
+    else:
+        for k in range(K):
+            if s[k] >= _CORRECTED_MIN:
+                _step(_odds(s[k]), y == k, c, weight)
+    c[CURVATURE] = min(c[CURVATURE] + weight * max(square - mean * mean, 0.0), _CURVATURE_MAX)
+    c[SLOPE] = min(max(c[SLOPE] + weight * (own - mean) / c[CURVATURE], SLOPE_MIN), SLOPE_MAX)

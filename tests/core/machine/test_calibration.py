@@ -1,0 +1,228 @@
+"""The calibration between a learner and what is said: its equations, what it may never do, and that it calibrates."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.testing import assert_allclose, assert_array_equal
+
+from core.config import Config
+from core.contract import Prediction
+from core.entry import Entry, Rows
+from core.features.labels import LabelSet
+from core.learners.catalogue import ALGORITHMS
+from core.machine import Machine
+from core.machine.answers import Answers, Given
+from core.machine.calibration import CURVATURE, KNOTS, LAYOUT, OFFSETS, SHARED, SLOPE, WEIGHTS, fresh
+from tests.benchmarks.calibration import error_points, told
+from tests.benchmarks.generators import fraud, sea
+
+NO_ROWS = 10**12
+"""So many rows that nothing is smoothed but by 1e-6."""
+
+
+def answers(K, calibration=None):
+    names = [f"c{k}" for k in range(K)]
+    config = Config.parse({"algorithm": "dfop", "task": "classification", "labels": names})
+    return Answers(config, LabelSet(names), fresh() if calibration is None else calibration)
+
+
+class Literal:
+    """The equations, row by row, in plain Python."""
+
+    def __init__(self, K):
+        self.K, self.a, self.H, self.d, self.w = K, 1.0, 1.0, np.zeros(KNOTS), np.zeros(KNOTS)
+
+    def knots(self, z):
+        """(knot, what it counts for) of the two beside z."""
+        u = math.copysign(math.log1p(min(abs(z), 8.0) / 0.2), z) / math.log1p(8.0 / 0.2)
+        at = (u + 1.0) * (KNOTS - 1) / 2
+        j = min(int(at), KNOTS - 2)
+        return [(j, 1.0 - (at - j)), (j + 1, at - j)]
+
+    def corrected(self, s):
+        z = math.log(np.clip(s, 1e-9, 1 - 1e-9) / (1 - np.clip(s, 1e-9, 1 - 1e-9)))
+        return z, 1 / (1 + math.exp(-(z + sum(share * self.d[j] for j, share in self.knots(z)))))
+
+    def row(self, p, y):
+        """What is said of a row before its class y is learned."""
+        logs = np.log(np.maximum(p, 1e-9))
+        s = np.exp(self.a * logs - (self.a * logs).max())
+        s /= s.sum()
+        classes = [1] if self.K == 2 else [k for k in range(self.K) if s[k] >= 1e-4]
+        r = s.copy()
+        for k in classes:
+            r[k] = self.corrected(s[k])[1]
+        if self.K == 2:
+            r[0] = 1 - r[1]
+        for k in classes:
+            z, now = self.corrected(s[k])
+            for j, share in self.knots(z):
+                self.w[j] = min(self.w[j] + share * now * (1 - now), 30.0)
+                self.d[j] = np.clip(self.d[j] + share * ((y == k) - now) / (1 + self.w[j]), -8, 8)
+        self.H = min(self.H + (s * logs**2).sum() - (s * logs).sum() ** 2, 1000.0)
+        self.a = np.clip(self.a + (logs[y] - (s * logs).sum()) / self.H, 0.02, 20)
+        return r / r.sum()
+
+
+def stream(K, rows=300, seed=0):
+    """Probabilities that are too sure, and classes of tempered ones."""
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(size=(rows, K))
+    p, true = (np.exp(sure * scores) / np.exp(sure * scores).sum(axis=1, keepdims=True) for sure in (3.0, 1.0))
+    return p, np.array([rng.choice(K, p=row) for row in true])
+
+
+@pytest.mark.parametrize("K", [2, 3, 6])
+def test_the_equations(K):
+    """What is said, slope, offsets and weights are those of the literal equations."""
+    p, y = stream(K)
+    ours, oracle = answers(K), Literal(K)
+    expected = np.array([oracle.row(row, label) for row, label in zip(p, y, strict=True)])
+    for i in range(len(y)):
+        row = Prediction(p[i : i + 1].argmax(axis=1), p[i : i + 1])
+        assert_allclose(expected[i], ours.of(row, NO_ROWS).probabilities[0], rtol=1e-6, atol=2e-6)
+        ours.score(row, y[i : i + 1], NO_ROWS, Given())
+    c = ours.calibration
+    assert_allclose([oracle.a, oracle.H], c[[SLOPE, CURVATURE]], rtol=1e-6)
+    assert_allclose(oracle.d, c[OFFSETS:WEIGHTS], rtol=1e-5, atol=1e-8)
+    assert_allclose(oracle.w, c[WEIGHTS:], rtol=1e-5, atol=1e-8)
+    assert (K > 2) == bool(c[SHARED])
+
+
+@pytest.mark.parametrize("K", [2, 5])
+def test_what_is_too_sure_is_put_right(K):
+    """Three times too sure, the probabilities are right to a point after some hundred rows; the classes stay."""
+    p, y = stream(K, 8000)
+    ours, value = answers(K), p.argmax(axis=1)
+    ours.score(Prediction(value, p), y, 0, Given())
+    assert_allclose(1 / 3, ours.calibration[SLOPE], atol=0.12)
+    p, y = stream(K, 4000, seed=1)
+    value = p.argmax(axis=1)
+    said = ours.of(Prediction(value, p), NO_ROWS)
+    assert_array_equal(value, said.value)
+    rows = np.arange(4000)
+    assert error_points(p[rows, value], value == y) > 10
+    assert error_points(said.probabilities[rows, value], value == y) < 3
+
+
+def test_a_learner_that_is_always_wrong_is_told_by_its_probabilities():
+    """The class said stays the learner's; with costs, even equal ones, it is the one that comes true."""
+    p = np.tile([[0.9, 0.1], [0.1, 0.9]], (500, 1))
+    ours = answers(2)
+    ours.score(Prediction(p.argmax(axis=1), p), 1 - p.argmax(axis=1), 0, Given())
+    said = ours.of(Prediction(p.argmax(axis=1), p), NO_ROWS)
+    assert_array_equal(p.argmax(axis=1), said.value)
+    assert (said.probabilities.argmax(axis=1) != said.value).all()
+
+
+def test_rows_that_do_not_fit_leave_it_alone():
+    """Those of a model that is not in force, of a class that the prediction could not hold, and of a single class."""
+    p = np.array([[0.6, 0.4]])
+    for ours, row, y, how in (
+        (answers(2), p, 0, Given(fits=False)),
+        (answers(3), p, 2, Given(new=True)),
+        (answers(2), np.ones((1, 1)), 0, Given()),
+    ):
+        ours.score(Prediction(row.argmax(axis=1), row), np.array([y]), 5, how)
+        assert_array_equal(fresh(), ours.calibration)
+
+
+def test_a_third_class_starts_the_offsets_anew():
+    """Two classes have an offset of the second one's odds; three share one. Predicting does not change which."""
+    ours = answers(3)
+    two, y = stream(2)
+    ours.score(Prediction(two.argmax(axis=1), two), y, 0, Given())
+    slope = ours.calibration[SLOPE]
+    assert ours.calibration[OFFSETS:].any()
+    three, y = stream(3, 1)
+    before = ours.calibration.copy()
+    ours.of(Prediction(three.argmax(axis=1), three), 10)
+    assert_array_equal(before, ours.calibration)
+    ours.score(Prediction(three.argmax(axis=1), three), y, 10, Given())
+    assert (1.0, True) == (ours.calibration[SHARED], abs(ours.calibration[SLOPE] - slope) < 0.1)
+    assert np.count_nonzero(ours.calibration[WEIGHTS:]) <= 6
+
+
+def test_a_weight_counts_in_the_calibration():
+    """One is none, to the bit; a row of weight 3 moves it further."""
+    p, y = stream(2, 50)
+    plain, ones, heavy = answers(2), answers(2), answers(2)
+    row = Prediction(p.argmax(axis=1), p)
+    plain.score(row, y, 0, Given())
+    ones.score(row, y, 0, Given(weights=np.ones(50)))
+    heavy.score(row, y, 0, Given(weights=np.full(50, 3.0)))
+    assert_array_equal(plain.calibration, ones.calibration)
+    assert heavy.calibration[CURVATURE] > 2 * plain.calibration[CURVATURE]
+
+
+shares = arrays(np.float64, (6, 3), elements=st.floats(0, 1))
+
+
+@given(shares, st.lists(st.integers(0, 2), min_size=6, max_size=6), st.sampled_from([1e-6, 1.0, 1e3]))
+def test_no_stream_spoils_it(p, y, weight):
+    """Whatever is said and comes, the parameters are a state's, and what is said is probable and possible."""
+    p = np.where(p.sum(axis=1, keepdims=True) > 0, p / np.maximum(p.sum(axis=1, keepdims=True), 1e-300), 1 / 3)
+    for K in (2, 3):
+        own = np.ascontiguousarray(p[:, :K])
+        ours = answers(K)
+        for _ in range(20):
+            rows = Prediction(own.argmax(axis=1), own)
+            ours.score(rows, np.array(y) % K, 0, Given(weights=np.full(6, weight)))
+        LAYOUT.read(ours.to_arrays()[0])
+        said = ours.of(rows, NO_ROWS).probabilities
+        assert ((said > 0) & (said < 1)).all()
+        assert_allclose(1.0, said.sum(axis=1), rtol=1e-9)
+
+
+def test_a_state_that_cannot_be_is_refused():
+    """A slope out of range, another header."""
+    ours = answers(2)
+    arrays_, header = ours.to_arrays()
+    broken = {"calibration": arrays_["calibration"] * 0.0}
+    for wrong, head in ((broken, header), (arrays_, {"more": 1}), ({}, header)):
+        with pytest.raises(ValueError, match=r"."):
+            ours.load_arrays(wrong, head)
+    assert_array_equal(fresh(), ours.calibration)
+
+
+@pytest.mark.parametrize("algorithm", [one.id for one in ALGORITHMS.values() if "classification" in one.tasks])
+@pytest.mark.parametrize("generated", [sea, fraud])
+def test_models_are_calibrated_within_three_points(algorithm, generated):
+    """On a drifting stream and on one with a rare class; where the learner's own probabilities may not be."""
+    X, y = generated(rows=15_000)
+    found = told(algorithm, X, y)
+    assert found.error < 3.0
+    assert found.loss < found.own_loss + 0.01
+
+
+def test_a_model_saves_its_calibration():
+    """Through a save it says the same, to the bit; after a reset it begins anew."""
+    config = {"algorithm": "vigo", "task": "classification", "features": ["a"], "labels": [0, 1]}
+    machine = Machine(Config.parse(config))
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(2, size=(500, 1))
+    y = (X[:, 0] + rng.normal(size=500) > 0).astype(int).tolist()
+    machine.apply(Entry(1, 0, (Rows(machine.prediction_schema.id, None, X, y),)))
+    assert machine.answers.calibration[SLOPE] != 1.0
+    again, _ = Machine.from_bytes(machine.to_bytes())
+    assert_array_equal(machine.predict(X).probabilities, again.predict(X).probabilities)
+    again.clear()
+    assert_array_equal(fresh(), again.answers.calibration)
+
+
+def test_a_change_of_the_configuration_keeps_the_calibration():
+    """Costs change what is said, not how sure the model is."""
+    config = {"algorithm": "dfop", "task": "classification", "features": ["a"], "labels": ["no", "yes"]}
+    machine = Machine(Config.parse(config))
+    X = np.random.default_rng(0).normal(size=(300, 1))
+    y = ["yes" if x > 0.5 else "no" for x in X[:, 0]]
+    machine.apply(Entry(1, 0, (Rows(machine.prediction_schema.id, None, X, y),)))
+    before = machine.predict(X)
+    machine.configure(Config.parse({**config, "class_costs": {"yes": 1000}}))
+    after = machine.predict(X)
+    assert_array_equal(before.probabilities, after.probabilities)
+    assert (after.value == 1).sum() > (before.value == 1).sum()
