@@ -57,7 +57,7 @@ class UnlabelledWatch:
         self._features: tuple[str, ...] = tuple(schema.columns) if schema is not None and few else ()
         self._predictions = self._named(machine)
         self.names = (*self._features, *self._predictions)
-        ranges = [schema.ranges] if schema is not None and few else []
+        ranges = [schema.drift_ranges] if schema is not None and few else []
         said = np.full((2, len(self._predictions)), np.nan)
         if not machine.regression:
             said[0], said[1] = 0.0, 1.0
