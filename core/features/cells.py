@@ -130,22 +130,6 @@ class NumberCells:
         return f"; to take such values declare {declaration(self._name, kind)}"
 
 
-class _Codes(dict[Any, float]):
-    """The codes of some cells; those of others are read.
-
-    Args:
-        known: the codes.
-        read: gives that of another cell.
-    """
-
-    def __init__(self, known: Mapping[Any, float], read: Callable[[Any], float]) -> None:
-        super().__init__(known)
-        self._read = read
-
-    def __missing__(self, cell: Any) -> float:
-        return self._read(cell)
-
-
 class _CodedCells:
     """Cells that are looked up.
 
@@ -162,28 +146,36 @@ class _CodedCells:
         of_value: Callable[[Any], float],
         of_text: Callable[[str], float],
     ) -> None:
-        self._of_value = of_value
-        self._values = _Codes({(type(None), None): math.nan, **values}, lambda cell: of_value(cell[1]))
-        self._texts = _Codes({"": math.nan, **texts}, of_text)
+        self._of_value, self._of_text = of_value, of_text
+        self._values = {(type(None), None): math.nan, **values}
+        self._texts = {"": math.nan, **texts}
 
     def value(self, value: object, missing_allowed: bool) -> float:
         """The code of a JSON value. Raises: Unfit."""
+        return filled(self._code_of_value(value), missing_allowed)
+
+    def _code_of_value(self, value: Any) -> float:
         try:
-            code = self._values[type(value), value]
-        except TypeError:  # a list is not hashable
-            code = self._of_value(value)
-        return filled(code, missing_allowed)
+            return self._values[type(value), value]
+        except (KeyError, TypeError):  # TypeError: a list is not hashable
+            return self._of_value(value)
 
     def text(self, cell: str, missing_allowed: bool) -> float:
         """The code of a CSV text. Raises: Unfit."""
-        return filled(self._texts[cell], missing_allowed)
+        return filled(self._code_of_text(cell), missing_allowed)
+
+    def _code_of_text(self, cell: str) -> float:
+        return self._texts[cell] if cell in self._texts else self._of_text(cell)
 
     def vectorised(self, cells: Sequence[Any], missing_allowed: bool, texts: bool) -> Floats | None:
         """The codes of texts or JSON values (n,)."""
-        if texts:
-            return column_of(map(self._texts.__getitem__, cells), len(cells), missing_allowed)
-        typed = zip(map(type, cells), cells, strict=True)
-        return column_of(map(self._values.__getitem__, typed), len(cells), missing_allowed)
+        look_up: Callable[[Any], float] = (self._texts if texts else self._values).__getitem__
+        keys = cells if texts else zip(map(type, cells), cells, strict=True)
+        try:
+            return column_of(map(look_up, keys), len(cells), missing_allowed)
+        except KeyError:  # others than those that are known
+            codes = map(self._code_of_text if texts else self._code_of_value, cells)
+            return column_of(codes, len(cells), missing_allowed)
 
     codes: int
     """How many codes there are, from 0 on."""

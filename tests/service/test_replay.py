@@ -123,7 +123,7 @@ def test_a_text_in_a_column_of_numbers(tmp_path: Path, run: Callable, url: str) 
 def test_missing_cells(tmp_path: Path, run: Callable, url: str) -> None:
     """An empty cell is refused, or becomes what --missing says."""
     file = tmp_path / "holes.csv"
-    file.write_text("a,b,y\n1,,0\n,2,1\n")
+    file.write_text("a,b,y\n1,2,0\n,2,1\n1,,0\n")
     assert "422" in run(file, "--algorithm", "dfop", "--url", url, "--name", "strict")[2]
     assert 0 == run(file, "--algorithm", "dfop", "--url", url, "--missing", "mean")[0]
 
