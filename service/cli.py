@@ -2,6 +2,7 @@
 
 import argparse
 import importlib.util
+import json
 import logging
 import os
 import shutil
@@ -254,7 +255,9 @@ def _replay(options: argparse.Namespace) -> int:
     from service.replay import command  # noqa: PLC0415  brings rich and httpx, which no other command needs
 
     try:
-        command.run(options)
+        result = command.run(options)
+        if result is not None:
+            print(json.dumps(result))
     except Failed as failed:
         print(f"onepass replay: {failed}", file=sys.stderr)
         return 1

@@ -1,10 +1,11 @@
-"""``onepass replay``: send a CSV file through a running service, row by row, in the order of the file.
+"""``onepass replay``: send a file of rows through a running service, one by one, in the order of the file.
 
     options     the command line; every command loads it, so it imports little
     command     the steps of a replay, and signals
-    source      the file, read in batches
+    source      the rows, read once and in batches; files opens CSV, gzip, standard input and Parquet
+    kinds       what columns hold: numbers, booleans, times or strings
     stream      rows through a stream of the service, sent again after a break; row_form makes them of cells
-    client      the service's HTTP interface: retries that learn no row twice, readable refusals
+    client      the service's HTTP interface: retries that learn no row twice; refusals says them by column
     private     a service for one replay, where no URL is given
     report      progress, and the table at the end (rich)
     chart       the curves over the rows (matplotlib)

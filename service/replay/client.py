@@ -4,7 +4,6 @@ A batch carries an Idempotency-Key (or an id per row), so that sending it again 
 answer learns no row twice. The service says how long to wait (Retry-After); the total time of retries is bounded.
 """
 
-import re
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +12,7 @@ from uuid import uuid4
 
 import httpx
 
-from service.replay import Failed
+from service.replay import Failed, refusals
 from service.replay.source import Batch
 
 TIMEOUT_S = 60.0
@@ -22,10 +21,6 @@ PATIENCE_S = 60.0
 """How long a request is repeated."""
 WAIT_S_MAX = 10.0
 """Longest wait between two tries, whatever Retry-After says."""
-PROBLEMS_SHOWN = 5
-ALLOWED_SHOWN = 40
-"""Words of a list of what is allowed; the service lists every algorithm, and fewer of anything else."""
-_ROW = re.compile(r"row (\d+)\b")
 MODEL_DOWN = "urn:onepass:problem:model-down"
 AGAIN = (httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE)
 
@@ -138,7 +133,7 @@ def document_of(response: httpx.Response) -> dict[str, Any]:
 def reason_of(response: httpx.Response, batch: Batch | None) -> str:
     """A refusal in a few lines, the first one the reason; rows of a batch as lines of the file."""
     document = document_of(response)
-    errors = [_one(error, batch) for error in document.get("errors") or () if isinstance(error, dict)]
+    errors = refusals.lines_of([error for error in document.get("errors") or () if isinstance(error, dict)], batch)
     said = f"refused with HTTP {response.status_code}"
     if document.get("detail") and (not errors or response.status_code != httpx.codes.UNPROCESSABLE_ENTITY):
         said, errors = f"{said}: {document['detail']}", []
@@ -146,21 +141,4 @@ def reason_of(response: httpx.Response, batch: Batch | None) -> str:
         said += "; try a smaller --batch"
     if len(errors) == 1:
         return f"{said}: {errors[0]}"
-    return "\n  ".join([said, *_first(errors, PROBLEMS_SHOWN)])
-
-
-def _one(error: Mapping[str, Any], batch: Batch | None) -> str:
-    """A problem of one field, with the allowed values."""
-    field, allowed = str(error.get("field", "")), error.get("allowed")
-    if batch is not None:
-        field = _ROW.sub(lambda found: _line(int(found[1]), batch), field, count=1)
-    hint = ", ".join(_first([str(one) for one in allowed], ALLOWED_SHOWN)) if isinstance(allowed, list) else allowed
-    return f"{field}: {error.get('problem', '')}" + (f" ({hint})" if hint else "")
-
-
-def _first(texts: list[str], most: int) -> list[str]:
-    return texts if len(texts) <= most else [*texts[:most], f"and {len(texts) - most} more"]
-
-
-def _line(row: int, batch: Batch) -> str:
-    return f"line {batch.lines[row - 1]}" if 1 <= row <= batch.rows else f"row {row}"
+    return "\n  ".join([said, *errors])

@@ -12,6 +12,8 @@ from rich.console import Console
 
 from service.replay import Failed, Interrupted, private, report
 from service.replay.client import Service, path_of
+from service.replay.files import STANDARD_INPUT
+from service.replay.kinds import declared
 from service.replay.options import default_name
 from service.replay.row_form import RowForm
 from service.replay.source import Source, ahead
@@ -23,20 +25,24 @@ SHOWN_EVERY = 200
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def run(options: Namespace) -> None:
+def run(options: Namespace) -> dict[str, Any] | None:
     """Replay.
 
     Args:
         options: as ``options.add`` declares them.
+
+    Returns:
+        The result, where it is asked for as JSON; else it has been shown.
 
     Raises:
         Failed: with the reason.
         Interrupted: by a signal; everything that was started has ended.
     """
     options.name, options.param = options.name or default_name(options.file), dict(options.param)
-    console = Console(highlight=False)
+    console = Console(highlight=False, stderr=options.json)
     with _interruptible(), ExitStack() as ends:
-        source = Source(options.file, options.drop, options.limit)
+        source = Source(options.file, options.drop, options.limit, options.sep, options.encoding)
+        ends.callback(source.close)
         source.need([name for name in (options.label, options.id) if name is not None])
         features = _features(options, source)
         service = ends.enter_context(closing(_service(options, ends)))
@@ -47,29 +53,35 @@ def run(options: Namespace) -> None:
         feed = partial(_stream, model["config"]) if options.stream else _feed
         totals = feed(service, options, source, report.Totals(task), console)
         metrics = service.metrics(options.name, totals.version)
-        report.table(console, _title(options), metrics, totals)
+        if not options.json:
+            report.table(console, _title(options), metrics, totals)
         if options.plot is not None:
             _plot(options, metrics, task, rows_before)
             console.print(f"chart: {options.plot}", soft_wrap=True, markup=False)
+        return report.result(_title(options), options.name, metrics, totals) if options.json else None
 
 
 def _title(options: Namespace) -> str:
     """File, algorithm and parameters in one line."""
     shown = {name: value if isinstance(value, str) else json.dumps(value) for name, value in options.param.items()}
     params = ", ".join(f"{name} = {value}" for name, value in shown.items())
-    return f"{options.file.name}: {options.algorithm}" + (f" ({params})" if params else "")
+    file = "standard input" if options.file == STANDARD_INPUT else options.file.name
+    return f"{file}: {options.algorithm}" + (f" ({params})" if params else "")
 
 
 def _features(options: Namespace, source: Source) -> list[Any] | None:
-    """The features to declare; None where the first row declares them, all numeric."""
-    if not options.categorical:
-        return None
-    categories = source.categories(options.categorical)
-    return [
-        {"name": name, "type": "categorical", "categories": categories[name]} if name in categories else name
-        for name in source.columns
-        if name not in (options.label, options.id)
-    ]
+    """The features to declare; None where the first row declares them: all are numbers, and there, too."""
+    found = source.kinds()
+    features = {name: declared(name, found[name]) for name in source.columns if name not in (options.label, options.id)}
+    if options.categorical:
+        listed = source.categories(options.categorical)
+        features |= {
+            name: {"name": name, "type": "categorical", "categories": own}
+            for name, own in listed.items()
+            if name in features
+        }
+    undeclared = [*features] == [*features.values()] and source.begins_with_numbers([*features])
+    return None if undeclared else [*features.values()]
 
 
 def _service(options: Namespace, ends: ExitStack) -> Service:
@@ -103,7 +115,7 @@ def _feed(
                     said += "\n  where the label is a number: --task regression"
                 raise Failed(said) from None
             totals.add(answer, options.id is not None)
-            show(batch.read if options.limit is None else max(batch.read, totals.rows / options.limit))
+            show(_done(batch.read, totals.rows, options.limit))
     return totals
 
 
@@ -121,7 +133,7 @@ def _stream(
     streams = RowStream(service.url, service.key, path, service.patience_s)
     shown = report.progress(console, options.name, totals)
     with shown as show, closing(source.rows()) as rows:
-        done = [0.0]
+        done: list[float | None] = [source.read]
 
         def lines() -> Generator[Sent]:
             for number, (cells, at) in enumerate(rows, 1):
@@ -135,13 +147,18 @@ def _stream(
                 told = {"losses": [answer["loss"]], "duplicates": int(known), "version": answer["version"]}
                 totals.add(told, options.id is not None)
                 if number % SHOWN_EVERY == 0:
-                    show(done[0] if options.limit is None else max(done[0], totals.rows / options.limit))
+                    show(_done(done[0], totals.rows, options.limit))
         except Failed as refused:
             said = str(refused)
             if options.url is not None and totals.rows:
                 said += f"\n  the {totals.rows} rows before it were learned by model {options.name}"
             raise Failed(said) from None
     return totals
+
+
+def _done(read: float | None, rows: int, limit: int | None) -> float | None:
+    """The part of the work that is done; None where nobody knows."""
+    return read if limit is None else max(read or 0.0, rows / limit)
 
 
 def _plot(options: Namespace, metrics: dict[str, Any], task: str, rows_before: int) -> None:

@@ -1,6 +1,7 @@
 """The command line of ``onepass replay``. Loaded by every command, so it imports next to nothing."""
 
 import argparse
+import codecs
 import json
 import os
 import re
@@ -13,9 +14,10 @@ from urllib.parse import urlsplit
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 PLOTS = (".svg", ".png")
 BATCH_MAX = 100_000
-SUMMARY = "send a CSV file through a model, row by row, and show how good it was"
+SUMMARY = "send a file of rows through a model, one by one, and show how good it was"
 DETAILS = """\
 Each row is predicted first, then learned; all figures are of predictions made before the label was known.
+Columns are declared by what their first cells hold: numbers, true and false, times, or any strings (hashed categories).
 Without --url a private service on a temporary directory is started, and ended with the replay."""
 STATUS = "Exit status: 0 done, 1 failed or refused (the reason on stderr), 2 usage, 128 + n ended by signal n."
 
@@ -26,7 +28,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = DETAILS, STATUS
     say, key = parser.add_argument, os.environ.get("ONEPASS_KEY") or None
     tasks, missing = ("classification", "regression"), ("error", "zero", "mean")
-    say("file", type=Path, metavar="FILE", help="CSV with a header line, UTF-8; gzip is recognised")
+    say("file", type=Path, metavar="FILE", help="CSV with a header line, also as gzip, or Parquet; -: standard input")
     say("--label", required=True, metavar="COLUMN", help="the column that holds the label")
     say("--algorithm", required=True, metavar="ID", help="as GET /algorithms lists them, e.g. dfop")
     say("--task", choices=tasks, help="default: the algorithm's only one, else classification")
@@ -37,16 +39,19 @@ def add(parser: argparse.ArgumentParser) -> None:
     say("--batch", type=_count(BATCH_MAX), default=500, metavar="ROWS", help="rows per request; default: 500")
     say("--stream", action="store_true", help="send rows through /feedback/stream, each with an id, instead of batches")
     say("--limit", type=_count(2**53), metavar="ROWS", help="stop after so many rows")
+    say("--sep", type=_separator, default=",", metavar="CHAR", help="between cells of CSV, or tab; default: a comma")
+    say("--encoding", type=_encoding, default="utf-8-sig", metavar="NAME", help="of CSV, e.g. latin-1; default: utf-8")
     say("--missing", choices=missing, default="error", help="what an empty cell becomes; default: error")
-    say("--categorical", type=_columns, default=(), metavar="A,B", help="columns of categories; the file is read twice")
+    say("--categorical", type=_columns, default=(), metavar="A,B", help="list all categories of these: read twice")
     say("--drop", type=_columns, default=(), metavar="A,B", help="columns to leave out")
     say("--id", metavar="COLUMN", help="a column of ids: rows learned within a day are not learned again")
     say("--plot", type=_plot, metavar="FILE", help="write a chart there: .svg or .png")
+    say("--json", action="store_true", help="print the result as one JSON object; progress goes to stderr")
 
 
 def default_name(file: Path) -> str:
     """A model name made from a file's name: ``data/my stream.csv.gz`` gives ``my-stream``."""
-    stem = file.name.removesuffix(".gz").removesuffix(".csv")
+    stem = file.name.removesuffix(".gz").removesuffix(".csv").removesuffix(".parquet")
     return re.sub(r"[^A-Za-z0-9._-]+", "-", stem).lstrip("._-")[:64].rstrip("._-") or "replay"
 
 
@@ -61,6 +66,20 @@ def _pair(text: str) -> tuple[str, Any]:
     with suppress(ValueError):
         return name, json.loads(value, parse_constant=str)  # NaN and Infinity stay text: JSON has no such numbers
     return name, value
+
+
+def _separator(text: str) -> str:
+    found = "\t" if text in ("tab", "\\t") else text
+    _need(len(found) == 1 and found not in '"\r\n', text, "is not one character between cells, or tab")
+    return found
+
+
+def _encoding(text: str) -> str:
+    fine: object = False
+    with suppress(LookupError, ValueError):
+        fine = codecs.lookup(text)._is_text_encoding  # noqa: SLF001  no public name
+    _need(fine, text, "is not an encoding of text that Python knows, such as utf-8, latin-1 or cp1252")
+    return "utf-8-sig" if codecs.lookup(text).name == "utf-8" else text
 
 
 def _columns(text: str) -> tuple[str, ...]:

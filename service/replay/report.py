@@ -66,8 +66,8 @@ class Totals:
 
 
 @contextmanager
-def progress(console: Console, title: str, totals: Totals) -> Generator[Callable[[float], None]]:
-    """A function that shows the totals; its argument is the part of the work that is done, 0 to 1."""
+def progress(console: Console, title: str, totals: Totals) -> Generator[Callable[[float | None], None]]:
+    """A function that shows the totals; its argument is the part of the work that is done, 0 to 1, None if unknown."""
     if not console.is_terminal:
         yield _lines(console, totals)
         return
@@ -75,20 +75,42 @@ def progress(console: Console, title: str, totals: Totals) -> Generator[Callable
     rest = (TextColumn("{task.fields[totals]}"), TimeRemainingColumn(compact=True))
     with Progress(*columns, *rest, console=console) as bar:
         task = bar.add_task(escape(title), total=1.0, totals="")
-        yield lambda done: bar.update(task, completed=done, totals=str(totals))
+        yield lambda done: bar.update(task, total=None if done is None else 1.0, completed=done, totals=str(totals))
 
 
-def _lines(console: Console, totals: Totals) -> Callable[[float], None]:
+def _lines(console: Console, totals: Totals) -> Callable[[float | None], None]:
     due = time.monotonic() + LINE_EVERY_S
 
-    def show(done: float) -> None:
+    def show(done: float | None) -> None:
         nonlocal due
         if time.monotonic() >= due:
             due = time.monotonic() + LINE_EVERY_S
-            console.print(f"{done:4.0%}  {totals}", soft_wrap=True)
+            console.print(str(totals) if done is None else f"{done:4.0%}  {totals}", soft_wrap=True)
             console.file.flush()
 
     return show
+
+
+def result(title: str, model: str, metrics: dict[str, Any], totals: Totals) -> dict[str, Any]:
+    """The same as ``table`` says, for programs.
+
+    Args:
+        title: file, algorithm, parameters.
+        model: its name.
+        metrics: as GET /models/{name}/metrics answers.
+        totals: of this replay.
+    """
+    return {
+        "title": title,
+        "model": model,
+        "task": totals.task,
+        "rows": totals.rows,
+        "known": totals.known,
+        "version": totals.version,
+        "seconds": round(totals.seconds, 3),
+        "rows_per_s": round(totals.rows_per_s, 1),
+        "metrics": metrics,
+    }
 
 
 def table(console: Console, title: str, metrics: dict[str, Any], totals: Totals) -> None:

@@ -1,7 +1,8 @@
 """Cells of a file as rows of JSON: what a stream of rows is sent, where a batch is sent the cells themselves.
 
-A cell is what the model's configuration makes of its text: one of the declared categories or labels, else a number
-where it looks like one. What fits nothing is sent as it stands; the service says what is wrong with it.
+A cell is what the model's configuration makes of its text: one of the declared categories or labels, a boolean, a text
+where the categories are hashed, else a number where it looks like one. What fits nothing is sent as it stands; the
+service says what is wrong with it.
 """
 
 import json
@@ -9,6 +10,8 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from service.replay.kinds import is_boolean, is_missing
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}").fullmatch
 
@@ -33,11 +36,9 @@ class RowForm:
         self._features = [(at, name) for at, name in enumerate(columns) if at not in apart]
         self._regression = config["task"] == "regression"
         self._labels = _by_text(config.get("labels") or ())
-        self._categories = {
-            feature["name"]: _by_text(feature["categories"])
-            for feature in config.get("features") or ()
-            if isinstance(feature, dict) and feature.get("categories")
-        }
+        declared = [feature for feature in config.get("features") or () if isinstance(feature, dict)]
+        self._categories = {one["name"]: _by_text(one["categories"]) for one in declared if one.get("categories")}
+        self._types = {one["name"]: one.get("type", "numeric") for one in declared}
 
     def line(self, cells: Sequence[str], number: int) -> bytes:
         """One row.
@@ -54,10 +55,14 @@ class RowForm:
         return json.dumps(row).encode() + b"\n"
 
     def _value(self, name: str, cell: str) -> Any:
-        if cell == "":
+        kind = self._types.get(name, "numeric")
+        if cell == "" or (kind != "categorical" and is_missing(cell)):
             return None
-        categories = self._categories.get(name)
-        return _number(cell) if categories is None else categories.get(cell, cell)
+        if kind == "boolean" and is_boolean(cell):
+            return cell.lower() == "true"
+        if kind == "categorical":
+            return self._categories.get(name, {}).get(cell, cell)
+        return _number(cell)
 
     def _label(self, cell: str) -> Any:
         if self._regression:

@@ -1,14 +1,8 @@
-"""The file: CSV with a header line, plain or gzip, read in batches that keep the text of its cells.
-
-Cells are not interpreted here; the service does that.
-"""
+"""The rows of a file, read once: its first ones tell the kinds of its columns, and are sent like all others."""
 
 import csv
-import gzip
 import io
-import os
 import re
-import zlib
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -16,18 +10,17 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from service.replay import Failed
+from service.replay import Failed, files, kinds
+from service.replay.files import Row
 
-GZIP = b"\x1f\x8b"
 CATEGORIES_MAX = 10_000
 """Categories of one column, as many as the service takes."""
 COLUMNS_SHOWN = 20
+SAMPLE_ROWS = 1000
+"""First rows, which tell what the columns hold."""
 _INTEGER = re.compile("0|-?[1-9][0-9]{0,17}").fullmatch
-_UNREADABLE = (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error)
 
 T = TypeVar("T")
-Row = tuple[list[str], int]
-"""The cells, and the line of the file on which they end."""
 
 
 class Batch(NamedTuple):
@@ -35,15 +28,21 @@ class Batch(NamedTuple):
 
     Attributes:
         body: header and rows, UTF-8.
+        columns: the header.
+        cells: of each row.
         lines: for each row, the line of the file on which it ends.
+        unit: what these are: "line" or "row".
         first: number of the first row, from 1.
-        read: the part of the file that has been read, 0 to 1.
+        read: the part of the file that has been read, 0 to 1; None where nobody knows.
     """
 
     body: bytes
+    columns: Sequence[str]
+    cells: Sequence[Sequence[str]]
     lines: Sequence[int]
+    unit: str
     first: int
-    read: float
+    read: float | None
 
     @property
     def rows(self) -> int:
@@ -52,30 +51,48 @@ class Batch(NamedTuple):
 
 
 class Source:
-    """A CSV file with a header line, plain or gzip.
+    """A file with a header and rows.
 
     Args:
-        path: the file.
+        path: the file; ``-`` is standard input.
         drop: columns that are left out.
         limit: rows after which it ends, or None.
+        delimiter: between cells of CSV.
+        encoding: of CSV.
+
+    Attributes:
+        columns: names of those that are not left out.
+        unit: what its rows are counted by: "line" or "row".
 
     Raises:
         Failed: it cannot be read, or has no such columns.
     """
 
-    def __init__(self, path: Path, drop: Sequence[str] = (), limit: int | None = None) -> None:
-        self._path, self._limit = path, limit
-        if path.exists() and not path.is_file():
-            raise Failed(f"{path} is not a regular file; it is opened more than once")
-        with closing(self._read()) as rows:
-            first = list(islice(rows, 2))
+    def __init__(
+        self,
+        path: Path,
+        drop: Sequence[str] = (),
+        limit: int | None = None,
+        delimiter: str = ",",
+        encoding: str = "utf-8-sig",
+    ) -> None:
+        self._path, self._limit, self._form = path, limit, (delimiter, encoding)
+        self._name = "standard input" if path == files.STANDARD_INPUT else path.name
+        self._table = files.opened(path, *self._form)
+        self._rows = self._table.rows()
+        first = list(islice(self._rows, 1 + SAMPLE_ROWS))
         if len(first) < 2:  # said now, before a model is made for it
-            raise Failed(f"{path.name} has no rows: a header line and at least one row are needed")
+            raise Failed(f"{self._name} has no rows: a header line and at least one row are needed")
+        self._sample, self.unit = first[1:], self._table.unit
         self.columns = first[0][0]
         self._width = len(self.columns)
         self.need(drop)
         self._kept = [at for at, name in enumerate(self.columns) if name not in drop]
         self.columns = [self.columns[at] for at in self._kept]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._rows.close()
 
     def need(self, names: Sequence[str]) -> None:
         """Check that each column exists exactly once and is not dropped.
@@ -87,7 +104,21 @@ class Source:
             if self.columns.count(name) != 1:
                 shown = ", ".join(self.columns[:COLUMNS_SHOWN]) + (", ..." if len(self.columns) > COLUMNS_SHOWN else "")
                 times = "several columns" if name in self.columns else "no column"
-                raise Failed(f"{self._path.name} has {times} {name!r}; its columns are {shown}")
+                raise Failed(f"{self._name} has {times} {name!r}; its columns are {shown}")
+
+    def kinds(self) -> dict[str, str]:
+        """The kind of each column, by the first rows: number, boolean, time or string."""
+        rows = [cells for cells, _ in self._sample if len(cells) == self._width]
+        places = zip(self.columns, self._kept, strict=True)
+        return {name: kinds.kind_of([cells[at] for cells in rows]) for name, at in places}
+
+    def begins_with_numbers(self, names: Sequence[str]) -> bool:
+        """Whether the first row has numbers in some columns, so that it can say that they hold numbers."""
+        first = self._sample[0][0]
+        if len(first) != self._width:  # said when it is sent
+            return True
+        cells = {name: first[at] for name, at in zip(self.columns, self._kept, strict=True)}
+        return all(kinds.is_number(cells[name]) for name in names)
 
     def batches(self, size: int) -> Generator[Batch]:
         """The rows, ``size`` at a time, read on demand.
@@ -98,58 +129,58 @@ class Source:
         first = 1
         with closing(self.rows()) as rows:
             while some := list(islice(rows, size)):
+                cells, lines = [cells for cells, _ in some], [line for _, line in some]
                 body = io.StringIO(newline="")
-                csv.writer(body).writerows([self.columns, *(cells for cells, _ in some)])
-                yield Batch(body.getvalue().encode(), [line for _, line in some], first, self.read)
+                csv.writer(body).writerows([self.columns, *cells])
+                yield Batch(body.getvalue().encode(), self.columns, cells, lines, self.unit, first, self.read)
                 first += len(some)
 
     @property
-    def read(self) -> float:
-        """The part of the file that has been read, 0 to 1."""
-        return 1.0 if self._file.closed else self._file.tell() / os.fstat(self._file.fileno()).st_size
+    def read(self) -> float | None:
+        """The part of the file that has been read, 0 to 1; None where nobody knows."""
+        return self._table.read
 
     def categories(self, names: Sequence[str]) -> dict[str, list[str | int]]:
-        """The distinct cells of some columns, integers as such; reads the whole file.
+        """The distinct cells of some columns, integers as such; reads the whole file, beside what is read of it.
 
         Raises:
-            Failed: more of them than a feature can have.
+            Failed: more of them than a feature can have, or it cannot be read twice.
         """
         self.need(names)
+        if not self._table.again:
+            raise Failed(f"{self._name} can be read only once, and --categorical reads all of it first: leave it out")
         found: dict[str, set[str]] = {name: set() for name in names}
-        places = [(self.columns.index(name), name) for name in names]
-        for cells, _ in self.rows():
-            for at, name in places:
-                found[name].add(cells[at])
-                if len(found[name]) > CATEGORIES_MAX:
-                    raise Failed(f"column {name!r} has more than {CATEGORIES_MAX} categories")
+        places = [(self._kept[self.columns.index(name)], name) for name in names]
+        with closing(files.opened(self._path, *self._form).rows()) as rows:
+            next(rows)
+            for cells, line in islice(rows, self._limit):
+                self._check(cells, line)
+                for at, name in places:
+                    found[name].add(cells[at])
+                    if len(found[name]) > CATEGORIES_MAX:
+                        raise Failed(f"column {name!r} has more than {CATEGORIES_MAX} categories")
         return {name: _sorted(cells) for name, cells in found.items()}
 
     def rows(self) -> Generator[Row]:
-        """The kept cells of each row, without the header.
+        """The kept cells of each row, without the header; once.
 
         Raises:
             Failed: a row of another length, or the file turns out to be damaged.
         """
         whole = len(self._kept) == self._width
-        with closing(self._read()) as rows:
-            next(rows)
-            for cells, line in islice(rows, self._limit):
-                if len(cells) != self._width:
-                    raise Failed(f"{self._path.name}, line {line}: {len(cells)} cells; the header has {self._width}")
+        with closing(self):
+            for cells, line in islice(self._all(), self._limit):
+                self._check(cells, line)
                 yield cells if whole else [cells[at] for at in self._kept], line
 
-    def _read(self) -> Generator[Row]:
-        """Header and rows from the beginning, without blank lines."""
-        try:
-            with self._path.open("rb") as self._file:
-                stream = gzip.GzipFile(fileobj=self._file) if self._file.peek(2)[:2] == GZIP else self._file
-                reader = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), strict=True)
-                for cells in reader:
-                    if cells:
-                        yield cells, reader.line_num
-        except _UNREADABLE as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            raise Failed(f"{self._path} cannot be read: {reason}") from error
+    def _all(self) -> Generator[Row]:
+        sample, self._sample = self._sample, []
+        yield from sample
+        yield from self._rows
+
+    def _check(self, cells: Sequence[str], line: int) -> None:
+        if len(cells) != self._width:
+            raise Failed(f"{self._name}, {self.unit} {line}: {len(cells)} cells; the header has {self._width}")
 
 
 def _sorted(cells: set[str]) -> list[str | int]:

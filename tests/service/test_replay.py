@@ -20,7 +20,7 @@ import pytest
 
 from core.problems import unknown_feature
 from service import cli
-from service.replay import chart, client, report
+from service.replay import chart, client, refusals, report
 from service.replay.source import Source
 
 ROWS = 230
@@ -113,10 +113,9 @@ def test_a_text_in_a_column_of_numbers(tmp_path: Path, run: Callable, url: str) 
     status, _, complained = run(file, "--algorithm", "dfop", "--url", url, "--batch", 20)
     assert 1 == status
     lines = complained.splitlines()
-    assert "onepass replay: rows 21 to 23: refused with HTTP 422" == lines[0]
-    wrong = 'is not a number; to take such values declare {"name": "a", "type": "categorical"} (a finite number)'
-    assert [f"  line 23, column a: {wrong}", f"  line 24, column a: {wrong}"] == lines[1:3]
-    assert "  the 20 rows before them were learned by model odd" == lines[3]
+    cells = "column a, 2 cells, the first 'three' in line 23: is not a number"
+    assert lines[0].startswith(f"onepass replay: rows 21 to 23: refused with HTTP 422: {cells}")
+    assert "  the 20 rows before them were learned by model odd" == lines[1]
     assert 20 == httpx.get(f"{url}/models/odd").json()["rows"]
 
 
@@ -173,9 +172,9 @@ def test_a_file_that_cannot_be_replayed(content: bytes, reason: str, tmp_path: P
 
 
 def test_what_is_not_there(tmp_path: Path, run: Callable) -> None:
-    """No file, no regular file, no service: status 1 and a reason."""
+    """No file, nothing in it, no service: status 1 and a reason."""
     assert "No such file" in run(tmp_path / "none.csv", "--algorithm", "dfop")[2]
-    assert "not a regular file" in run("/dev/null", "--algorithm", "dfop")[2]
+    assert "null has no rows" in run("/dev/null", "--algorithm", "dfop")[2]
     status, _, complained = run(stream(tmp_path / "some.csv"), "--algorithm", "dfop", "--url", "http://127.0.0.1:9")
     assert 1 == status
     assert "cannot reach the service at http://127.0.0.1:9" in complained
@@ -214,7 +213,7 @@ def test_refusals_of_the_model_are_readable(tmp_path: Path, run: Callable, url: 
 
 def test_a_long_list_of_what_is_allowed_ends_with_a_count() -> None:
     """Whole names, as many as a person reads; how many more there are is told."""
-    names = [f"f{at}" for at in range(client.ALLOWED_SHOWN + 2)]
+    names = [f"f{at}" for at in range(refusals.ALLOWED_SHOWN + 2)]
     answer = {"errors": [unknown_feature("features.x", names)._asdict()]}
     said = client.reason_of(httpx.Response(422, json=answer), None)
     assert (

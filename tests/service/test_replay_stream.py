@@ -129,7 +129,7 @@ def test_a_service_that_is_gone_ends_it(
 ) -> None:
     """After as long as the replay is patient, with the reason."""
     monkeypatch.setattr("service.replay.client.Service.__init__.__kwdefaults__", {"private": False, "patience_s": 0.3})
-    between = Cutting(url, cuts=1, after=20_000)
+    between = Cutting(url, cuts=1, after=100_000)  # behind GET /algorithms
 
     def close_when_cut(*_: object) -> None:
         between.close()
