@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from core.contract import Ints
-from core.features.feature import Feature, parse_features
+from core.features.feature import Feature, digest, parse_features
 from core.features.labels import LabelSet, distinct
 from core.features.schema import Schema
 from core.problems import LISTED_MAX, Invalid, Problem
@@ -18,20 +18,21 @@ def parse_next(raw: object, current: Schema, field: str = "features") -> tuple[F
     """The features of a space that is to follow the current one.
 
     Raises:
-        Invalid: as ``parse_features``; the same names as now; a kept name whose type or categories are declared
-            otherwise; both spaces together give too many columns, or two of one name.
+        Invalid: as ``parse_features``; the features in force, and no others; a kept name of another type; both spaces
+            together give too many columns, or two of one name.
     """
     features = parse_features(raw, field)
-    if {feature.name for feature in features} == set(current.names):
-        raise Invalid.of(field, "holds the names of the features in force, and no others")
+    if {feature.name for feature in features} == set(current.names) and _same(features, current.features):
+        raise Invalid.of(field, "holds the features in force, and no others")
     problems = [
         Problem(
             f"{field}[{i}]",
-            "is declared otherwise in the space in force; a kept name keeps its type and categories",
+            "is of another type in the space in force: a kept name keeps it, and its buckets, since a row holds one "
+            "value for it; declare another name",
             current.features[current.index[feature.name]].to_json(),
         )
         for i, feature in enumerate(features)
-        if feature.name in current.index and not _alike(feature, current.features[current.index[feature.name]])
+        if feature.name in current.index and not _one_value(feature, current.features[current.index[feature.name]])
     ]
     if problems:
         raise Invalid(*problems[:20])
@@ -100,7 +101,10 @@ def column_places(space: Schema, larger: Schema) -> Ints:
 
 
 def union(old: Schema, features: Sequence[Feature]) -> Schema:
-    """The old features, then those of the new ones that are not among them."""
+    """The old features, then those of the new ones that are not among them.
+
+    A name that both declare, differently, is read as both can (core.features.row_part).
+    """
     return Schema(_joined(old, features))
 
 
@@ -110,10 +114,29 @@ def places(space: Schema, whole: Schema) -> Ints:
 
 
 def _joined(old: Schema, features: Sequence[Feature]) -> list[Feature]:
-    return [*old.features, *(feature for feature in features if feature.name not in old.index)]
+    new = {feature.name: feature for feature in features}
+    kept = [_for_both(feature, new[feature.name]) if feature.name in new else feature for feature in old.features]
+    return [*kept, *(feature for feature in features if feature.name not in old.index)]
 
 
-def _alike(feature: Feature, other: Feature) -> bool:
-    """Whether two features are read alike: the same but for the range that is expected of them."""
-    alike = {"minimum": None, "maximum": None, "outside": "accept"}
-    return replace(feature, **alike) == replace(other, **alike)  # type: ignore[arg-type]
+def _for_both(one: Feature, other: Feature) -> Feature:
+    """What reads a value as two declarations of its feature can."""
+    if one.categories:
+        known = LabelSet(one.categories)
+        new = [category for category in other.categories if known.index(category) < 0]
+        return replace(one, categories=(*one.categories, *new)) if new else one
+    if (one.minimum, one.maximum, one.outside) == (other.minimum, other.maximum, other.outside):
+        return one
+    limited = one.outside != "accept" or other.outside != "accept"
+    return replace(one, minimum=None, maximum=None, outside="accept") if limited else one
+
+
+def _one_value(feature: Feature, other: Feature) -> bool:
+    """Whether one value can be read by both declarations: they differ in categories or in the range at most."""
+    kind = feature.type, feature.buckets, bool(feature.categories)
+    return kind == (other.type, other.buckets, bool(other.categories))
+
+
+def _same(features: Sequence[Feature], others: Sequence[Feature]) -> bool:
+    """Whether two lists hold the same declarations, in any order; 0 is not False."""
+    return {digest(feature.to_json()) for feature in features} == {digest(feature.to_json()) for feature in others}

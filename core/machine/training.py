@@ -84,7 +84,7 @@ class TrainingBlock(NamedTuple):
             new: whether the class of the one row is new; it is predicted without it.
         """
         route, model = self.route, self.route.model
-        X = model.absorb(self.raw if route.columns is None else np.ascontiguousarray(self.raw[:, route.columns]))
+        X = model.absorb(self.raw if route.part is None else route.part.of(self.raw))
         predictions = (route.learn_new_class if new else model.learn)(X, truth, self.discounts, self.weights)
         if self.drift_response.regression:
             scored = scored_numbers(predictions.value, truth)

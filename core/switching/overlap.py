@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from core.config import Config
 from core.contract import Alarm, Floats, Prediction, Transferable
 from core.features.feature import Feature
-from core.features.feature_space import places, union
+from core.features.feature_space import union
+from core.features.row_part import RowPart
 from core.features.schema import Schema
 from core.state.nesting import Nested
 from core.switching.ensemble import Ensemble
@@ -66,10 +67,8 @@ class OverlapPeriod(Nested):
         self.recovery = FeatureRecovery(self.next_schema.columns, old.columns, kind, paper)
         self.initial_weights = InitialWeights()
         self._alarms: list[Alarm] = []
-        self._old_places, self._new_places = (
-            places(self.schema, self.feedback_schema),
-            places(self.next_schema, self.feedback_schema),
-        )
+        self._old_part = RowPart(self.schema, self.feedback_schema)
+        self._new_part = RowPart(self.next_schema, self.feedback_schema)
 
     def configure(self, config: Config) -> None:
         """Go on under another configuration: the old side and the new model."""
@@ -83,7 +82,7 @@ class OverlapPeriod(Nested):
         return np.hstack([self.old.absorb(old), self.new.absorb(new)])
 
     def _parted(self, raw: Floats) -> tuple[Floats, Floats]:
-        return np.ascontiguousarray(raw[:, self._old_places]), np.ascontiguousarray(raw[:, self._new_places])
+        return self._old_part.of(raw), self._new_part.of(raw)
 
     def learn(
         self, X: Floats, truth: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None

@@ -24,11 +24,12 @@ from typing import Any, Literal
 from numpy.typing import NDArray
 
 from core.config import Config
-from core.contract import Floats, Header, Ints, Prediction
+from core.contract import Floats, Header, Prediction
 from core.entry import Overlap, Switch
 from core.features import Space
 from core.features.feature import Feature
-from core.features.feature_space import fits, parse_next, places, with_declarations
+from core.features.feature_space import fits, parse_next, with_declarations
+from core.features.row_part import RowPart
 from core.features.schema import Schema
 from core.problems import Conflict
 from core.switching.ensemble import Ensemble
@@ -55,7 +56,7 @@ class RowRoute:
     Attributes:
         schema: the space.
         model: encodes and learns the rows.
-        columns: raw columns that the model reads, in its order; None: all.
+        part: what of a row the model reads; None: all.
         ensemble: experts beside the model that a new class is added to; None: the model adds it to all.
         new: likewise the new model of an overlap period.
         watched: whether the rows are tested for drift: not those of a space that is no longer in force.
@@ -63,7 +64,7 @@ class RowRoute:
 
     schema: Space
     model: Phase
-    columns: Ints | None = None
+    part: RowPart | None = None
     ensemble: Ensemble | None = None
     new: Pipeline | None = None
     watched: bool = True
@@ -132,7 +133,7 @@ class Switching:
         unions = [in_force.union] if isinstance(in_force, Ensemble) else []
         for union in unions if self.aborted is None else [*unions, self.aborted]:  # their rows may still arrive
             assert isinstance(in_force.schema, Schema)
-            yield RowRoute(union, in_force, places(in_force.schema, union), new=new)
+            yield RowRoute(union, in_force, RowPart(in_force.schema, union), new=new)
 
     def configure(self, config: Config) -> None:
         """Go on under another configuration of the same algorithm, parameters and seed."""
@@ -345,8 +346,7 @@ class Switching:
 
 def bytes_to_switch(config: Config, old: Schema, following: Schema, mapping: Kind) -> int:
     """Bytes that a state will take at most during a change of features: the old model, two new ones and the mapping."""
-    lost = set(old.names) - set(following.names)
-    targets = sum(feature.width for feature in old.features if feature.name in lost)
+    targets = len(set(old.columns) - set(following.columns))
     models = config.state_bytes(old.width) + 2 * config.state_bytes(following.width)
     return models + mapping_bytes(targets, following.width, mapping)
 

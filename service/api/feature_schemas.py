@@ -35,7 +35,8 @@ class SwitchBody(RequestBody):
     )
     features: Annotated[Features | None, SkipValidation] = Field(  # core.features names what is wrong with each
         None,
-        description="`begin`: the whole new space. Names that the model has are kept; a bare one as it was declared.",
+        description="`begin`: the whole new space. Names that the model has are kept; a bare one as it was declared, "
+        "others of the same type with other categories or bounds.",
     )
     mapping: Literal["linear", "kernel"] | None = Field(
         None, description="`begin`: how old features are recovered from new ones; left out: linear."

@@ -55,8 +55,9 @@ async def switch_features(
     names is learned by the old model, and answered with `"mapped": false`. After `complete` only the new features
     are sent: the old model goes on, on recovered features, beside new ones, each weighted by how well it does. `abort`
     drops the overlap and leaves the model as it was. `complete` with fewer than five rows that have taught the mapping
-    is 409, unless `force` is true. Names in both spaces are kept. Any number of changes, one at a
-    time. `id` or Idempotency-Key make a retry safe.
+    is 409, unless `force` is true. Names in both spaces are kept; one that is declared with other categories or bounds
+    is sent once, and read by each side as it declares it. Any number of changes, one at a time. `id` or
+    Idempotency-Key make a retry safe.
     """
     engine = ctx.engine
     identity = _identity(ask, key, await request.body())

@@ -181,16 +181,14 @@ async def test_overlap_rows_beyond_the_bounds(start):
 
 
 async def test_weights_of_experts_that_are_not_linear(api):
-    """Behind a kernel mapping the old model is not linear in the new features: 409, and 422 for an explanation."""
-    path = await steady(api)
+    """Where none of them is: 409, and their densities explain a prediction."""
+    path = await steady(api, {**DFOP, "algorithm": "vigo"})
     await switch(api, path, {**BEGIN, "mapping": "kernel"})
     await feed(api, path, range(20), UNION)
     await switch(api, path, "complete")
-    found = problem(await api.ask("GET", f"{path}/weights"), 409)
-    assert "experts" in found["detail"]
-    body = {"features": row(1, NEW), "explain": True}
-    found = await api.refuses(f"{path}/predict", 422, "explain", json=body)
-    assert "experts" in found["detail"]
+    assert "not a linear model" in problem(await api.ask("GET", f"{path}/weights"), 409)["detail"]
+    told = await api.post(f"{path}/predict", {"features": row(1, NEW), "explain": True})
+    assert {"UP", "DOWN"} == set(told["explanation"]["classes"])
 
 
 async def test_weights_and_explanations_in_each_phase(api):

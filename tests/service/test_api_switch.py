@@ -123,7 +123,7 @@ async def test_every_answer_says_version_and_incarnation(api):
 
 
 async def test_a_name_in_both_is_kept_as_it_was_declared(api):
-    """By its bare name or by the same declaration; ranges may change, types and categories may not."""
+    """By its bare name or by the same declaration; ranges and categories may change, types may not."""
     day = {"name": "day", "type": "categorical", "categories": ["mon", "tue"]}
     path = await api.new(features=["a", day, {"name": "load", "min": 0, "max": 1}])
     begun = await switch(api, path, {"action": "begin", "features": ["day", "load", "c"]})
@@ -132,7 +132,7 @@ async def test_a_name_in_both_is_kept_as_it_was_declared(api):
     wide = {"name": "load", "min": -5, "max": 5}
     await switch(api, path, {"action": "begin", "features": [day, wide, "c"]})
     await switch(api, path, "abort")
-    for odd in ({**day, "categories": ["mon", "wed"]}, {"name": "a", "type": "categorical", "categories": [1, 2]}):
+    for odd in ({"name": "day", "type": "boolean"}, {"name": "a", "type": "categorical", "categories": [1, 2]}):
         body = {"action": "begin", "features": [odd, "c"]}
         await api.refuses(f"{path}/features/switch", 422, "features[0]", json=body)
     clash = {"action": "begin", "features": ["c", "day=mon"]}
@@ -255,3 +255,33 @@ async def test_marks_tell_of_a_switch_and_metrics_go_on(api):
     found = await api.get(f"{path}/metrics")
     assert 19 == found["rows"]
     assert {"switch"} == {mark["kind"] for mark in found["marks"]}
+
+
+async def test_a_switch_redefines_a_kept_name(api):
+    """More categories and other bounds under the same names: one value a row, read by both sides; then only the new."""
+    day = {"name": "day", "type": "categorical", "categories": ["mon", "tue"]}
+    wider = {**day, "categories": ["tue", "wed", "mon"]}
+    path = await api.new({**DFOP, "unknown": "error"}, features=["a", day])
+
+    def body(at, days):
+        return {"features": {"a": row(at)["a"], "day": days[at % len(days)]}, "label": label(at)}
+
+    for at in range(12):
+        await api.post(f"{path}/feedback", body(at, ["mon", "tue"]))
+    tracked = await api.post(f"{path}/predict", {"features": {"a": 0.1, "day": "mon"}, "track": True})
+    problem(await api.ask("POST", f"{path}/feedback", json=body(1, ["wed"])), 422, "features.day")
+    begun = await switch(api, path, {"action": "begin", "features": [{"name": "a", "max": 1}, wider]})
+    assert [{"name": "a", "type": "numeric", "max": 1.0}, wider] == begun["next"]
+    for at in range(12):
+        assert (await api.post(f"{path}/feedback", body(at, ["mon", "tue", "wed"])))["learned"]
+    table = {"columns": ["day", "a"], "data": [["wed", 0.2], ["tue", 0.4]]}
+    assert 14 == (await api.post(f"{path}/features/overlap", table))["overlap_rows"]
+    assert 26 == (await api.post(f"{path}/feedback/batch", {**table, "labels": ["UP", "DOWN"]}))["rows"]
+    await api.post(f"{path}/predict", {"features": {"a": 0.1, "day": "mon"}})
+    assert "ensemble" == (await switch(api, path, "complete"))["phase"]
+    assert (await api.post(f"{path}/feedback", body(1, ["wed"])))["learned"]
+    late = {"prediction_id": tracked["prediction_id"], "label": "UP"}
+    assert (await api.post(f"{path}/feedback", late))["learned"]
+    assert {"a", "day=tue", "day=wed", "day=mon"} == set((await api.get(f"{path}/weights"))["weights"]["UP"])
+    numeric = {"action": "begin", "features": ["a", {"name": "day", "type": "numeric"}]}
+    problem(await api.ask("POST", f"{path}/features/switch", json=numeric), 422, "features[1]")

@@ -125,7 +125,7 @@ class RowValidator:
         new = union.names[old.raw_width :]
         if isinstance(table.data, np.ndarray):
             width = table.data.shape[1] - (table.labels is not None)
-            return old if width == old.raw_width else union
+            return old if width == old.raw_width < union.raw_width else union
         rows = table.data if table.columns is None and isinstance(table.data, list) else [names_of(table) or ()]
         if new and all({*names}.isdisjoint(new) for names in rows):
             return old

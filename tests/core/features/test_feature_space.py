@@ -1,10 +1,13 @@
 """The space that is to follow the one in force: what is refused, and how both are sent together."""
 
+import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
 from core.features import Schema, parse_features
+from core.features.cells import OTHER
 from core.features.feature_space import fits, parse_next, places, union
+from core.features.row_part import RowPart
 from core.problems import Invalid
 
 DAY = {"name": "day", "type": "categorical", "categories": ["mon", "tue"]}
@@ -17,10 +20,12 @@ REFUSED = [
     (["x", "x"], "features[1]"),
     (["x", 3], "features[1]"),
     (["x", ""], "features[1]"),
-    (["a", DAY, "b"], "features"),
-    (["b", "a", DAY], "features"),
+    (["a", DAY, {"name": "b", "min": 0, "max": 1}], "features"),
+    ([{"name": "b", "min": 0, "max": 1}, "a", DAY], "features"),
     (["x", "day"], "features[1]"),
-    (["x", {**DAY, "categories": ["tue", "mon"]}], "features[1]"),
+    (["x", {"name": "day", "type": "categorical"}], "features[1]"),
+    ([{"name": "a", "type": "boolean"}], "features[0]"),
+    (["x", {**DAY, "categories": ["mon", True, "true"]}], "features[1].categories[2]"),
     ([{"name": "a", "type": "categorical", "categories": ["p", "q"]}], "features[0]"),
     (["x", "day=mon"], "features"),
 ]
@@ -41,9 +46,11 @@ def test_the_declaration_in_force_is_told():
     assert DAY == refused.value.problems[0].allowed
 
 
-@pytest.mark.parametrize("raw", [["x"], ["a"], ["x", "a", DAY], ["a", "b", DAY, "x"], [{"name": "b", "max": 9}, "x"]])
+@pytest.mark.parametrize("raw", [["x"], ["a"], ["x", "a", DAY], ["a", "b", DAY, "x"], [{"name": "b", "max": 9}, "x"],
+                                 ["a", {**DAY, "categories": ["tue", "wed"]}, "b"], ["a", DAY, {"name": "b", "max": 9}],
+                                 ["a", DAY, "b"]])  # fmt: skip
 def test_what_can_follow_is_taken(raw):
-    """New names, fewer names, more names, another range of a kept one."""
+    """New names, fewer names, more names; another range or other categories of a kept one, also of the same names."""
     features = parse_next(raw, NOW)
     assert parse_features(raw) == features
     assert fits(features, NOW)
@@ -51,7 +58,7 @@ def test_what_can_follow_is_taken(raw):
 
 def test_features_of_another_moment_do_not_fit():
     """What was checked against other features may not follow these."""
-    assert not fits(parse_features(["a", DAY, "b"]), NOW)
+    assert not fits(NOW.features, NOW)
 
 
 def test_both_spaces_together_are_the_old_features_then_the_new_names():
@@ -61,3 +68,26 @@ def test_both_spaces_together_are_the_old_features_then_the_new_names():
     assert ("a", "day", "b", "y", "x") == both.names
     assert_array_equal([0, 1, 2], places(NOW, both))
     assert_array_equal([3, 2, 4], places(new, both))
+
+
+def test_both_spaces_together_read_what_one_of_them_can():
+    """The old categories and then the new ones; any number where one of two ranges is a limit."""
+    new = parse_features([{**DAY, "categories": ["wed", "mon"]}, {"name": "b", "min": 0, "max": 9, "outside": "clip"}])
+    both = union(NOW, new)
+    assert ("mon", "tue", "wed") == both.features[1].categories
+    assert "b" == both.features[2].to_json()
+    assert NOW.features[1] == union(NOW, parse_features([{**DAY, "categories": ["tue", "mon"]}])).features[1]
+
+
+def test_each_space_takes_its_own_reading_of_a_row_of_both():
+    """Categories by its own numbers, those it does not have as others; numbers clipped where it has limits."""
+    new = Schema(parse_features([{**DAY, "categories": ["wed", "mon"]}, {"name": "b", "max": 1, "outside": "clip"}]))
+    both = union(NOW, new.features)
+    raw = np.array([[5.0, code, 7.0] for code in (0.0, 1.0, 2.0, OTHER, np.nan)])
+    kept = raw.copy()
+    old_part, new_part = RowPart(NOW, both).of(raw), RowPart(new, both).of(raw)
+    assert_array_equal([0.0, 1.0, OTHER, OTHER, np.nan], old_part[:, 1])
+    assert_array_equal(raw[:, [0, 2]], old_part[:, [0, 2]])
+    assert_array_equal([1.0, OTHER, 0.0, OTHER, np.nan], new_part[:, 0])
+    assert_array_equal(np.ones(5), new_part[:, 1])
+    assert_array_equal(kept, raw)

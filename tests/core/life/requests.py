@@ -5,12 +5,12 @@ import numpy as np
 from core.config import Config
 from core.entry import Configure, Overlap, Reset, Restore, Rows, Switch
 from core.machine import Machine
-from tests.core.life.streams import CLASHING, FEATURES, PROPOSALS, space_of_names
+from tests.core.life.streams import CLASHING, EPISODES, FEATURES, PROPOSALS, space_of_names
 
 CHANGES = (
     {"watch": None, "on_drift": None},
-    {"watch": {"error_rate": {"batch_size": 8, "delta": 0.5}}},
-    {"watch": {"class_mean": {"batch_size": 8, "delta": 0.5}, "error_rate": {"batch_size": 8, "delta": 0.5}}},
+    {"watch": {"error_rate": {"batch_size": 8, "delta": 0.5}, **EPISODES}},
+    {"watch": {kind: {"batch_size": 8, "delta": 0.5} for kind in ("class_mean", "error_rate")} | EPISODES},
     {"on_drift": "forget"},
     {"missing": "mean"},
     {"missing": "zero"},

@@ -7,9 +7,12 @@ from core.drift.config import kinds
 from core.features import Schema, SparseSchema, parse_features
 
 DAY = {"name": "day", "type": "categorical", "categories": ["mon", "tue", "wed"]}
-RANGED = {"name": "a", "type": "numeric", "min": -5, "max": 5}
-SPACES = (["a", "b", "c"], ["p", DAY, "q"], ["c", "q", "s", "t"], ["v"], [RANGED, "b", DAY, "v"])
-"""Names are kept, lost and come back; a has a declared range in one of them."""
+EPISODES = {"episode_rows": 25}
+"""So that there are several in a life."""
+OTHER_DAY = {**DAY, "categories": ["tue", "wed", "thu", "mon"]}
+RANGED = {"name": "a", "type": "numeric", "min": -5, "max": 5, "outside": "clip"}
+SPACES = (["a", "b", "c"], ["p", DAY, "q"], ["c", "q", "s", "t"], ["v"], [RANGED, "b", OTHER_DAY, "v"])
+"""Names are kept, lost and come back; in one of them a has a range and day other categories."""
 FEATURES = tuple(parse_features(space) for space in SPACES)
 PROPOSALS = (("a", "b", "c"), ("b", "a"))
 """Names that a first row may come with."""
@@ -142,7 +145,7 @@ def plain_body(entry, task, action):
 
 
 def _watch(tests):
-    return {kind: {"batch_size": 8, "delta": 0.5} for kind in tests} or None
+    return {**{kind: {"batch_size": 8, "delta": 0.5} for kind in tests}, **EPISODES} if tests else None
 
 
 def space_of_names(names):

@@ -1,0 +1,111 @@
+"""A switch that declares a kept name otherwise: one value in a row of the overlap, read both ways."""
+
+import numpy as np
+import pytest
+
+from core.config import Config
+from core.entry import Entry, Overlap, Rows, Switch
+from core.features import parse_features
+from core.learners.catalogue import ALGORITHMS
+from core.machine import Machine
+
+OLD = ["a", {"name": "day", "type": "categorical", "categories": ["mon", "tue", "sun"]}]
+NEW = [{"name": "a", "max": 1, "outside": "clip"}, {"name": "day", "type": "categorical", "categories": ["wed", "mon"]}]
+WIDER = ["a", {"name": "day", "type": "categorical", "categories": ["mon", "tue", "sun", "wed"]}]
+DENSE = [name for name, entry in ALGORITHMS.items() if not entry.sparse]
+
+
+class Model:
+    """A machine and a twin that is saved and loaded before every entry; categories are sent by their names."""
+
+    def __init__(self, features=OLD, algorithm="rls"):
+        body = {"algorithm": algorithm, "task": "classification", "features": features}
+        self.machine, self.version = Machine(Config.parse(body)), 0
+
+    def commit(self, segment):
+        """The outcome of an entry with one segment."""
+        twin, _ = Machine.from_bytes(self.machine.to_bytes())
+        self.version += 1
+        entry = Entry(self.version, 0, (segment,))
+        (outcome,) = self.machine.apply(entry)
+        assert [repr(outcome)] == [repr(one) for one in twin.apply(entry)]
+        assert self.machine.to_bytes() == twin.to_bytes()
+        return outcome
+
+    def learn(self, rows, space=None):
+        """Learn (a, day) with their labels, in a space."""
+        schema = space or self.machine.feedback_schema
+        raw = np.vstack([schema.row({"a": a, "day": day}, False) for a, day in rows])
+        return self.commit(Rows(schema.id, None, raw, ["up" if a > 0 else "down" for a, _ in rows]))
+
+    def switch(self, action, features=None):
+        """A step, as it is planned."""
+        return self.commit(self.machine.plan_switch(action, features, None, force=True))
+
+
+def rows(count, days, seed=0):
+    """Rows of some days."""
+    rng = np.random.default_rng(seed)
+    numbers, codes = rng.normal(size=count).tolist(), rng.integers(0, len(days), count)
+    return [(a, days[code]) for a, code in zip(numbers, codes, strict=True)]
+
+
+@pytest.mark.parametrize("algorithm", DENSE)
+@pytest.mark.parametrize("following", [NEW, WIDER], ids=["others", "more"])
+def test_a_kept_name_is_declared_otherwise(algorithm, following):
+    """Rows of the overlap hold categories of both; before and after it each space has its own; all are learned."""
+    model = Model(algorithm=algorithm)
+    model.learn(rows(30, ["mon", "tue", "sun"]))
+    old = model.machine.prediction_schema
+    model.switch("begin", following)
+    union = model.machine.feedback_schema
+    assert ("mon", "tue", "sun", "wed") == union.features[1].categories
+    assert model.learn(rows(30, ["mon", "tue", "sun", "wed"], 1)).learned
+    raw = np.vstack([union.row({"a": a, "day": day}, False) for a, day in rows(10, ["mon", "wed"], 2)])
+    assert 10 == model.commit(Overlap(union.id, raw)).taught
+    assert model.learn(rows(5, ["mon", "sun"], 3), old).learned
+    model.switch("complete")
+    assert model.learn(rows(30, ["mon", "wed"], 4)).learned
+    for space in (union, old):
+        assert model.learn(rows(5, ["mon", "sun"], 5), space).learned
+    assert [one["name"] if isinstance(one, dict) else one for one in model.machine.info()["features"]] == ["a", "day"]
+
+
+@pytest.mark.parametrize("algorithm", ["rls", "fesl_c", "vigo"])
+def test_the_old_model_sees_its_own_reading(algorithm):
+    """Rows of the overlap teach it what rows of its own space would: a new category is one it does not know."""
+    known = [(a, day if day != "wed" else "other") for a, day in rows(40, ["mon", "tue", "wed"], 1)]
+    changed, always = Model(algorithm=algorithm), Model(algorithm=algorithm)
+    for model in (changed, always):
+        model.learn(rows(30, ["mon", "tue", "sun"]))
+    changed.switch("begin", NEW)
+    told = changed.learn(rows(40, ["mon", "tue", "wed"], 1))
+    assert told.predictions == always.learn(known).predictions
+    changed.switch("abort")
+    raw = np.array([[0.3, code] for code in range(3)])
+    assert np.array_equal(changed.machine.predict(raw).probabilities, always.machine.predict(raw).probabilities)
+    both = changed.machine.switching.aborted
+    later = rows(20, ["mon", "wed"], 2)
+    own = [(a, day if day == "mon" else "x") for a, day in later]
+    assert always.learn(own).predictions == changed.learn(later, both).predictions
+
+
+def test_the_new_model_clips_what_both_spaces_take():
+    """A number beyond its limit is the limit to it, and itself to the old one."""
+    model = Model(["a", "b"])
+    union_of = parse_features(["b", {"name": "a", "max": 1, "outside": "clip"}])
+    model.commit(Switch("begin", union_of, "linear"))
+    period = model.machine.pipeline
+    assert [[9.0, 2.0, 2.0, 1.0]] == period.absorb(np.array([[9.0, 2.0]])).tolist()
+
+
+def test_bounds_and_categories_change_without_a_new_name():
+    """The features in force again are refused, other declarations of the same names are not."""
+    model = Model()
+    model.learn(rows(30, ["mon", "tue", "sun"]))
+    assert WIDER == [one.to_json() for one in model.machine.plan_switch("begin", WIDER).features]
+    model.switch("begin", WIDER)
+    model.learn(rows(20, ["mon", "wed"], 1))
+    model.switch("complete")
+    assert 1.0 == pytest.approx(sum(one["weight"] for one in model.machine.ensemble))
+    assert model.machine.prediction_schema.columns == ("a", "day=mon", "day=tue", "day=sun", "day=wed")
