@@ -96,8 +96,11 @@ def _pop_column(header: list[str], rows: list[list[str]], name: str | None, quer
 
 
 def names_in(given: str) -> frozenset[str]:
-    """The names of columns in a query parameter: separated by commas, as in a line of CSV."""
-    return frozenset(next(csv.reader([given]), ()))
+    """The names of columns in a query parameter: separated by commas, as in a line of CSV; none where it is no line."""
+    try:
+        return frozenset(next(csv.reader([given]), ()))
+    except csv.Error:
+        return frozenset()
 
 
 def _without(header: list[str], rows: list[list[str]], given: str) -> tuple[list[str], list[list[str]]]:

@@ -116,6 +116,7 @@ async def test_a_decimal_comma_is_not_read(api, cell):
         ({"delimiter": "\n"}, "delimiter"),
         ({"drop": ""}, "drop"),
         ({"drop": "nobody"}, "drop"),
+        ({"drop": "note\rwhen"}, "drop"),
         ({"drop": "note,nobody"}, "drop"),
         ({"drop": "y"}, "drop"),
         ({"delimiter": ";"}, "label"),
