@@ -51,7 +51,7 @@ def lead_to(service, phase):
 
 
 class Following(Client):
-    """A client that asks which features are wanted when its rows are refused."""
+    """A client that asks which features are wanted when its rows are refused, or teach no mapping."""
 
     def __init__(self, service, model="m"):
         super().__init__(service, model)
@@ -60,10 +60,12 @@ class Following(Client):
     def send(self, row):
         for _ in range(50):
             answer = super().send(cut([row], self._wanted)[0])
+            unmapped = answer.status == 200 and answer.json.get("mapped") is False
+            if answer.status == 422 or unmapped:
+                found = self._service.get("/models/m/features?consistency=strong")
+                self._wanted = list(dict.fromkeys([*found["current"], *(found["next"] or [])]))
             if answer.status != 422:
                 return answer
-            found = self._service.get("/models/m/features?consistency=strong")
-            self._wanted = list(dict.fromkeys([*found["current"], *(found["next"] or [])]))
         return answer
 
 

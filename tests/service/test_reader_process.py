@@ -92,6 +92,9 @@ def outcome(call):
         (SPARSE, "text/x-svmlight", "UP a:1 a:2\n"),
         (SPARSE, "application/json", '{"rows":[{"names":["a"],"values":[1]}],"labels":["no"]}'),
         ({**DFOP, "features": None}, "application/json", json.dumps({**columnar(1), "labels": ["DOWN"]})),
+        ({**DFOP, "features": None, "ignore": ["b"]}, "text/csv", "a,b,y\ngold,,UP\n"),
+        ({**DFOP, "features": [{"name": "a", "categories": [1, 2]}], "ignore": ["b"]}, "text/csv", "a,b,y\n3,x,UP\n"),
+        ({**DFOP, "features": [{"name": "a", "categories": [1, 2]}], "unknown": "error"}, "text/csv", "a,y\n3,UP\n"),
     ],
 )
 async def test_the_process_says_what_the_loop_would_say(model, kind, body, key):
