@@ -38,7 +38,7 @@ def change_of(model: ModelState, asked: Mapping[str, Any]) -> Change:
         Conflict: features cannot get categories while they are being changed, or before there are any.
     """
     config = changed(model.config, asked)
-    if model.prediction_schema is not None:
+    if asked.get("ignore") is not None and model.prediction_schema is not None:
         parse_ignored(config.ignore, model.prediction_schema.features)
     features = None if asked.get(CATEGORIES) is None else _features(model, asked[CATEGORIES])
     fields = fields_changed(model.config, config)

@@ -5,16 +5,18 @@ from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Body, Request
 
+from core.machine import Machine
 from service.api.context import Ctx, IdempotencyKey, ModelName
 from service.api.idempotency import answer_if_seen
 from service.api.identity import REQUEST, identity_of
 from service.api.model_schemas import Model, ModelChanges
-from service.api.models import shown
+from service.api.models import FEATURE_BYTES, shown
 from service.api.openapi.examples import CHANGES
 from service.api.route import ADMIN, Route
 from service.api.row_requests import REFUSED
 from service.runtime import configuration
 from service.runtime.engine import Freshness
+from service.runtime.threads import in_thread_if_large
 
 router = APIRouter(route_class=Route, tags=["models"])
 
@@ -46,8 +48,13 @@ async def configure_model(
     replica = await engine.replica(name, Freshness(strong=True))  # what the model has by now, the log says
     version = 0
     try:
-        segment = configuration.plan(
-            replica.machine, engine.models.admit_change, cast("Mapping[str, Any]", body), identity.ids
+        segment = await in_thread_if_large(
+            FEATURE_BYTES * _features(replica.machine),
+            configuration.plan,
+            replica.machine,
+            engine.models.admit_change,
+            cast("Mapping[str, Any]", body),
+            identity.ids,
         )
     except REFUSED as error:
         await answer_if_seen(ctx, replica, identity, error)
@@ -55,3 +62,8 @@ async def configure_model(
         if segment is not None:
             version = (await replica.inbox.submit(segment, identity.digests)).answer.version
     return await shown(await engine.replica(name, Freshness(min_version=version)))
+
+
+def _features(machine: Machine) -> int:
+    """Features that a change may have to be checked against."""
+    return 0 if machine.prediction_schema is None else machine.prediction_schema.raw_width
