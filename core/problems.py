@@ -42,7 +42,8 @@ def unknown_feature(field: str, names: Sequence[str], given: str = "") -> Proble
         names: of the features.
         given: the name, where a similar one is to be suggested.
     """
-    return Problem(field, "is not a feature of this model" + suggestion(given, names), list(names[:LISTED_MAX]))
+    way_out = suggestion(given, names) or PASSED_OVER
+    return Problem(field, f"is not a feature of this model{way_out}", list(names[:LISTED_MAX]))
 
 
 def suggestion(given: object, names: Sequence[str]) -> str:
@@ -54,6 +55,8 @@ def suggestion(given: object, names: Sequence[str]) -> str:
     return f"; did you mean {by_letters[found[0]]}?" if found else ""
 
 
+PASSED_OVER = '; declare it in "ignore" to have it passed over'
+"""The way out for a name that is like none of the features."""
 FILLED = 'declare "missing": "mean" or "zero" to have missing values filled'
 """The way out for a value that is not there."""
 

@@ -7,6 +7,7 @@ from tests.service.api_fixtures import JSON, RLS, problem
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ROW = {"features": {"a": 0.25, "b": -0.5}}
+UNKNOWN = 'is not a feature of this model; declare it in "ignore" to have it passed over'
 ROUTES = ["predict", "feedback"]
 every_route = pytest.mark.parametrize("route", ROUTES)
 
@@ -51,7 +52,7 @@ async def test_an_unknown_feature_is_told_what_the_features_are(api, route):
     more = {"label": "UP"} if route == "feedback" else {}
     row = {"features": {"a": 1, "b": 2, "c": 3}, **more}
     found = await api.refuses(f"{path}/{route}", 422, "features.c", json=row)
-    expected = {"field": "features.c", "problem": "is not a feature of this model", "allowed": ["a", "b"]}
+    expected = {"field": "features.c", "problem": UNKNOWN, "allowed": ["a", "b"]}
     assert [expected] == found["errors"]
 
 

@@ -214,12 +214,10 @@ def test_refusals_of_the_model_are_readable(tmp_path: Path, run: Callable, url: 
 def test_a_long_list_of_what_is_allowed_ends_with_a_count() -> None:
     """Whole names, as many as a person reads; how many more there are is told."""
     names = [f"f{at}" for at in range(refusals.ALLOWED_SHOWN + 2)]
-    answer = {"errors": [unknown_feature("features.x", names)._asdict()]}
-    said = client.reason_of(httpx.Response(422, json=answer), None)
-    assert (
-        said
-        == f"refused with HTTP 422: features.x: is not a feature of this model ({', '.join(names[:-2])}, and 2 more)"
-    )
+    problem = unknown_feature("features.x", names)
+    said = client.reason_of(httpx.Response(422, json={"errors": [problem._asdict()]}), None)
+    shown = f"({', '.join(names[:-2])}, and 2 more)"
+    assert f"refused with HTTP 422: features.x: {problem.problem} {shown}" == said
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
