@@ -200,7 +200,7 @@ class Loader:
 
     def _replica(self, meta: ModelMeta, machine: Machine, version: int, uid: str, time_ms: int) -> Replica:
         replica = Replica(meta.name, meta.incarnation, meta.created_ms, machine, version, uid, time_ms, self._stats)
-        replica.summary = SummaryState(meta.summary)
+        replica.summary, replica.first_config = SummaryState(meta.summary), meta.config
         replica.measure()
         return replica
 

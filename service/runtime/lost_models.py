@@ -128,8 +128,7 @@ class LostModels:
             state, info, size = await pack(replica)
         except OnepassError as error:
             return Refilled(name, incarnation, replica.version, "failed", detail=error.detail)
-        config = replica.machine.config.canonical.encode()
-        lost = refill.Lost(name, incarnation, config, replica.created_ms, info)
+        lost = refill.Lost(name, incarnation, replica.first_config, replica.created_ms, info)
         outcome, stored = await refill.refill(self._connection, lost, state)
         if outcome in {"refilled", "replaced"}:
             self._stats.refilled_models += 1

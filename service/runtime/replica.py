@@ -103,7 +103,7 @@ class Replica:
     """One loaded model.
 
     Attributes:
-        name, incarnation, created_ms: the model.
+        name, incarnation, created_ms: the model; first_config: the configuration of its creation, as the store has it.
         machine: its state at ``version``.
         version, uid, time_ms: the last applied entry.
         inbox: where requests go; a replica that was loaded aside has none.
@@ -138,6 +138,7 @@ class Replica:
     nbytes: int = OBJECT_BYTES
     ledger: Ledger | None = None
     outdated: bool = False
+    first_config: bytes = b""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property

@@ -160,6 +160,19 @@ async def _reached(api, path, version):
     return (await api.get(path))["version"] == version
 
 
+async def test_a_model_comes_back_with_both_its_configurations(start, store_url):
+    """The one that it was created with, and the present one: PUT knows both, as before."""
+    api = await start()
+    path = await api.learnt(rows=3)
+    assert 200 == (await api.ask("PATCH", path, json={"missing": "zero"})).status_code
+    await _ask(store_url, ("FLUSHALL",))
+    await _is_lost(api, path)
+    assert ["refilled"] == [each["outcome"] for each in await _refill(api, path)]
+    for body in (DFOP, {**DFOP, "missing": "zero"}):
+        answer = await api.ask("PUT", path, json=body)
+        assert (200, "zero", 3) == (answer.status_code, answer.json()["config"]["missing"], answer.json()["rows"])
+
+
 async def test_deleted_models_are_not_lost(start, store_url):
     """A service that missed the notice finds the mark that deleting leaves; it expires."""
     api, other = await start(), await start()
