@@ -19,7 +19,7 @@ apart in u(z) = sign(z) ln(1 + |z| / .2), that is densest where classes are equa
     d_j <- d_j + w_j (t - r) / (1 + H_j)       t = 1 if the class came true, else 0
 
 Two classes have one d, of the second one that appeared: one may be rare. With more classes all share one, which starts
-anew with the third; each class is corrected against the others where s_k is 1e-4 or more, and the r_k are normalised.
+anew with the third; each class is corrected against the others where s_k is .001 or more, and the r_k are normalised.
 
 The limits of H make it forget by what rows tell, not by their number: a thousand rows without a single one of a rare
 class say little of it. The class that a learner takes is not changed. A row of weight c counts c times.
@@ -42,7 +42,7 @@ SLOPE, CURVATURE, SHARED, OFFSETS, WEIGHTS = 0, 1, 2, 3, 3 + KNOTS
 SIZE = WEIGHTS + KNOTS
 SLOPE_MIN, SLOPE_MAX, OFFSET_MAX = 0.02, 20.0, 8.0
 
-_SHARE_MIN, _CORRECTED_MIN = 1e-9, 1e-4
+_SHARE_MIN, _CORRECTED_MIN = 1e-9, 1e-3
 _CURVATURE_FIRST, _CURVATURE_MAX, _PRIOR, _WEIGHT_MAX = 1.0, 1000.0, 1.0, 30.0
 _ODDS_MAX, _DENSE = 8.0, 0.2
 _U_MAX = math.log1p(_ODDS_MAX / _DENSE)

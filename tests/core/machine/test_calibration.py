@@ -52,7 +52,7 @@ class Literal:
         logs = np.log(np.maximum(p, 1e-9))
         s = np.exp(self.a * logs - (self.a * logs).max())
         s /= s.sum()
-        classes = [1] if self.K == 2 else [k for k in range(self.K) if s[k] >= 1e-4]
+        classes = [1] if self.K == 2 else [k for k in range(self.K) if s[k] >= 1e-3]
         r = s.copy()
         for k in classes:
             r[k] = self.corrected(s[k])[1]
