@@ -69,15 +69,16 @@ class RowValidator:
         grow: Callable[[Growth], None],
     ) -> None:
         self.name, self.config, self.known, self.phase = name, config, labels, phase
-        self.space, self.union, self._grow = self._read_by(prediction), self._read_by(feedback), grow
+        self.space, self.union, self._grow = prediction, feedback, grow
+        if config.ignore or config.unknown != "other":
+            self.space, self.union = self._read_by(prediction), self._read_by(feedback)
         self.missing_allowed = config.missing != "error"
 
     def _read_by(self, space: Space | None) -> Space | None:
         """A space as the configuration says that its rows are read."""
-        config = self.config
-        if (config.unknown == "other" and not config.ignore) or not isinstance(space, Schema):
+        if not isinstance(space, Schema):
             return space
-        return _reading(space, config.ignore, config.unknown == "other")
+        return _reading(space, self.config.ignore, self.config.unknown == "other")
 
     # ---------------------------------------------------------------- rows
 
