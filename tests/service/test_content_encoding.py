@@ -22,7 +22,7 @@ MIB = 2**20
 
 
 def packed(body):
-    return gzip.compress(body if isinstance(body, bytes) else json.dumps(body).encode())
+    return gzip.compress(body if isinstance(body, bytes) else json.dumps(body).encode(), mtime=0)
 
 
 def read(source, size):
@@ -36,7 +36,7 @@ def read(source, size):
 @pytest.mark.parametrize("size", [1_000, 65_536, 2**30])
 async def test_pieces_are_bounded_and_whole(size):
     """Together they are the text, and each is as long as was asked for, but the last ones."""
-    parts = read(Gunzip(gzip.compress(TEXT)), size)
+    parts = read(Gunzip(gzip.compress(TEXT, mtime=0)), size)
     assert TEXT == b"".join(parts)
     assert {min(size, len(TEXT))} >= {len(part) for part in parts[: len(TEXT) // size]}
 
@@ -50,14 +50,14 @@ async def test_several_files_are_one_body(end):
 
 
 def _damaged():
-    whole = gzip.compress(TEXT)
+    whole = gzip.compress(TEXT, mtime=0)
     yield from (b"", b"{}", b"\0", whole[1:], zlib.compress(TEXT), whole + b"{}", whole + b"\0{}", whole + whole[:30])
     yield from (whole[:at] for at in (1, 9, 10, 11, 5_000, len(whole) - 9, len(whole) - 8, len(whole) - 1))
     yield from (whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :] for at in (0, 2, len(whole) - 6, len(whole) - 1))
     yield gzip.compress(b"") * (MEMBERS_MAX + 1)
 
 
-@pytest.mark.parametrize("body", [*_damaged()])
+@pytest.mark.parametrize("body", [*_damaged()], ids=lambda body: f"{len(body)} bytes")
 async def test_what_is_no_gzip_is_found(body):
     """Cut off anywhere, changed by a bit, with something behind it, or in too many files."""
     with pytest.raises(NotGzip):
@@ -82,7 +82,7 @@ async def test_large_bodies_are_unpacked_in_a_thread(monkeypatch):
         return await call(size, *work)
 
     monkeypatch.setattr(content_encoding, "in_thread_if_large", noting)
-    assert TEXT == await unpacked(gzip.compress(TEXT), MIB, lambda _: None)
+    assert TEXT == await unpacked(gzip.compress(TEXT, mtime=0), MIB, lambda _: None)
     assert [content_encoding.FIRST_BYTES, content_encoding.PIECE_BYTES] == sizes
 
 
@@ -147,7 +147,11 @@ async def test_a_body_that_comes_in_parts_may_be_gzip(api):
     assert 0 == api.app.state.context.budget.used
 
 
-@pytest.mark.parametrize("body", [b"", b"{}", packed(ROW)[:-4], packed(ROW) + b"{}", bytes(30)])
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{}", packed(ROW)[:-4], packed(ROW) + b"{}", bytes(30)],
+    ids=["empty", "not gzip", "cut off", "followed", "zeros"],
+)
 @pytest.mark.parametrize("route", ["feedback", "predict/batch"])
 async def test_a_body_that_is_no_gzip_is_refused(api, body, route):
     """400, and nothing is learned."""
