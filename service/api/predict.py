@@ -77,9 +77,9 @@ async def predict_row(ctx: Ctx, name: ModelName, request: Request, fresh: Fresh)
     models) or the log density of the row in each class and how ambiguous the row is (VIGO). After a change of features
     several experts predict together: the contributions are those of the mean of their weights, as `GET /weights` has
     it, `share` is the part of the experts' weight that is linear in the present features, and densities are those of
-    the expert that counts for most. VIGO chooses the label by the density at the expected parameters and computes
-    probabilities from a Student-t, which is wider for classes with few rows; the two can disagree. A model of named
-    sparse rows (`sparse_dfop`) takes any names; one left out is 0.
+    the expert that counts for most. Probabilities are calibrated by the rows learned so far. The prediction is
+    the class that the algorithm takes, which need not be the most probable one; with `class_costs` it is the label of
+    least expected cost. A model of named sparse rows (`sparse_dfop`) takes any names; one left out is 0.
     """
     engine = ctx.engine
     bodies.media_type(request, (JSON,))
