@@ -211,7 +211,8 @@ def _six_steps(service, load):
         load.acknowledged(100 + 260 * number)
         switch(service, step)
         load.acknowledged(230 + 260 * number)
-        switch(service, {"action": end})
+        # Rows of the old names alone are learned as well, and teach no mapping.
+        switch(service, {"action": end, "force": True} if end == "complete" else {"action": end})
 
 
 def test_a_wrong_row_is_refused_as_such_without_a_store(serve, store):

@@ -5,7 +5,7 @@ from collections import Counter
 
 from tests.simulator.schedule import play
 
-SCHEDULES = int(os.environ.get("SCHEDULES", "6000"))
+SCHEDULES = int(os.environ.get("SCHEDULES", "2000"))
 """``make test-schedules SCHEDULES=1000000`` looks further."""
 FIRST_SEED = int(os.environ.get("FIRST_SEED", "0"))
 PARTS = max(1, SCHEDULES // 1000)
