@@ -1,32 +1,10 @@
 """What a new user with a rare class does, by curl: frauds are missed, until missing them costs more."""
 
-import json
-import shutil
-import subprocess
-
-import pytest
-
-from service.replay import private
 from tests.benchmarks.generators import fraud
+from tests.service.curl import curl, needs_curl
 
-pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl: apt install curl")
+pytestmark = needs_curl
 PIECE = 4000
-
-
-@pytest.fixture(scope="module")
-def url():
-    """A service with a store of its own."""
-    with private.service() as found:
-        yield found
-
-
-def curl(url, path, body=None, method="POST"):
-    """Status and JSON of one call."""
-    sent = [] if body is None else ["-H", "content-type: application/json", "-d", "@-"]
-    call = ["curl", "-s", "-X", method, *sent, "-w", "\n%{http_code}", f"{url}{path}"]
-    done = subprocess.run(call, input=json.dumps(body), capture_output=True, text=True, timeout=60, check=True)
-    text, _, status = done.stdout.rpartition("\n")
-    return int(status), json.loads(text)
 
 
 def learned(url, name, **more):

@@ -1,34 +1,15 @@
 """What a new user of a regression does, by curl: the demand of a building, which drifts and has a season."""
 
-import json
 import math
-import shutil
-import subprocess
 
 import numpy as np
 import pytest
 
-from service.replay import private
+from tests.service.curl import curl, needs_curl
 
-pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl: apt install curl")
+pytestmark = needs_curl
 ROWS, PIECE = 3000, 500
 HOURS = 24
-
-
-@pytest.fixture(scope="module")
-def url():
-    """A service with a store of its own."""
-    with private.service() as found:
-        yield found
-
-
-def curl(url, path, body=None, method="POST"):
-    """Status and JSON of one call."""
-    sent = [] if body is None else ["-H", "content-type: application/json", "-d", "@-"]
-    call = ["curl", "-s", "-X", method, *sent, "-w", "\n%{http_code}", f"{url}{path}"]
-    done = subprocess.run(call, input=json.dumps(body), capture_output=True, text=True, timeout=60, check=True)
-    text, _, status = done.stdout.rpartition("\n")
-    return int(status), json.loads(text)
 
 
 def stream():

@@ -3,21 +3,15 @@
 import numpy as np
 import pytest
 
-from core.config import Config
-from core.entry import Configure, Configured, Entry, Refused, Replaced, Reset, Restore, Rows, Switch
+from core.entry import Configure, Configured, Refused, Replaced, Reset, Restore, Switch
 from core.features import Feature
-from core.machine import Machine
+from tests.core.twin import Twin
 
 NAMES = ["a", "b"]
 EACH = {"episode_rows": 0}
 """Every alarm is an event."""
 WATCH = {"class_mean": {"batch_size": 40, "delta": 0.2}, "error_rate": {"batch_size": 40, "delta": 0.2}, **EACH}
 JUMP, ROWS = 400, 700
-
-
-def machine(**changes):
-    body = {"algorithm": "dfop", "task": "classification", "features": NAMES, "watch": WATCH}
-    return Machine(Config.parse({**body, **changes}))
 
 
 def stream(rows=ROWS):
@@ -29,26 +23,12 @@ def stream(rows=ROWS):
     return X, np.where(np.where(after, -1.0, 1.0) * X[:, 0] > 0, "up", "down").tolist()
 
 
-class Model:
-    """A machine and a twin that is saved and loaded before every entry."""
+class Model(Twin):
+    """A classifier of two features; ``changes`` of its configuration."""
 
     def __init__(self, **changes):
-        self.machine, self.version = machine(**changes), 0
-
-    def commit(self, segment):
-        """The outcome of an entry with one segment."""
-        twin, _ = Machine.from_bytes(self.machine.to_bytes())
-        self.version += 1
-        entry = Entry(self.version, 1000 * self.version, (segment,))
-        (outcome,) = self.machine.apply(entry)
-        assert [repr(outcome)] == [repr(one) for one in twin.apply(entry)]
-        assert self.machine.to_bytes() == twin.to_bytes()
-        return outcome
-
-    def learn(self, X, y, space=None):
-        """Learn rows of the space of feedback, or of another one."""
-        schema = self.machine.feedback_schema if space is None else space
-        return self.commit(Rows(schema.id, None, np.ascontiguousarray(X), y))
+        body = {"algorithm": "dfop", "task": "classification", "features": NAMES, "watch": WATCH}
+        super().__init__({**body, **changes})
 
     def change(self, **changes):
         """Change the configuration."""
@@ -239,7 +219,7 @@ def test_a_restore_brings_the_configuration_of_its_version_back():
 
 def test_a_label_that_a_restore_has_taken_back_is_refused():
     """A row under way may carry one that was declared when it was sent: a model with it could not be loaded."""
-    few, more = (machine(labels=labels) for labels in (["up", "down"], ["up", "down", "same"]))
+    few, more = (Model(labels=labels).machine for labels in (["up", "down"], ["up", "down", "same"]))
     model = Model(labels=["up", "down", "same"])
     assert isinstance(model.commit(Restore(few.to_bytes(), "restore")), Replaced)
     before = model.machine.to_bytes()

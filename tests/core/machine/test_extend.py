@@ -6,11 +6,12 @@ from numpy.testing import assert_allclose
 
 from core.config import Config
 from core.config_changes import changed
-from core.entry import Configure, Configured, Entry, Refused, Replaced, Reset, Restore, Rows, Switch
+from core.entry import Configure, Configured, Refused, Replaced, Reset, Restore, Switch
 from core.features import Feature, Schema, parse_features
 from core.learners.catalogue import ALGORITHMS
 from core.machine import Machine
 from core.problems import Conflict, Invalid
+from tests.core.twin import Twin
 
 FEW, MORE = ["mon", "tue"], ["mon", "tue", "wed", 4]
 WATCH = {
@@ -29,27 +30,12 @@ def features(categories):
     return ["a", {"name": "day", "type": "categorical", "categories": categories}, "b"]
 
 
-class Model:
-    """A machine and a twin that is saved and loaded before every entry."""
+class Model(Twin):
+    """A classifier of three features; ``changes`` of its configuration."""
 
     def __init__(self, categories=FEW, **changes):
         body = {"algorithm": "rls", "task": "classification", "features": features(categories), "watch": WATCH}
-        self.machine, self.version = Machine(Config.parse({**body, **changes})), 0
-
-    def commit(self, segment):
-        """The outcome of an entry with one segment."""
-        twin, _ = Machine.from_bytes(self.machine.to_bytes())
-        self.version += 1
-        entry = Entry(self.version, 0, (segment,))
-        (outcome,) = self.machine.apply(entry)
-        assert [repr(outcome)] == [repr(one) for one in twin.apply(entry)]
-        assert self.machine.to_bytes() == twin.to_bytes()
-        return outcome
-
-    def learn(self, X, y, space=None):
-        """Learn rows of the space of feedback, or of another one."""
-        schema = self.machine.feedback_schema if space is None else space
-        return self.commit(Rows(schema.id, None, np.ascontiguousarray(X), y))
+        super().__init__({**body, **changes})
 
 
 def stream(rows, categories, task="classification", seed=0, gaps=False):

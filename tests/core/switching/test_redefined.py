@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from core.config import Config
-from core.entry import Entry, Overlap, Rows, Switch
+from core.entry import Overlap, Switch
 from core.features import parse_features
 from core.learners.catalogue import ALGORITHMS
-from core.machine import Machine
+from tests.core.twin import Twin
 
 OLD = ["a", {"name": "day", "type": "categorical", "categories": ["mon", "tue", "sun"]}]
 NEW = [{"name": "a", "max": 1, "outside": "clip"}, {"name": "day", "type": "categorical", "categories": ["wed", "mon"]}]
@@ -15,28 +14,17 @@ WIDER = ["a", {"name": "day", "type": "categorical", "categories": ["mon", "tue"
 DENSE = [name for name, entry in ALGORITHMS.items() if not entry.sparse]
 
 
-class Model:
-    """A machine and a twin that is saved and loaded before every entry; categories are sent by their names."""
+class Model(Twin):
+    """A classifier whose categories are sent by their names."""
 
     def __init__(self, features=OLD, algorithm="rls"):
-        body = {"algorithm": algorithm, "task": "classification", "features": features}
-        self.machine, self.version = Machine(Config.parse(body)), 0
-
-    def commit(self, segment):
-        """The outcome of an entry with one segment."""
-        twin, _ = Machine.from_bytes(self.machine.to_bytes())
-        self.version += 1
-        entry = Entry(self.version, 0, (segment,))
-        (outcome,) = self.machine.apply(entry)
-        assert [repr(outcome)] == [repr(one) for one in twin.apply(entry)]
-        assert self.machine.to_bytes() == twin.to_bytes()
-        return outcome
+        super().__init__({"algorithm": algorithm, "task": "classification", "features": features})
 
     def learn(self, rows, space=None):
         """Learn (a, day) with their labels, in a space."""
         schema = space or self.machine.feedback_schema
         raw = np.vstack([schema.row({"a": a, "day": day}, False) for a, day in rows])
-        return self.commit(Rows(schema.id, None, raw, ["up" if a > 0 else "down" for a, _ in rows]))
+        return super().learn(raw, ["up" if a > 0 else "down" for a, _ in rows], schema)
 
     def switch(self, action, features=None):
         """A step, as it is planned."""
