@@ -11,7 +11,7 @@ A saved state is one envelope (core.state.envelope) of all parts' arrays, with a
 models the phase consists (core.switching.structure). Parts are named as they were when the format was fixed.
 """
 
-from collections.abc import Callable, KeysView, Mapping
+from collections.abc import Callable, KeysView, Mapping, Sequence
 from typing import Any, Self
 
 from numpy.typing import NDArray
@@ -32,6 +32,9 @@ from core.state import envelope
 from core.state.nesting import flatten, unflatten
 from core.switching.phases import Phase, Switching
 from core.switching.structure import build, describe, spaces_of
+
+Learners = Sequence[tuple[Config, Sequence[Space]]]
+"""The learners of a state: the configuration of each, and the feature spaces that it takes memory for."""
 
 
 class ModelState:
@@ -119,6 +122,11 @@ class ModelState:
         return None if now is None else now.next_schema
 
     @property
+    def configs(self) -> tuple[Config, ...]:
+        """The configurations of all learners of the model's rows, its own first."""
+        return (self.config,)
+
+    @property
     def spaces(self) -> KeysView[str]:
         """Ids of the feature spaces in which rows are accepted for learning."""
         return self.switching.routes.keys()
@@ -187,13 +195,13 @@ class ModelState:
 
     @classmethod
     def from_bytes(
-        cls, data: Buffer, admit: Callable[[Config, Space], None] = lambda _config, _schema: None
+        cls, data: Buffer, admit: Callable[[Learners], None] = lambda _learners: None
     ) -> tuple[Self, dict[str, Any]]:
         """A model and its stamp from what ``to_bytes`` gave.
 
         Args:
             data: a saved state.
-            admit: asked before anything is allocated for a feature space; raises to refuse it.
+            admit: asked before anything is allocated; raises to refuse it.
 
         Raises:
             ValueError: corrupt, of another format version, or not a state that this configuration can have.
@@ -201,8 +209,7 @@ class ModelState:
         arrays, header = envelope.load(data)
         try:
             config, state = Config.parse(header["config"]), header["state"]
-            for space in spaces_of(config, state["switching"]):
-                admit(config, space)
+            admit([(config, spaces_of(config, state["switching"]))])
             model = cls(config, build(config, state["switching"]))
             model._load(arrays, state)
             return model, dict(header["stamp"])

@@ -52,7 +52,7 @@ async def configure_model(
             FEATURE_BYTES * _features(replica.machine),
             configuration.plan,
             replica.machine,
-            engine.models.admit_change,
+            engine.models.admit,
             cast("Mapping[str, Any]", body),
             identity.ids,
         )

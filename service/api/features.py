@@ -64,7 +64,7 @@ async def switch_features(
     replica = await engine.replica(name, Freshness(strong=True))  # which phase the model is in, the log says
     try:
         segment = feature_switch.step(
-            replica.machine, engine.models.admit_switch, ask.action, ask.features, ask.mapping, ask.force
+            replica.machine, engine.models.admit, ask.action, ask.features, ask.mapping, ask.force
         )
     except REFUSED as error:
         reply = await answer_if_seen(ctx, replica, identity, error)

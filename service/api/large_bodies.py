@@ -62,7 +62,7 @@ async def _read(ctx: Context, replica: Replica, form: Form[T], given: Sent) -> t
     )
     try:
         for growth in growths:
-            row_rules.admit(ctx.engine.models, replica.machine.config, growth)
+            row_rules.admit(ctx.engine.models, replica.machine.configs, growth)
     except REFUSED as error:
         return _not_fitting(found, error), validator
     return found, validator

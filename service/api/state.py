@@ -12,8 +12,7 @@ from core.config import Config
 from core.config_changes import interchangeable
 from core.contract import Buffer
 from core.entry import Reset
-from core.features import Space
-from core.machine import Machine
+from core.machine import Learners, Machine
 from core.problems import Invalid, Problem
 from service.api import bodies
 from service.api.context import Ctx, ModelName, iso
@@ -24,6 +23,7 @@ from service.api.route import ADMIN, READ, Route
 from service.api.schemas import Incarnation, Rows, Time, Version
 from service.api.state_file import STATE, StateFile
 from service.errors import NotFound, RequestConflict
+from service.runtime import admission
 from service.runtime.jobs import Reply
 from service.runtime.named_states import take_over
 from service.runtime.replica import Replica
@@ -126,7 +126,7 @@ async def restore_snapshot(
         return _replaced(replica, await take_over(store.states, replica, state, "restore"))
 
 
-def _config(state: Buffer, admit: Callable[[Config, Space], None] = lambda *_: None) -> Config:
+def _config(state: Buffer, admit: Callable[[Learners], None] = lambda _: None) -> Config:
     """The configuration of a state that is checked whole; nothing else of it is kept."""
     return Machine.from_bytes(state, admit)[0].config
 
@@ -175,12 +175,12 @@ async def import_state(ctx: Ctx, name: ModelName, request: Request, response: Re
     transfer large states the answer may be 503.
     """
     bodies.media_type(request, STATE_TYPES)
-    bounds = ctx.engine.bounds
+    bounds, models = ctx.engine.bounds, ctx.engine.models
     body = await bodies.read_body(request, bounds.model_bytes_max + bounds.body_bytes_max)  # its arrays, and the rest
     with ctx.engine.state_budget.held(len(body)):
         try:
             # In a thread whatever its size: the state may be the first of its algorithm, whose kernels are loaded then.
-            config = await asyncio.to_thread(_config, body, ctx.engine.models.admission())
+            config = await asyncio.to_thread(_config, body, lambda found: models.admit(admission.of_state(found)))
         except Invalid:
             raise
         except ValueError as error:
@@ -188,7 +188,7 @@ async def import_state(ctx: Ctx, name: ModelName, request: Request, response: Re
         try:
             replica = await ctx.engine.replica(name)
         except NotFound:
-            replica, _ = await ctx.engine.models.create(name, config)
+            replica, _ = await models.create(name, config)
             response.status_code = 201
         if not interchangeable(config, replica.machine.config):
             raise RequestConflict(f"the state is of a model with another configuration than {name}")

@@ -6,13 +6,14 @@ Checked against the model as it stands now; apply checks again, since another re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from core.config import Config
 from core.config_changes import CATEGORIES, LABELS
 from core.entry import Configure
 from core.machine import Machine
+from service.runtime import admission
+from service.runtime.admission import Demand
 
-Admit = Callable[[Config, int, int, str], None]
-"""Asked whether a model fits with another configuration, so many columns and classes; names a field; raises Invalid."""
+Admit = Callable[[Demand], None]
+"""Asked whether a model fits with another configuration; raises Invalid."""
 
 
 def plan(machine: Machine, admit: Admit, asked: Mapping[str, Any], ids: tuple[str, ...]) -> Configure | None:
@@ -32,7 +33,8 @@ def plan(machine: Machine, admit: Admit, asked: Mapping[str, Any], ids: tuple[st
     space = machine.prediction_schema
     if fields and space is not None:
         width = space.width if features is None else sum(feature.width for feature in features)
-        admit(config, width, max(len(machine.labels), len(config.labels or ())), _grown(fields))
+        classes = max(len(machine.labels), len(config.labels or ()))
+        admit(admission.of_change([config], width, classes, _grown(fields)))
     return Configure(asked, ids) if fields or ids else None
 
 

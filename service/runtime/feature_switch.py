@@ -12,12 +12,14 @@ from core.entry import Switch
 from core.features import Schema, SparseSchema
 from core.machine import Machine
 from core.problems import Invalid, Problem
+from service.runtime import admission
+from service.runtime.admission import Demand
 
 ACTIONS = ("begin", "complete", "abort")
 Action = Literal["begin", "complete", "abort"]
 Mapping = Literal["linear", "kernel"]
-Admit = Callable[[Schema, int], None]
-"""Asked whether a model fits that holds so many bytes during a change to a space; raises Invalid."""
+Admit = Callable[[Demand], None]
+"""Asked whether a model fits during a change to a space; raises Invalid."""
 
 
 def feature_state(machine: Machine) -> dict[str, Any]:
@@ -63,7 +65,7 @@ def step(
     segment = machine.plan_switch(action, features, mapping, force)
     if segment.features is not None and segment.mapping is not None:
         following = Schema(segment.features)
-        admit(following, machine.bytes_to_switch(following, segment.mapping))
+        admit(admission.of_switch(following, machine.bytes_to_switch(following, segment.mapping)))
     return segment
 
 

@@ -7,10 +7,11 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 
 from core.config import Config
-from core.features import Schema, Space
-from core.machine import Summary, bytes_to_switch
+from core.machine import Summary
 from core.problems import Invalid
 from service.errors import ModelDown, ModelLost, OnepassError, Recreated, RequestConflict, no_model
+from service.runtime import admission
+from service.runtime.admission import Demand
 from service.runtime.alarm_notifier import AlarmNotifier
 from service.runtime.loader import Loader, Store, load_algorithm_of
 from service.runtime.replica import Ledger, Replica
@@ -203,7 +204,7 @@ class ModelCache:
         """
         await self.confirm(name)
         if (space := config.space) is not None:
-            self.admit(config, space.width)
+            self.admit(admission.of_columns([config], space.width))
         incarnation = secrets.token_hex(8)
         text = config.canonical
         first = encode_first(Summary.first(config))
@@ -249,73 +250,16 @@ class ModelCache:
             if isinstance(error, ModelLost):
                 raise error
 
-    def admit(self, config: Config, width: int) -> None:
-        """Refuse a model of ``width`` input columns whose state would not fit, before anything is allocated.
+    def admit(self, demand: Demand) -> None:
+        """Refuse what would make the state of a model larger than the limit, before anything is allocated.
 
         Raises:
-            Invalid: naming ``features``, or the parameter that sets their number, and the limit.
+            Invalid: naming the field that asks for it, and the limit.
         """
-        need = config.state_bytes(width)
-        if need > self._model_bytes_max:
+        if demand.bytes > self._model_bytes_max:
             raise Invalid.of(
-                "params.compressed_dim" if config.algorithm.sparse else "features",
-                f"make {width} input columns; the state of {config.algorithm_id} would take {need / 2**20:.0f} MiB",
-                f"<= {self._model_bytes_max / 2**20:.0f} MiB of state",
-            )
-
-    def admit_classes(self, config: Config, width: int, classes: int, field: str) -> None:
-        """Refuse a label whose class would make the state of ``width`` input columns larger than the limit.
-
-        Raises:
-            Invalid: naming ``field``, where the label stands, and the limit.
-        """
-        need = config.state_bytes(width, classes)
-        if need > self._model_bytes_max:
-            raise Invalid.of(
-                field,
-                f"is a new class; with {classes} classes and {width} input columns "
-                f"the state of {config.algorithm_id} would take {need / 2**20:.0f} MiB",
-                f"<= {self._model_bytes_max / 2**20:.0f} MiB of state",
-            )
-
-    def admit_change(self, config: Config, width: int, classes: int, field: str) -> None:
-        """Refuse a change of a model's configuration with which its state would not fit.
-
-        Raises:
-            Invalid: naming ``field`` and the limit.
-        """
-        need = config.state_bytes(width, classes)
-        if need > self._model_bytes_max:
-            raise Invalid.of(
-                field,
-                f"would make the state of {config.algorithm_id} take {need / 2**20:.0f} MiB",
-                f"<= {self._model_bytes_max / 2**20:.0f} MiB of state",
-            )
-
-    def admission(self) -> Callable[[Config, Space], None]:
-        """``admit`` for the spaces of one state, one after the other: a second one is that of a change of features."""
-        before: list[Schema] = []
-
-        def admit(config: Config, space: Space) -> None:
-            self.admit(config, space.width)
-            if isinstance(space, Schema):
-                for old in before:
-                    self.admit_switch(space, bytes_to_switch(config, old, space, "linear"))
-                before.append(space)
-
-        return admit
-
-    def admit_switch(self, following: Schema, need: int) -> None:
-        """Refuse a change to a space during which the state, of ``need`` bytes, would not fit.
-
-        Raises:
-            Invalid: naming ``features`` and the limit.
-        """
-        if need > self._model_bytes_max:
-            raise Invalid.of(
-                "features",
-                f"make {following.width} input columns; during the change the old model, two new ones and the mapping "
-                f"would take {need / 2**20:.0f} MiB",
+                demand.field,
+                f"{demand.what} {demand.bytes / 2**20:.0f} MiB",
                 f"<= {self._model_bytes_max / 2**20:.0f} MiB of state",
             )
 

@@ -64,8 +64,9 @@ async def test_known_labels_are_not_reckoned_again(start, monkeypatch):
     """Only a new class costs the question whether it fits."""
     small = await start(model_limit_mb=1)
     path, models, asked = await small.new(VIGO), small.app.state.context.engine.models, []
-    monkeypatch.setattr(models, "admit_classes", lambda config, space, classes, field: asked.append((classes, field)))
+    monkeypatch.setattr(models, "admit", lambda demand: asked.append((demand.field, demand.what)))
     for label in (0, 0, 1, 0, 1):
         await small.post(f"{path}/feedback", row(label))
     await small.post(f"{path}/feedback/batch", batch([0, 1, 2, 3, 1]))
-    assert [(1, "label"), (2, "label"), (4, "labels[2]")] == asked
+    assert ["label", "label", "labels[2]"] == [field for field, _ in asked]
+    assert ["with 1", "with 2", "with 4"] == [what.split("; ")[1][:6] for _, what in asked]

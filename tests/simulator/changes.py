@@ -70,7 +70,7 @@ class Changes:
         names = self.draw.sample(NAMES, 2) if action == "begin" else None
         try:
             segment = feature_switch.step(
-                replica.machine, engine.models.admit_switch, action, names, None, action == "complete"
+                replica.machine, engine.models.admit, action, names, None, action == "complete"
             )
         except (Conflict, Invalid) as error:
             context: Any = SimpleNamespace(engine=engine)

@@ -4,7 +4,7 @@ The plain form holds texts, numbers and tuples only: a process that is given it 
 one (``RowValidator``), and loads no learner. Whether a larger model would fit is asked here, of what it reports.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -42,22 +42,24 @@ def validator_of(models: "ModelCache", replica: "Replica") -> RowValidator:
     """
     machine = replica.machine
     now, config = machine.switching.now, machine.config
-    fits = partial(admit, models, config)
+    fits = partial(admit, models, machine.configs)
     if now is None:
         return RowValidator(replica.name, config, machine.labels, None, None, "steady", fits)
     return RowValidator(replica.name, config, machine.labels, now.schema, now.feedback_schema, now.phase, fits)
 
 
-def admit(models: "ModelCache", config: "Config", growth: Growth) -> None:
-    """Refuse rows that would make the model larger than the limit.
+def admit(models: "ModelCache", configs: "Sequence[Config]", growth: Growth) -> None:
+    """Refuse rows that would make a model of these configurations larger than the limit.
 
     Raises:
         Invalid: naming what would, and the limit.
     """
+    from service.runtime import admission  # noqa: PLC0415  the process that reads bodies loads no machine
+
     if growth.classes is None:
-        models.admit(config, growth.width)
+        models.admit(admission.of_columns(configs, growth.width))
     else:
-        models.admit_classes(config, growth.width, growth.classes, growth.field)
+        models.admit(admission.of_classes(configs, growth.width, growth.classes, growth.field))
 
 
 # ------------------------------------------------------------------------------------------------ plain

@@ -338,8 +338,8 @@ def test_a_state_too_large_is_refused_before_it_is_built():
     """Whoever reads a state is asked with its dimension first."""
     asked = []
 
-    def admit(config, schema):
-        asked.append((config.algorithm_id, schema.width))
+    def admit(learners):
+        asked.extend((config.algorithm_id, space.width) for config, spaces in learners for space in spaces)
         raise Invalid.of("features", "make too many columns")
 
     with pytest.raises(Invalid):

@@ -1,0 +1,82 @@
+"""What memory a model would need, before anything is built: ``ModelCache.admit`` compares it with the limit of a model.
+
+    of_columns    features are declared, or proposed by the first row
+    of_classes    a row has a label that none had before
+    of_change     the configuration changes
+    of_switch     a change of features begins
+    of_state      a state is imported
+
+Each counts the learners of all configurations that it is given: those that learn the rows of one model.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from core.config import Config
+from core.features import Schema, Space
+from core.machine import bytes_to_switch
+
+
+class Demand(NamedTuple):
+    """What a request would make of a model.
+
+    Attributes:
+        bytes: that its state would take.
+        field: of the request, which asks for it.
+        what: the beginning of the sentence that refuses it, up to the number of bytes.
+    """
+
+    bytes: int
+    field: str
+    what: str
+
+
+def of_columns(configs: Sequence[Config], width: int) -> Demand:
+    """So many input columns."""
+    need = sum(config.state_bytes(width) for config in configs)
+    field = "params.compressed_dim" if configs[0].algorithm.sparse else "features"
+    return Demand(need, field, f"make {width} input columns; the state of {_named(configs)} would take")
+
+
+def of_classes(configs: Sequence[Config], width: int, classes: int, field: str) -> Demand:
+    """So many classes, the first new one of which stands in ``field``."""
+    need = sum(config.state_bytes(width, classes) for config in configs)
+    what = f"is a new class; with {classes} classes and {width} input columns the state of {_named(configs)} would take"
+    return Demand(need, field, what)
+
+
+def of_change(configs: Sequence[Config], width: int, classes: int, field: str) -> Demand:
+    """Other configurations, of which ``field`` takes memory."""
+    need = sum(config.state_bytes(width, classes) for config in configs)
+    return Demand(need, field, f"would make the state of {_named(configs)} take")
+
+
+def of_switch(following: Schema, need: int) -> Demand:
+    """A change to another feature space, during which the state takes ``need`` bytes."""
+    return Demand(
+        need,
+        "features",
+        f"make {following.width} input columns; during the change the old model, two new ones and the mapping would "
+        "take",
+    )
+
+
+def of_state(learners: Sequence[tuple[Config, Sequence[Space]]]) -> Demand:
+    """A state whose learners have these configurations and spaces; a second space is that of a change of features."""
+    configs = [config for config, _ in learners]
+    width = max([space.width for _, spaces in learners for space in spaces], default=0)
+    return of_columns(configs, width)._replace(bytes=sum(_most(config, spaces) for config, spaces in learners))
+
+
+def _most(config: Config, spaces: Sequence[Space]) -> int:
+    """Bytes that a learner takes at most while it goes through some spaces."""
+    dense = [space for space in spaces if isinstance(space, Schema)]
+    changes = [bytes_to_switch(config, old, new, "linear") for old, new in pairwise(dense)]
+    return max([config.state_bytes(space.width) for space in spaces] + changes, default=0)
+
+
+def _named(configs: Sequence[Config]) -> str:
+    """The algorithms, in words."""
+    beside = len(configs) - 1
+    return configs[0].algorithm_id + (f" and {beside} challenger{'s' * (beside > 1)}" if beside else "")
