@@ -24,13 +24,13 @@ def twin(clean, service, table):
 @pytest.mark.parametrize("point", ["appended", "applied", None])
 def test_a_kill_in_mid_stream_loses_nothing(serve, clean, point):
     """Sent again behind the last answer, with their ids, all rows are learned once and answered as the first time."""
-    table = rows(3000, 50)
+    table = rows(1500, 50)
     service = serve().start(**({} if point is None else {"FAILPOINT": f"{point}:4"}))
     service.create()
     stream = Stream(service, table).start()
     for _ in range(1 if point else 3):
         if point is None:
-            stream.answered(len(stream.answers) + 300)
+            stream.answered(len(stream.answers) + 200)
             service.kill()
         else:
             service.died()

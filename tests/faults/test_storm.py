@@ -1,6 +1,6 @@
 """Everything at once: three services, eight clients with mixed traffic, kills -9 at random.
 
-Ten seconds each as a part of ``make test``; ``make test-faults`` takes two minutes each and prints its tables: those of
+Seven seconds each as a part of ``make test``; ``make test-faults`` takes two minutes each and prints its tables: those of
 one run stand in deploy/README.md.
 """
 
@@ -15,7 +15,7 @@ from tests.faults.servers import Cluster
 from tests.faults.storm import Storm, calm, kill_service, rage, table, verdict
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
-SECONDS = float(os.environ.get("STORM_S", "10"))
+SECONDS = float(os.environ.get("STORM_S", "7"))
 SEED = int(os.environ.get("STORM_SEED", "1"))
 MODELS = ["a", "b", "c", "d"]
 

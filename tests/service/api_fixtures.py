@@ -34,6 +34,7 @@ class Api:
 
     def __init__(self, app: Any, client: httpx.AsyncClient) -> None:
         self.app, self.client = app, client
+        self._shared: str | None = None
 
     async def ask(self, method: str, path: str, **how: Any) -> httpx.Response:
         return await self.client.request(method, path, **how)
@@ -65,6 +66,11 @@ class Api:
         for row in range(rows):
             await self.post(f"{path}/feedback", {"features": features(row), "label": labels[row % 2]})
         return path
+
+    async def shared(self) -> str:
+        """The path of one such model, for requests that change nothing."""
+        self._shared = self._shared or await self.learnt()
+        return self._shared
 
     async def state(self, path: str) -> bytes:
         """The whole state; version, uid and incarnation are part of it."""

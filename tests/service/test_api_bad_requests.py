@@ -30,8 +30,8 @@ every_body = pytest.mark.parametrize(("method", "path"), [pytest.param(*route, i
 
 
 async def refuses(api, method, path, status, field=None, **how):
-    """A request of any method to a model with some rows, which it must not change."""
-    model = await api.learnt()
+    """A request of any method to a model with some rows, which it must not change: one for all of them."""
+    model = await api.shared()
     before = await api.standing(model)
     found = problem(await api.ask(method, path.replace("/models/{name}", model), **how), status, field)
     assert before == await api.standing(model)

@@ -1,4 +1,4 @@
-"""A million rows with every column that winds forgetting up; ten million are in tests/benchmarks/stability.py."""
+"""Three hundred thousand rows with every column that winds forgetting up; ten million are in tests/benchmarks/stability.py."""
 
 import numpy as np
 import pytest
@@ -8,12 +8,12 @@ from tests.core.learners.dfop.long_streams import fresh_plain, plain, rows, star
 from tests.core.learners.dfop.test_dfop import build
 from tests.core.learners.dfop.test_safety import finite
 
-ROWS = 1_000_000
+ROWS = 300_000
 RATES = pytest.mark.parametrize("rate", [0.01, 0.1, 0.5])
 
 
 @pytest.mark.parametrize(("rate", "share"), [(0.01, 1.0), (0.1, 1.0), (0.5, 0.998)])
-def test_a_million_exciting_rows_equal_the_plain_recursion(rate, share):
+def test_many_exciting_rows_equal_the_plain_recursion(rate, share):
     """Constant, zero, collinear and one-hot columns beside exciting ones, scales 1e6 and 1e-6: four digits agree.
 
     At the rate .5 an indicator that happens to be absent for ten rows is not excited, hence a share of .998 there.
@@ -29,7 +29,7 @@ def test_a_million_exciting_rows_equal_the_plain_recursion(rate, share):
 
 @RATES
 @pytest.mark.parametrize("path", ["rows", "blocks"])
-def test_a_million_starved_rows_stay_finite(rate, path, monkeypatch):
+def test_many_starved_rows_stay_finite(rate, path, monkeypatch):
     """With silence and repetition as well, everything is finite, and what is told stays within the targets' size."""
     if path == "blocks":
         monkeypatch.setattr(core.learners.dfop.learner, "COLUMNS_MIN", 1)

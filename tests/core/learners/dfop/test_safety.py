@@ -42,14 +42,15 @@ def poor(kind, n, rng):
     return X, X @ np.array([1.0, -2.0, 1e-3, 5.0]) + 3.0
 
 
+ROWS = 30_000
 KINDS = ("constant", "zeros", "zero_feature", "collinear", "one_hot", "rare", "repeated", "scales")
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rate", [0.5, 0.1, 0.01, 1e-4, None])
 def test_wind_up_never_happens(kind, rate):
-    """1e5 rows that say nothing about some directions leave a finite state that still predicts."""
-    X, y = poor(kind, 100_000, np.random.default_rng(0))
+    """Rows that say nothing about some directions leave a finite state that still predicts."""
+    X, y = poor(kind, ROWS, np.random.default_rng(0))
     learner = build("rls", d=4) if rate is None else build("dfop", d=4, forgetting_rate=rate)
     told = learner.learn(X, y)
     assert finite(learner)
@@ -58,12 +59,12 @@ def test_wind_up_never_happens(kind, rate):
     assert np.abs(told.value - y)[-1000:].max() <= 1e-3 * max(1.0, y.std())
 
 
-def test_a_million_rows_of_silence():
-    """After an exciting start, 1e6 zero rows without bias keep the state finite, and learning goes on."""
+def test_a_long_silence():
+    """After an exciting start, 3e5 zero rows without bias keep the state finite, and learning goes on."""
     X, y = exciting(500)
     learner = build("dfop", bias=False, forgetting_rate=0.1)
     learner.learn(X, y)
-    learner.learn(np.zeros((1_000_000, 3)), np.zeros(1_000_000))
+    learner.learn(np.zeros((10 * ROWS, 3)), np.zeros(10 * ROWS))
     assert finite(learner)
     assert_allclose(y, learner.learn(np.tile(X, (2, 1)), np.tile(y, 2)).value[500:], atol=10)
     assert finite(learner)
