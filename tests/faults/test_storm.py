@@ -1,7 +1,7 @@
 """Everything at once: three services, eight clients with mixed traffic, kills -9 at random.
 
-Seven seconds each as a part of ``make test``; ``make test-faults`` takes two minutes each and prints its tables: those of
-one run stand in deploy/README.md.
+Seven seconds each as a part of ``make test``; ``make test-faults`` takes two minutes each and prints its tables:
+those of one run stand in deploy/README.md.
 """
 
 import os

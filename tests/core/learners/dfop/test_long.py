@@ -1,4 +1,4 @@
-"""Three hundred thousand rows with every column that winds forgetting up; ten million are in tests/benchmarks/stability.py."""
+"""Many rows with every column that winds forgetting up; ten million are in tests/benchmarks/stability.py."""
 
 import numpy as np
 import pytest
