@@ -83,6 +83,9 @@ bench-calibration: test-setup ## how far probabilities are from what comes true,
 bench-drift: test-setup ## what the drift tests detect, how late, with how many false alarms, at which cost
 	$(PY) -m tests.benchmarks.detection
 
+bench-series: test-setup ## errors of regressions on process data and series beside the last value
+	$(PY) -m tests.benchmarks.series
+
 bench-intervals: test-setup ## intervals of a regression: coverage and width on drifting streams, cost per row
 	$(PY) -m tests.benchmarks.intervals
 

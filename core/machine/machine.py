@@ -132,9 +132,10 @@ class Machine(Readings):
             if raw.shape != (len(labels), route.schema.raw_width):
                 raise ValueError(f"rows of shape {raw.shape} with {len(labels)} labels are not of this feature space")
             self.unknown.absorb(route.schema, raw)
-            block = TrainingBlock(route, self.drift_response, self.answers, raw, discounts, weights, self.rows)
+            held = self.label_range
+            block = TrainingBlock(route, self.drift_response, self.answers, raw, discounts, weights, self.rows, held)
             if self.regression:
-                scored = learn_numbers(block, np.asarray(labels, dtype=np.float64))
+                scored = learn_numbers(block, np.ascontiguousarray(labels, dtype=np.float64))
             else:
                 scored = learn_classes(block, labels)
         self.rows += len(raw)
@@ -160,8 +161,8 @@ class Machine(Readings):
 
     def _only_labels(self, labels: Any) -> Scored:
         """Tracked rows of a space that is gone: the labels, to be scored by the predictions that were served."""
-        if self.regression:
-            return unpredicted_numbers(np.asarray(labels, dtype=np.float64))
+        if self.label_range is not None:
+            return unpredicted_numbers(np.ascontiguousarray(labels, dtype=np.float64), self.label_range)
         for label in labels:
             if self.labels.index(label) < 0:
                 self.answers.add(label)

@@ -27,7 +27,10 @@ class Readings(Estimates):
         if self.switching.in_force is None:
             raise RuntimeError("no feature space yet")
         prediction = self.switching.in_force.predict(raw)
-        return prediction if self.regression else self.answers.of(prediction, self.rows)
+        if self.label_range is None:
+            return self.answers.of(prediction, self.rows)
+        self.label_range.hold(prediction.value)
+        return prediction
 
     def served(self, prediction: Prediction, row: int) -> ServedPrediction:
         """One row of a prediction as a client receives it, with what the baselines of the metrics say now."""

@@ -4,7 +4,7 @@
     switching, labels       feature spaces with the models that learn their rows; classes seen
     answers                 what is said of a learner's predictions, and their calibration
     rows, metrics           rows learned and their prequential scores
-    intervals               of a regression, the intervals around its predictions
+    label_range, intervals  of a regression, what holds its predictions, and the intervals around them
     drift_response, outbox  drift tests and episodes; the events of their alarms
 
 A saved state is one envelope (core.state.envelope) of all parts' arrays, with a header that also describes of which
@@ -26,6 +26,7 @@ from core.intervals.conformal import Intervals
 from core.machine.answers import Answers
 from core.machine.calibration import fresh
 from core.machine.drift_response import DriftResponse
+from core.machine.label_range import LabelRange
 from core.machine.unknown_categories import UnknownCategories
 from core.metrics import ClassificationMetrics, RegressionMetrics
 from core.state import envelope
@@ -49,6 +50,7 @@ class ModelState:
         rows: rows learned.
         labels: the classes seen.
         answers: what is said of predictions, over which labels.
+        label_range: of a regression, what its predictions are held within.
         intervals: of a regression, around its predictions, whatever makes them: a switch or a drift leaves them alone.
         unknown: how many categories that are not declared were learned.
         switching: the feature spaces and the models that learn their rows.
@@ -69,6 +71,7 @@ class ModelState:
         self.answers = Answers(self.config, self.labels, fresh())
         self.unknown = UnknownCategories()
         self.metrics = RegressionMetrics() if self.regression else ClassificationMetrics()
+        self.label_range = LabelRange() if self.regression else None
         self.intervals = Intervals() if self.regression else None
         self.enter(switching or Switching(self.config, self.config.space))
 
@@ -180,6 +183,7 @@ class ModelState:
     def parts(self) -> dict[str, Any]:
         """The parts there are, by their names in a state."""
         held: dict[str, Any] = {"metrics": self.metrics, "intervals": self.intervals, "outbox": self.outbox}
+        held["label_range"] = self.label_range
         held["pipeline"] = self.switching.now
         held["answers"] = None if self.regression else self.answers
         if (response := self.drift_response) is not None:
@@ -228,7 +232,9 @@ class ModelState:
         """Parts that are each a state of their own must be of one and the same model."""
         rows, classes, now = self.metrics.rows, len(self.labels), self.switching.now
         scored = 0 if self.intervals is None else self.intervals.rows
-        if type(self.rows) is not int or self.rows != rows or scored > rows or (rows > 0 and now is None):
+        ranged = rows if self.label_range is None else self.label_range.rows
+        known = type(self.rows) is int and self.rows == rows == ranged
+        if not known or scored > rows or (rows > 0 and now is None):
             raise ValueError("the rows of the parts differ")
         declared = self.config.labels
         if declared is not None and any(LabelSet(declared).index(label) < 0 for label in self.labels.labels):

@@ -14,6 +14,7 @@ from core.contract import Floats, Ints
 from core.features.labels import Label
 from core.machine.answers import Answered, Answers, Given
 from core.machine.drift_response import DriftResponse
+from core.machine.label_range import LabelRange
 from core.metrics.losses import FACTS, LOSS, P_TRUE, squared_errors
 from core.switching.phases import RowRoute
 
@@ -55,6 +56,7 @@ class TrainingBlock(NamedTuple):
         discounts: (n,) or None.
         weights: (n,) or None.
         row: rows the model had learned before them.
+        label_range: of a regression, what its predictions are held within.
     """
 
     route: RowRoute
@@ -64,6 +66,7 @@ class TrainingBlock(NamedTuple):
     discounts: Floats | None
     weights: Floats | None
     row: int
+    label_range: LabelRange | None = None
 
     @property
     def acts(self) -> bool:
@@ -86,8 +89,8 @@ class TrainingBlock(NamedTuple):
         route, model = self.route, self.route.model
         X = model.absorb(self.raw if route.part is None else route.part.of(self.raw))
         predictions = (route.learn_new_class if new else model.learn)(X, truth, self.discounts, self.weights)
-        if self.drift_response.regression:
-            scored = scored_numbers(predictions.value, truth)
+        if self.label_range is not None:
+            scored = scored_numbers(self.label_range.absorb(predictions.value, truth), truth)
         else:
             given = Given(new, route.watched, self.weights)
             scored = of_classes(self.answers.score(predictions, truth, self.row, given))
@@ -172,6 +175,6 @@ def _joined(parts: Sequence[Scored]) -> Scored:
     )
 
 
-def unpredicted_numbers(truth: Floats) -> Scored:
+def unpredicted_numbers(truth: Floats, label_range: LabelRange) -> Scored:
     """Numbers (n,) that came, of rows without predictions: for ``late_labels``."""
-    return scored_numbers(np.zeros(len(truth)), truth)
+    return scored_numbers(label_range.absorb(np.zeros(len(truth)), truth), truth)

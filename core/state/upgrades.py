@@ -14,7 +14,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from core.contract import Header
-from core.state import answers_of_3, drift_of_3, intervals_of_3, metrics_of_3
+from core.state import answers_of_3, drift_of_3, intervals_of_3, label_range_of_3, metrics_of_3
 
 Arrays = dict[str, NDArray[Any]]
 """All arrays of a state by name, "part.array"."""
@@ -34,6 +34,7 @@ def in_turn(*parts: Upgrade) -> Upgrade:
 
 
 FROM_3: tuple[Upgrade, ...] = (
+    label_range_of_3.upgraded,
     answers_of_3.in_declared_order,
     answers_of_3.calibrated,
     metrics_of_3.upgraded,

@@ -2,7 +2,7 @@ r"""DFOP with ``forgetting_rate: "auto"``: RLS and DFOPs of many rates, mixed by
 
     members k = 1 ... K     discount 1 (RLS); mu = 1e-4, 3e-4, .001, .003, .01, .03, .1, .3, .5 where mu D <= 30
     p_k                     a-priori scores of member k; within +-1.5 for classes, whose targets are +-1; for regression
-                            within [a - (b - a), b + (b - a)] from row 20 on, [a, b] the range of the labels so far
+                            within the range [a, b] of the labels so far and a tenth of it beyond (from row 20 on)
     o = sum_k v_k p_k       the mixed score; v starts at 1/K
     l_k = |p_k - y|^2       mean over the columns; y the row's targets
     D <- D + r (|o - y|^2 - D)                           the loss to expect, r = max(1/t, .001); updated before its use
@@ -17,10 +17,9 @@ scores.
 **Why p_k is clipped.** A member with a short window sometimes predicts far outside everything seen; even a small weight
 times a huge number is a huge error.
 
-**Outliers among labels** (regression, from row 20 on). A label more than 100 widths outside [a, b] moves that end by
-one width only, so a real change of level is reached in some rows, at twice the width each. |o - y|^2 counts at most 1e6
-D in the D of later rows; the row itself is weighed by a D that holds all of it. Otherwise one label of 1e20 would make
-every later difference between members negligible.
+**Outliers among labels** (regression, from row 20 on). A label far outside [a, b] moves that end by one width only
+(core.numerics.label_range). |o - y|^2 counts at most 1e6 D in the D of later rows; the row itself is weighed by a D
+that holds all of it. Otherwise one label of 1e20 would make every later difference between members negligible.
 
 **Predictive deviation** (regression): sqrt(sum_k v_k (std_k^2 + (p_k - o)^2)); likewise, std_k is at most 3 (b - a).
 

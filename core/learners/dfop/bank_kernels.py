@@ -1,8 +1,9 @@
 """What the bank of forgetting rates does once per row, compiled: its members in turn, and their mixture (equations:
 bank.py).
 
-A member's row is that of kernels.py. Numba's cache does not see when that file changes: then delete core/__pycache__
-(a test compares the bits of a bank's members with those of the same learners alone). The members' arrays are stacked,
+A member's row is that of kernels.py, the range of the labels that of core.numerics.label_range. Numba's cache does not
+see when those files change: then delete core/__pycache__ (a test compares the bits of a bank's members with those of
+the same learners alone). The members' arrays are stacked,
 so that one call from Python learns or predicts them all:
 
     W (K, columns, D)    Q, R (K, D, D)    mean_square (K, D)    counters (K, 4)
@@ -15,19 +16,18 @@ from numba import njit
 
 from core.contract import Floats
 from core.learners.dfop.kernels import DONE, PREDICTION_MAX, learn_rows, predict_rows
+from core.numerics.label_range import SPAN_ROWS, held, widen
 
 SHARE = 1e-3
 LOSS_RATE = 1e-3
 SCORE_MAX = 1.5
-SPAN_ROWS = 20
-"""Rows after which the range of the labels is taken to say something."""
+DEVIATION_MAX = 3.0
+"""Widths of the range of the labels that a deviation may have."""
 DISCOUNT, STEP, LEAK_SIZE, FRESH = range(4)
 """Places in a member's row of the constants: the discount, its -ln, and what a leak puts back (``leak``)."""
 
 _SQUARED_MAX = 1e150
 _LOSS_MIN = 1e-300
-_SPAN_WINSOR = 100.0
-"""Widths of the range of the labels that a label may lie beyond it and be taken whole."""
 _LOSS_WINSOR = 1e6
 """Times D that the loss of a row counts at most in the D kept for later rows (regression)."""
 
@@ -126,17 +126,14 @@ def _mix_row(P: Floats, S: Floats, i: int, mixing: Floats, scores: Floats, std: 
 @njit(cache=True, nogil=True)
 def _clip_row(P: Floats, S: Floats, i: int, rows: float, span: Floats, regression: bool) -> None:
     """The members' scores and deviations of a row within what can be, in place; ``rows`` were learned before it."""
-    low, high = -SCORE_MAX, SCORE_MAX
-    if regression:
-        if rows < SPAN_ROWS:
-            return
-        width = span[1] - span[0]
-        low, high = span[0] - width, span[1] + width
+    if regression and rows < SPAN_ROWS:
+        return
     for k in range(P.shape[0]):
         for j in range(P.shape[2]):
-            P[k, i, j] = min(max(P[k, i, j], low), high)
+            p = P[k, i, j]
+            P[k, i, j] = held(p, span[0], span[1]) if regression else min(max(p, -SCORE_MAX), SCORE_MAX)
         if regression:
-            S[k, i] = min(S[k, i], high - low)
+            S[k, i] = min(S[k, i], DEVIATION_MAX * (span[1] - span[0]))
 
 
 @njit("void(f8[:,:,::1], f8[:,::1], f8[::1], f8, f8[::1], f8[:,::1], f8[::1])", cache=True, nogil=True)
@@ -160,19 +157,6 @@ def _target(y: float, j: int, columns: int, regression: bool) -> float:
     if regression:
         return y
     return 1.0 if y == (1.0 if columns == 1 else j) else -1.0
-
-
-@njit(cache=True, nogil=True)
-def _widen(span: Floats, y: float, rows: float) -> None:
-    """The range of the labels with y; a label no stream like this one's has widens it by its width only."""
-    if rows == 0.0:
-        span[:] = y
-    width = span[1] - span[0]
-    most = width if rows >= SPAN_ROWS and width > 0.0 else np.inf
-    if y < span[0]:
-        span[0] = y if span[0] - y <= _SPAN_WINSOR * most else span[0] - most
-    elif y > span[1]:
-        span[1] = y if y - span[1] <= _SPAN_WINSOR * most else span[1] + most
 
 
 @njit(
@@ -216,7 +200,7 @@ def mix_and_weigh(
         _clip_row(P, S, i, rows + i, span, regression)
         _mix_row(P, S, i, mixing, scores, std)
         if regression:
-            _widen(span, y[i], rows + i)
+            widen(span, y[i], rows + i)
         mixed = 0.0
         losses[:] = 0.0
         for j in range(m):

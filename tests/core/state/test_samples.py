@@ -12,6 +12,8 @@ from tests.core.state.samples import SAMPLES, SETTLED, path, streams
 STREAMS = dict(streams())
 UNCALIBRATED = 3
 """The last format without the calibration of probabilities: what is said of its states begins anew."""
+HELD_WIDER = 3
+"""The last format whose bank weighed members that were held within a whole range of the labels beyond it."""
 VERSIONS = range(envelope.OLDEST, SETTLED + 1)
 
 
@@ -26,7 +28,10 @@ def test_there_is_a_sample_of_everything_in_every_format(version):
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", STREAMS)
 def test_a_sample_goes_on_learning(name, version):
-    """Beside a model that this code has built from the same rows: equal to round-off, which differs by type of CPU."""
+    """Beside a model that this code has built from the same rows: equal to round-off, which differs by type of CPU.
+
+    Weights of a bank's members that earlier code held less tightly are nearly the same.
+    """
     stream = STREAMS[name]
     fresh, _ = Machine.from_bytes(stream.machine.to_bytes())
     stored, stamp = Machine.from_bytes(path(name, version).read_bytes())
@@ -47,7 +52,8 @@ def test_a_sample_goes_on_learning(name, version):
         ours, theirs = (getattr(one, part) for one in told)
         assert (ours is None) == (theirs is None)
         if ours is not None:
-            assert_allclose(ours, theirs, rtol=1e-6, atol=1e-9)
+            wider = before.regression and version <= HELD_WIDER
+            assert_allclose(ours, theirs, rtol=1e-3 if wider else 1e-6, atol=1e-9)
     assert np.isfinite(told[1].value).all()
 
 

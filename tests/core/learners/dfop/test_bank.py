@@ -48,7 +48,7 @@ class Literal:
         if self.classes:
             p = np.clip(p, -1.5, 1.5)
         elif len(self.seen) >= 20:
-            width = max(self.seen) - min(self.seen)
+            width = 0.1 * (max(self.seen) - min(self.seen))
             p = np.clip(p, min(self.seen) - width, max(self.seen) + width)
         self.seen.append(float(y[0]))
         columns = np.arange(self.classes) if self.classes > 2 else [1]
@@ -89,7 +89,7 @@ def test_a_member_that_goes_astray_is_held_near_the_labels():
     assert_allclose([oracle.learn(X[i : i + 1], y[i : i + 1])[0][0] for i in range(3000)], told, rtol=1e-6, atol=1e-9)
     fixed = find("dfop").build(Spec("regression", 3, find("dfop").complete({"forgetting_rate": 0.01})))
     assert np.abs(fixed.learn(X, y).value).max() > 10 * np.abs(y).max()
-    assert np.abs(told[20:]).max() <= 3 * np.abs(y).max()
+    assert np.abs(told[20:]).max() <= 1.2 * np.abs(y).max()
 
 
 @pytest.mark.parametrize("classes", [2, 4])
@@ -146,12 +146,15 @@ def test_info_shows_the_weights():
 
 
 def test_weights_are_the_mixed_linear_model():
-    """For regression, predictions are those of the averaged weights."""
+    """For regression, predictions are those of the averaged weights, where they are not held."""
     X, y = exciting(200)
     bank = build()
     bank.learn(X, y)
     weights = bank.weights()
-    assert_allclose(X @ weights.coefficients[0] + weights.bias[0], bank.predict(X).value, rtol=1e-9)
+    linear = X @ weights.coefficients[0] + weights.bias[0]
+    free = (y.min() < linear) & (linear < y.max())
+    assert free.sum() > 190
+    assert_allclose(linear[free], bank.predict(X).value[free], rtol=1e-9)
 
 
 def test_wide_banks_leave_out_rates_whose_window_is_a_few_rows():
