@@ -104,6 +104,9 @@ bench-stream: test-setup ## streams of rows beside single requests and batches: 
 bench-odm: test-setup ## dynamic ODM: accuracy, wild rows, hindsight, speed (beside river where it is installed)
 	$(PY) -m tests.benchmarks.odm
 
+bench-features: test-setup ## random features: what they bring on boundaries that bend, and what they cost
+	$(PY) -m tests.benchmarks.random_features
+
 bench-speed: test-setup ## rows per second of the learners beside other libraries' and the machine's limit
 	$(PY) -m tests.benchmarks.speed
 

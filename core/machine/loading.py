@@ -7,6 +7,7 @@ from importlib import import_module
 
 LATER = (
     "core.features.scaling",
+    "core.learners.expanded",
     "core.switching.linear_mapping",
     "core.switching.kernel_mapping",
     "core.switching.mixture",

@@ -82,7 +82,10 @@ def _linear(machine: Machine) -> Weights:
 
 def no_weights(machine: Machine) -> str:
     """Why a model has no weights to show."""
-    return f"{machine.config.algorithm_id} is not a linear model"
+    config = machine.config
+    if config.params.get("random_features"):
+        return f"with random_features {config.algorithm_id} is not linear in the columns"
+    return f"{config.algorithm_id} is not a linear model"
 
 
 def _outputs(machine: Machine) -> list[str]:

@@ -357,3 +357,11 @@ async def test_weights_can_be_picked(api):
     assert {name: everything["UP"][name] for name in ("day=tue", "x")} == picked
     (largest,) = (await api.get(f"{path}/weights", params={"sparsity": 1}))["weights"]["UP"].values()
     assert max(map(abs, everything["UP"].values())) == abs(largest)
+
+
+async def test_random_features_have_no_weights(api):
+    """They are a parameter like any other; weights are 409, and an explanation is 422, with the reason."""
+    path = await api.learnt({**RLS, "algorithm": "dfop", "params": {"random_features": 8, "scaling": "robust"}}, rows=6)
+    assert 8 == (await api.get(path))["config"]["params"]["random_features"]
+    assert "with random_features" in problem(await api.ask("GET", f"{path}/weights"), 409)["detail"]
+    await api.refuses(f"{path}/predict", 422, "explain", json={**ROW, "explain": True})

@@ -8,6 +8,7 @@ from core.algorithm import Algorithm, Param, declared_bytes
 from core.contract import Learner, Spec
 from core.learners.dfop.rates import RATES, member_specs
 from core.learners.parameters import BIAS, UNSCALED
+from core.learners.random_features import with_random_features
 
 AUTO = "auto"
 
@@ -125,7 +126,7 @@ _family = partial(
     row_weights=True,
 )
 
-ALGORITHMS = (
+_DENSE = (
     _family(
         id="dfop",
         summary="Least squares that forgets exponentially, at a rate it finds by itself; no drift need be announced.",
@@ -148,6 +149,9 @@ ALGORITHMS = (
         params=(_VARIANCE, BIAS, UNSCALED),
         build=build,
     ),
+)
+ALGORITHMS = (
+    *(with_random_features(algorithm) for algorithm in _DENSE),
     _family(
         id="sparse_dfop",
         summary="DFOP on a random projection: rows of any number of named features, of which most are absent.",

@@ -286,6 +286,11 @@ class Dfop(LinearLearner):
         return seen
 
     @property
+    def rows(self) -> int:
+        """Rows learned."""
+        return int(self.counters[kernels.ROWS])
+
+    @property
     def columns(self) -> int:
         """Columns that make predictions: one, or from three classes on one per class."""
         return len(self.W) if self.regression else len(self.W) - self.further_columns

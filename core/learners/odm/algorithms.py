@@ -8,6 +8,7 @@ from core.contract import Learner, Spec
 from core.features.scaling_parameter import SCALING
 from core.learners.odm.candidates import AUTO, CONSTANTS, COUNT_MAX, grows, places
 from core.learners.parameters import BIAS
+from core.learners.random_features import with_random_features
 
 _TYPICAL_ROWS = 1e6
 """Rows for which a growing bank's cost is estimated."""
@@ -21,22 +22,19 @@ def build(spec: Spec) -> Learner:
 
 
 def size(spec: Spec, classes: int) -> int:
-    """Bytes of a state with room for K candidates, the constants and epochs, the random features and the objects."""
+    """Bytes of a state with room for K candidates, the constants and epochs, and the objects."""
     from core.learners.odm.learner import DynamicOdm  # noqa: PLC0415  its kernels load with the first model
 
-    features = int(spec.params["random_features"]) * (spec.dimension + 1)
-    return declared_bytes(DynamicOdm, spec, classes) + 8 * (places(spec.params) + CONSTANTS + features)
+    return declared_bytes(DynamicOdm, spec, classes) + 8 * (places(spec.params) + CONSTANTS)
 
 
 def cost(spec: Spec, classes: int) -> float:
-    """Floating-point operations of a row: 8 D and some 30 per candidate and column, 2 d + 20 per random feature."""
+    """Floating-point operations of a row: 8 D and some 30 per candidate and column."""
     from core.learners.odm.learner import DynamicOdm  # noqa: PLC0415  its kernels load with the first model
 
     sizes = DynamicOdm.sizes(spec, classes)
     K = math.log2(_TYPICAL_ROWS / 8.0) + 2.0 if grows(spec.params) else float(sizes["K"])
-    return sizes["columns"] * K * (8.0 * sizes["D"] + 30.0) + float(spec.params["random_features"]) * (
-        2.0 * spec.dimension + 20.0
-    )
+    return sizes["columns"] * K * (8.0 * sizes["D"] + 30.0)
 
 
 _PAPER = "Zhang, Zhao, Jin: Optimal Margin Distribution Learning in Dynamic Environments, AAAI 2020"
@@ -83,14 +81,6 @@ _LEARNING_RATE = Param(
     exclusive_minimum=True,
     choices=(AUTO,),
 )
-_FEATURES = Param(
-    "random_features",
-    "integer",
-    0,
-    "How many random Fourier features are added, for boundaries that are not linear; use scaling with them.",
-    minimum=0,
-    maximum=10_000,
-)
 _ODM_VARIANT = Param(
     "variant",
     "choice",
@@ -131,13 +121,13 @@ _VARIATION = Param(
 )
 _CANDIDATE = (_LOSS_WEIGHT, _TRADEOFF, _TOLERANCE)
 _STEPS = (_STEP, _LEARNING_RATE)
-_INPUTS = (_FEATURES, SCALING, BIAS)
+_INPUTS = (SCALING, BIAS)
 
 _family = partial(
     Algorithm, tasks=("classification",), paper=_PAPER, build=build, size=size, cost=cost, row_weights=True
 )
 
-ALGORITHMS = (
+_LISTED = (
     _family(
         id="odm",
         summary="A linear classifier that shapes its whole margin distribution; one learner, which never forgets.",
@@ -151,3 +141,4 @@ ALGORITHMS = (
         params=(*_CANDIDATE, _VARIANT, _CANDIDATES, _VOTE, _HORIZON, _BOUND, _VARIATION, *_STEPS, *_INPUTS),
     ),
 )
+ALGORITHMS = tuple(with_random_features(algorithm) for algorithm in _LISTED)

@@ -62,8 +62,8 @@ Deviations from the paper
 - Implicit steps by default; candidates start from zero, not at random; the projection.
 - kappa follows the mean of |x|^2, not its maximum, by which one wild row would slow the model for good; outliers are
   learned as nearer rows.
-- More than two classes, probabilities (core.learners.calibration), random features (random_features.py) and the choice
-  of vote are not in the paper; its text speaks of a majority vote, its Algorithm 2 averages.
+- More than two classes, probabilities (core.learners.calibration), random features (core.learners.expanded) and the
+  choice of vote are not in the paper; its text speaks of a majority vote, its Algorithm 2 averages.
 """
 
 import math
@@ -79,13 +79,10 @@ from core.learners.calibration import CALIBRATION, classify, classify_and_fit, f
 from core.learners.classes import column_count, linear_model, with_bias_place, with_class
 from core.learners.odm import kernels
 from core.learners.odm.candidates import AUTO, epochs, grows, places
-from core.learners.odm.random_features import RandomFeatures
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout, Range, Shares, counts
 
 _SHARE, _SHARE_RATE = 1e-3, 3.0
 _NONE = np.empty(0)
-_CHUNK_ROWS = 1024
-"""Rows whose random features are held at once."""
 _SQUARE_MAX = 1e135
 _WEIGHT_MAX = 1e4
 """More than sqrt(2 lambda), lambda being at most 1e6."""
@@ -108,8 +105,8 @@ def constants(params: Mapping[str, Any]) -> Floats:
 class DynamicOdm:
     """The learner behind ``dynamic_odm`` and ``odm``; without ``candidates`` in its parameters it is the latter.
 
-    State, for D = d + random features + one where there is a bias column (the last one), m columns (one up to two
-    classes, else one per class) and room for K candidates:
+    State, for D = d plus one where there is a bias column (the last one), m columns (one up to two classes, else one
+    per class) and room for K candidates:
         W (m, K, D)     their weights
         shares (m, K)   b
         losses (m, K)   sums of l_k since the first row; a split copies them
@@ -144,7 +141,7 @@ class DynamicOdm:
     @staticmethod
     def sizes(spec: Spec, classes: int) -> dict[str, int]:
         """The sizes of the layout; there is room for K candidates."""
-        D = spec.dimension + int(spec.params["random_features"]) + bool(spec.params["bias"])
+        D = spec.dimension + bool(spec.params["bias"])
         return {"columns": column_count(classes), "K": places(spec.params), "D": D}
 
     def __init__(self, spec: Spec) -> None:
@@ -155,18 +152,21 @@ class DynamicOdm:
         self._bank = "candidates" in params
         self._grows = grows(params)
         self.bias = bool(params["bias"])
-        count = params["random_features"]
-        self._features = RandomFeatures(spec.seed, spec.dimension, count) if count else None
         self.epochs = epochs(params)
         self.constants = constants(params)
         K = len(self.epochs)
-        self.W = np.zeros((1, K, spec.dimension + count + self.bias))
+        self.W = np.zeros((1, K, spec.dimension + self.bias))
         self.counters = np.zeros(6)
         self.counters[kernels.COUNT] = 1.0 if self._grows else K
         self.shares = np.zeros((1, K))
         self.shares[:, : self.count] = 1.0 / self.count
         self.losses = np.zeros((1, K))
         self.calibration = fresh_calibration()
+
+    @property
+    def rows(self) -> int:
+        """Rows learned."""
+        return int(self.counters[kernels.ROWS])
 
     @property
     def count(self) -> int:
@@ -181,10 +181,7 @@ class DynamicOdm:
         self.shares = with_class(self.shares, self.classes, shares, (1.0, 1.0))
         self.losses = with_class(self.losses, self.classes, losses, (1.0, 1.0))
 
-    @property
-    def extensible(self) -> bool:
-        """Whether it can go on with further columns: not where random features are drawn for those it has."""
-        return self._features is None
+    extensible: ClassVar[bool] = True
 
     def extend(self, other: "DynamicOdm", places: Ints) -> None:
         """Go on for a learner of fewer columns; see ``core.contract.Extensible``."""
@@ -202,10 +199,7 @@ class DynamicOdm:
     def predict(self, X: Floats) -> Prediction:
         """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
         scores = np.empty((X.shape[0], self.W.shape[0]))
-        for part in self._parts(X):
-            kernels.predict_rows(
-                self._expanded(X[part]), self.W, self.shares, self.constants, self.counters, scores[part]
-            )
+        kernels.predict_rows(X, self.W, self.shares, self.constants, self.counters, scores)
         return Prediction(*classify(scores, self.classes, self.calibration))
 
     def learn(
@@ -216,29 +210,18 @@ class DynamicOdm:
         given = _NONE if weights is None else weights
         numbers = np.ascontiguousarray(y, dtype=np.float64)
         scores = np.empty((X.shape[0], self.W.shape[0]))
-        for part in self._parts(X):
-            kernels.learn_rows(
-                self._expanded(X[part]), numbers[part], given[part], self.W, self.shares, self.losses, self.epochs,
-                self.constants, self.counters, scores[part],
-            )  # fmt: skip
+        kernels.learn_rows(
+            X, numbers, given, self.W, self.shares, self.losses, self.epochs, self.constants, self.counters, scores
+        )
         return Prediction(*classify_and_fit(scores, numbers, self.classes, self.calibration, given))
-
-    def _parts(self, X: Floats) -> list[slice]:
-        """Rows are learned one by one, so how they are cut changes nothing; features of many would fill the memory."""
-        if self._features is None:
-            return [slice(None)]
-        return [slice(begin, begin + _CHUNK_ROWS) for begin in range(0, X.shape[0], _CHUNK_ROWS)]
-
-    def _expanded(self, X: Floats) -> Floats:
-        return X if self._features is None else self._features.expand(X)
 
     def forget(self) -> None:
         """All candidates step as at the start of an epoch, tau = 1 in the next row, from where they are."""
         self.counters[kernels.FORGOTTEN] = self.counters[kernels.ROWS]
 
     def weights(self) -> Weights | None:
-        """One row per class: the candidates' average. None where the score is not linear in the columns."""
-        if not self._mixed or self._features is not None:
+        """One row per class: the candidates' average. None where they vote, which is not linear."""
+        if not self._mixed:
             return None
         w = np.einsum("ck,ckj->cj", self.shares, self.W)
         return linear_model(w, self.dimension, self.classes)
@@ -261,9 +244,8 @@ class DynamicOdm:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory the state holds, the random features included."""
-        features = 0 if self._features is None else self._features.nbytes
-        return self.layout.held_bytes(self) + self.epochs.nbytes + self.constants.nbytes + features + self.object_bytes
+        """Bytes of memory the state holds."""
+        return self.layout.held_bytes(self) + self.epochs.nbytes + self.constants.nbytes + self.object_bytes
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state, of the candidates in use."""

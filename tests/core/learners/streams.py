@@ -1,11 +1,13 @@
 """Streams that every learner is fed, and every way to break a learner's state."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.testing import assert_array_equal
 
 from core.contract import Spec
+from core.learners.random_features import expanded
 from core.state.arrays import pack
 from tests.core.state.hostile import hostile
 
@@ -39,6 +41,12 @@ def stream(algorithm, task, classes, rows=ROWS, seed=0, drift=True):
 
 def build(algorithm, task, **params):
     return algorithm.build(Spec(task, D, algorithm.complete(params), seed=7))
+
+
+def with_defaults(algorithm, **values):
+    """The algorithm with other defaults of some parameters."""
+    params = (replace(param, default=values.get(param.name, param.default)) for param in algorithm.params)
+    return replace(algorithm, params=tuple(params))
 
 
 def feed(learner, rows, cuts=()):
@@ -91,15 +99,18 @@ def go_on(learner, rest, known):
     return told
 
 
-def broken(learner, arrays, header, sizes):
+def broken(learner, arrays, header, spec, classes):
     """Other headers, and every break of the layout; of a bank that of its second member, too."""
+    if "random_features" in spec.params:  # the state is that of the learner behind them
+        spec, learner = expanded(spec), getattr(learner, "learner", learner)
+    sizes = learner.sizes(spec, classes)
     yield from (("no header", arrays, {}), ("another header", arrays, {**header, "other": 1}))
     own = {name: arrays[name] for name in learner.layout.arrays}
     members = {name: array for name, array in arrays.items() if name not in own}
     for what, changed in hostile(learner.layout, own, **sizes):
         yield what, {**members, **changed}, header
     if members:
-        member, sizes = learner.members[1], {"columns": learner.members[1].W.shape[0], "D": D + 1}
+        member, sizes = learner.members[1], dict(zip(("columns", "D"), learner.members[1].W.shape, strict=True))
         for what, changed in hostile(member.layout, {name: array[1] for name, array in members.items()}, **sizes):
             yield f"member's {what}", {**own, **dict(restacked(members, changed))}, header
 

@@ -8,7 +8,20 @@ from core.contract import Spec
 from core.learners.catalogue import ALGORITHMS, find
 from core.problems import Invalid
 from core.state.arrays import pack, unpack
-from tests.core.learners.streams import ROWS, D, Stream, assert_same, broken, build, feed, go_on, joined, state, stream
+from tests.core.learners.streams import (
+    ROWS,
+    D,
+    Stream,
+    assert_same,
+    broken,
+    build,
+    feed,
+    go_on,
+    joined,
+    state,
+    stream,
+    with_defaults,
+)
 from tests.core.learners.worked_example import example
 
 WIDE, WIDE_ROWS = 300, 140
@@ -22,6 +35,19 @@ CASES = [
     for task in algorithm.tasks
     for classes in ((1, 2, 5) if task == "classification" else (0,))
     if classes <= algorithm.class_bound
+]
+VARIANTS = (
+    ("dfop", "random_features", 6),
+    ("gdfop", "random_features", 6),
+    ("odm", "random_features", 6),
+    ("dfop", "forgetting_rate", 0.05),
+)
+"""Parameters by which another learner stands behind the same algorithm."""
+CASES += [
+    pytest.param(with_defaults(find(name), **{param: value}), task, classes, id=f"{name}-{task}{classes or ''}-{param}")
+    for name, param, value in VARIANTS
+    for task, classes in (("classification", 5), ("regression", 0))
+    if task in find(name).tasks
 ]
 every_case = pytest.mark.parametrize(("algorithm", "task", "classes"), CASES)
 every_algorithm = pytest.mark.parametrize("algorithm", LISTED, ids=lambda algorithm: algorithm.id)
@@ -228,7 +254,7 @@ def test_a_state_that_cannot_be_is_refused(algorithm, task, classes):
     feed(learner, stream(algorithm, task, classes))
     arrays, header = learner.to_arrays()
     before = state(learner)
-    for what, *wrong in broken(learner, arrays, header, learner.sizes(Spec(task, D, algorithm.complete({})), classes)):
+    for what, *wrong in broken(learner, arrays, header, Spec(task, D, algorithm.complete({})), classes):
         try:
             learner.load_arrays(*wrong)
         except ValueError:

@@ -104,9 +104,10 @@ def test_what_was_known_is_predicted_as_before(algorithm, task):
     assert model.learn(later, labels).learned
 
 
-def test_random_features_have_no_further_columns():
+@pytest.mark.parametrize("algorithm", ["dfop", "odm"])
+def test_random_features_have_no_further_columns(algorithm):
     """They were drawn for those there are."""
-    model = Model(algorithm="odm", params={"random_features": 16})
+    model = Model(algorithm=algorithm, params={"random_features": 16})
     with pytest.raises(Invalid, match="/features/switch"):
         model.machine.plan_change(ADDED)
     assert isinstance(model.commit(Configure(ADDED)), Refused)

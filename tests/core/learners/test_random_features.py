@@ -1,0 +1,77 @@
+"""Algorithms with ``random_features``: what bends is learned, blocks are their rows; at 0 nothing changes."""
+
+import numpy as np
+import pytest
+
+from core.contract import Spec
+from core.learners.catalogue import find
+from core.learners.expanded import CHUNK_ROWS
+from tests.core.learners.streams import state
+
+ROWS = 2 * CHUNK_ROWS + 300
+
+
+def built(algorithm, task="classification", classes=2, d=2, **params):
+    learner = find(algorithm).build(Spec(task, d, find(algorithm).complete(params), seed=7))
+    for _ in range(classes):
+        learner.add_class()
+    return learner
+
+
+def ring(rows=ROWS, d=2):
+    X = np.random.default_rng(1).normal(size=(rows, d))
+    return X, ((X**2).sum(axis=1) > 1.4).astype(np.int64)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "params"),
+    [("dfop", {}), ("dfop", {"forgetting_rate": 0.001}), ("gdfop", {"forgetting_rate": 0.001}), ("rls", {})],
+)
+def test_what_is_not_linear_is_learned(algorithm, params):
+    """A ring around the origin, and a square as a number; there are no weights of the columns to show."""
+    X, y = ring()
+    plain, rich = built(algorithm, **params), built(algorithm, **params, random_features=60)
+    assert (plain.learn(X, y).value == y)[1000:].mean() < 0.75
+    assert (rich.learn(X, y).value == y)[1000:].mean() > 0.93
+    assert plain.weights() is not None
+    assert rich.weights() is None
+    square = X[:, 0] ** 2
+    numbers = built(algorithm, "regression", 0, **params, random_features=60)
+    told = numbers.learn(X, square).value[1000:]
+    assert ((told - square[1000:]) ** 2).mean() < 0.1 * square.var()
+
+
+@pytest.mark.parametrize(("features", "exact"), [(5, True), (254, False)])
+def test_blocks_of_many_rows_are_their_rows(features, exact):
+    """Cut anywhere, also within chunks: the same bits below 256 columns in all, and beyond from the same calls only."""
+    X, y = ring()
+    spec = Spec("classification", 2, find("gdfop").complete({"random_features": features}))
+    assert exact == find("gdfop").row_exact(spec)
+    whole, again, cut = (built("gdfop", random_features=features) for _ in range(3))
+    weights, discounts = np.linspace(0.5, 2.0, ROWS), np.linspace(0.98, 1.0, ROWS)
+    told = [each.learn(X, y, discounts, weights) for each in (whole, again)]
+    parts = [slice(0, 3), slice(3, CHUNK_ROWS + 1), slice(CHUNK_ROWS + 1, ROWS)]
+    pieces = [cut.learn(X[part], y[part], discounts[part], weights[part]).probabilities for part in parts]
+    assert state(whole) == state(again)
+    assert exact == (state(whole) == state(cut))
+    np.testing.assert_allclose(told[0].probabilities, np.concatenate(pieces), rtol=0, atol=0 if exact else 1e-6)
+    assert whole.predict(X).probabilities.shape == (ROWS, 2)
+    np.testing.assert_array_equal(whole.predict(X).probabilities[2000:], whole.predict(X[2000:]).probabilities)
+
+
+@pytest.mark.parametrize("algorithm", ["dfop", "gdfop", "rls", "odm", "dynamic_odm"])
+def test_the_seed_draws_them(algorithm):
+    """Another seed gives another model; without features the seed changes nothing, and neither does the parameter."""
+    X, y = ring(200)
+    entry, params = find(algorithm), find(algorithm).complete({"random_features": 5})
+
+    def learned(seed, params):
+        learner = entry.build(Spec("classification", 2, params, seed))
+        learner.add_class()
+        learner.add_class()
+        learner.learn(X, y)
+        return state(learner)
+
+    assert learned(1, params) == learned(1, params)
+    assert learned(1, params) != learned(2, params)
+    assert learned(1, entry.complete({})) == learned(2, entry.complete({}))
