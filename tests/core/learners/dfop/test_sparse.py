@@ -105,8 +105,9 @@ def test_a_machine_saved_and_loaded_goes_on(task, rate):
 def test_a_state_too_large_is_refused_before_it_is_built():
     """Whoever loads a state is asked with its configuration and its space."""
     asked = []
-    Machine.from_bytes(machine().to_bytes(), lambda config, space: asked.append((config.algorithm_id, space.width)))
-    assert [("sparse_dfop", d)] == asked
+    Machine.from_bytes(machine().to_bytes(), asked.extend)
+    ((config, (space,)),) = asked
+    assert ("sparse_dfop", d) == (config.algorithm_id, space.width)
 
 
 def test_rows_of_another_projection_are_refused():
