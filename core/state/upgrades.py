@@ -14,7 +14,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from core.contract import Header
-from core.state import answers_of_3, drift_of_3, intervals_of_3, label_range_of_3, metrics_of_3
+from core.state import answers_of_3, drift_of_3, intervals_of_3, label_range_of_3, mappings_of_3, metrics_of_3
 
 Arrays = dict[str, NDArray[Any]]
 """All arrays of a state by name, "part.array"."""
@@ -40,6 +40,7 @@ FROM_3: tuple[Upgrade, ...] = (
     metrics_of_3.upgraded,
     drift_of_3.upgraded,
     intervals_of_3.upgraded,
+    mappings_of_3.upgraded,
 )
 """What makes a state of format 3 one of format 4, part by part."""
 UPGRADERS: dict[int, Upgrade] = {3: in_turn(*FROM_3)}

@@ -4,11 +4,11 @@ From rows that carry both, x2 (d2,) and x1 (d1,), of which the newest 500 are ke
 over the kept rows,
 
     k(z, z') = exp(-|z - z'|^2 / (2 h^2)),     h = the median distance between two kept rows
-    A = (K + .03 I)^{-1} (X1 - m1)             kernel ridge; K (B, B) of the kept rows, whose trace / B is 1
+    A = (K + r I)^{-1} (X1 - m1)               kernel ridge; K (B, B) of the kept rows, whose trace / B is 1
     recovered  x1 = m1 + sum_i A_i k(z_i, z)
 
-It is solved, and its held-out error measured, as in core.switching.linear_mapping. Far from all kept rows it recovers
-the mean.
+The ridge r is chosen, the mapping solved, and its held-out error measured, as in core.switching.linear_mapping. Far
+from all kept rows it recovers the mean.
 
 ``variant: "paper"`` is the stochastic gradient (3): e_t = x1_t - sum_{i<t} e_i k(x_i, x_t), recovered
 x1 = sum_i e_i k(x_i, x), with k = exp(-|x - x'|^2 / 20) and step 1 (Section 6.4), on the columns as they are; of the
@@ -33,12 +33,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Ints
-from core.numerics.linalg import spd_inverse
 from core.state.layout import NOT_NEGATIVE, Array, Layout
 from core.switching.linear_mapping import check_counts, relative_error, update_errors, within
-from core.switching.mapping_limits import ROWS_MIN, STORED_MAX
+from core.switching.mapping_limits import CHOICE_ROWS_MAX, ROWS_MIN, STORED_MAX
+from core.switching.ridge import RIDGE, RIDGE_ARRAY, chosen, flops_to_choose, inverse_with
 
-RIDGE = 0.03
 PAPER_SCALE = 1.0 / math.sqrt(10.0)
 """What makes exp(-|x - x'|^2 / 20) of distances in units of h = 1."""
 _ALWAYS_ROWS = 8
@@ -53,6 +52,7 @@ LAYOUT = Layout(
         "A": Array("kept", "targets"),
         "centre": Array("columns"),
         "scale": Array("sources", within=NOT_NEGATIVE),
+        "ridge": RIDGE_ARRAY,
     }
 )
 
@@ -91,6 +91,7 @@ class KernelMapping:
         errors (2, d1)          see ``core.switching.linear_mapping``
         Z (B, d2), A (B, d1)    kept rows and coefficients of the mapping in use
         centre (d2 + d1,), scale (d2,)      m2, m1, and 1 / (s h)
+        ridge (1,)              what the mapping in use was solved with
     """
 
     kind = "kernel"
@@ -104,6 +105,7 @@ class KernelMapping:
         self.Z, self.A = np.zeros((0, sources)), np.zeros((0, targets))
         self.centre = np.zeros(sources + targets)
         self.scale = np.full(sources, PAPER_SCALE)
+        self.ridge = np.full(1, RIDGE)
 
     def learn(self, X2: Floats, X1: Floats) -> None:
         """Learn n rows in order: new columns X2 (n, d2) and old ones X1 (n, d1), all finite."""
@@ -145,8 +147,9 @@ class KernelMapping:
         self.scale = inverse / h
         self.Z = np.ascontiguousarray(Z / h)
         K = np.exp(-0.5 * D2 / (h * h))
-        K.ravel()[:: len(K) + 1] += RIDGE
-        A = np.clip(spd_inverse(K) @ (X1 - m1), -_ENTRY_MAX, _ENTRY_MAX)
+        if self.count <= CHOICE_ROWS_MAX:
+            self.ridge[0] = chosen(K, X1 - m1)
+        A = np.clip(inverse_with(K, self.ridge[0]) @ (X1 - m1), -_ENTRY_MAX, _ENTRY_MAX)
         self.A = np.ascontiguousarray(A)
 
     def recover(self, X2: Floats) -> Floats:
@@ -159,7 +162,8 @@ class KernelMapping:
     def flops_to_learn(self, rows: int) -> float:
         """Floating-point operations of learning some rows and solving the mapping once (coarse)."""
         stored = min(STORED_MAX, self.count + rows)
-        return (8.0 * rows + stored) * stored * (stored + self.sources + self.targets)
+        solving = (8.0 * rows + stored) * stored * (stored + self.sources + self.targets)
+        return solving + flops_to_choose(self.count, rows, self.targets)
 
     @property
     def flops_to_recover(self) -> float:
@@ -182,7 +186,7 @@ class KernelMapping:
         found.count, found.solved = self.count, self.solved
         found.errors, found.mean = np.ascontiguousarray(self.errors[:, at]), self.mean[at]
         found.centre = self.centre[np.concatenate([np.arange(self.sources), self.sources + at])]
-        found.scale = self.scale.copy()
+        found.scale, found.ridge = self.scale.copy(), self.ridge.copy()
         if len(at):
             found.Z, found.A = self.Z.copy(), np.ascontiguousarray(self.A[:, at])
         return found

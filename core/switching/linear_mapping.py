@@ -3,13 +3,16 @@ r"""The linear mapping from new features to old ones, learned in the overlap per
 From rows that carry both, x2 (d2,) of the new space and x1 (d1,) of the old one, with m1, m2 their means and s the
 deviations of x2 over the B rows so far, ridge regression on z = (x2 - m2) / s:
 
-    min_N  sum |x1 - m1 - N'z|^2 + l |N|^2,    l = .03 trace(Z Z') / B = .03 times the columns that vary
-    N = Z' (Z Z' + l I)^{-1} (X1 - m1)         while B <= d2 (dual): the rows are stored, there are no more than d2
+    min_N  sum |x1 - m1 - N'z|^2 + l |N|^2,    l = r trace(Z Z') / B = r times the columns that vary
+    N = Z' (Z Z' + l I)^{-1} (X1 - m1)         while B <= max(d2, 128) (dual): the rows are stored
     N = (Z'Z + l I)^{-1} Z' (X1 - m1)          after that (primal): only S22 and S21 are,
     S += (1 - 1/B) (x2 - m2)(x - m)'           x of both spaces, m from before the row
     recovered  x1 = m1 + M'(x2 - m2),          M = N / s; columns that never varied have no part in it
 
 As a model of the new space old weights w1 become M w1, and w1'(m1 - M'm2) joins the bias.
+
+**The ridge** r is .03 unless leave-one-out says otherwise (core.switching.ridge); it is chosen with each solution of up
+to 128 rows, and stays after that.
 
 **When it is solved.** After rows 2 to 8, then each time the rows have grown by an eighth, and when asked. In
 between the last solution is used; so a row costs some d2 (d2 + d1) operations, and its share of the
@@ -42,11 +45,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Ints, Weights
-from core.numerics.linalg import spd_inverse
 from core.state.layout import NOT_NEGATIVE, ROWS_MAX, Array, Layout, counts
-from core.switching.mapping_limits import ROWS_MIN
+from core.switching.mapping_limits import CHOICE_ROWS_MAX, ROWS_MIN, linear_rows_max
+from core.switching.ridge import RIDGE, RIDGE_ARRAY, chosen, flops_to_choose, inverse_with
 
-RIDGE, RIDGE_PAPER = 0.03, 1e-10
+RIDGE_PAPER = 1e-10
 ERROR_MAX = 10.0
 _RATE, _LATE = 0.02, 4.0
 _INPUT_MAX, _ENTRY_MAX, _OUTPUT_MAX = 1e75, 1e200, 1e300
@@ -58,6 +61,7 @@ _LAYOUT = Layout(
         "errors": Array(2, "targets", within=NOT_NEGATIVE),
         "M": Array("sources", "targets"),
         "centre": Array("columns"),
+        "ridge": RIDGE_ARRAY,
         "S": Array("sources", "columns"),
         "stored": Array("count", "columns"),
     }
@@ -125,11 +129,12 @@ class LinearMapping:
 
     State:
         count                   B, rows learned
-        stored (B, d2 + d1)     the rows, while B <= d2; None after that
+        stored (B, d2 + d1)     the rows, while B <= max(d2, 128), with ``paper`` d2; None after that
         mean (d2 + d1,)         m2 and m1
         S (d2, d2 + d1)         S22 (upper triangle) and S21; None while rows are stored
         errors (2, d1)          see ``update_errors``
         M (d2, d1), centre (d2 + d1,)   the mapping in use, of row ``solved``
+        ridge (1,)              what it was solved with
     """
 
     kind = "linear"
@@ -143,6 +148,7 @@ class LinearMapping:
         self.errors = np.zeros((2, targets))
         self.M = np.zeros((sources, targets))
         self.centre = np.zeros(sources + targets)
+        self.ridge = np.full(1, RIDGE)
 
     def learn(self, X2: Floats, X1: Floats) -> None:
         """Learn n rows in order: new columns X2 (n, d2) and old ones X1 (n, d1), all finite."""
@@ -165,8 +171,12 @@ class LinearMapping:
             return
         self.stored.append(row)
         self.mean += (row - self.mean) / self.count
-        if self.count > self.sources:
+        if self.count > self._stored_max:
             self._turn_primal()
+
+    @property
+    def _stored_max(self) -> int:
+        return self.sources if self.paper else linear_rows_max(self.sources)
 
     def _turn_primal(self) -> None:
         """The stored rows become sums of products."""
@@ -188,13 +198,16 @@ class LinearMapping:
     def _dual(self) -> Floats:
         rows = np.array(self.stored)
         if self.paper:
-            X2, X1, inverse = rows[:, : self.sources], rows[:, self.sources :], np.ones(self.sources)
-        else:
-            X2, X1 = np.split(rows - self.mean, [self.sources], axis=1)
-            inverse = _inverse_deviations((X2**2).sum(axis=0), self.count)
+            Z, X1 = np.split(rows, [self.sources], axis=1)
+            least_norm: Floats = Z.T @ (inverse_with(Z @ Z.T, RIDGE_PAPER) @ X1)
+            return least_norm
+        X2, X1 = np.split(rows - self.mean, [self.sources], axis=1)
+        inverse = _inverse_deviations((X2**2).sum(axis=0), self.count)
         Z = X2 * inverse
         K = Z @ Z.T
-        M: Floats = inverse[:, None] * (Z.T @ (spd_inverse(self._ridged(K, float(np.trace(K)))) @ X1))
+        if self.count <= CHOICE_ROWS_MAX:
+            self.ridge[0] = chosen(K, X1)
+        M: Floats = inverse[:, None] * (Z.T @ (inverse_with(K, self.ridge[0]) @ X1))
         return M
 
     def _primal(self) -> Floats:
@@ -204,18 +217,13 @@ class LinearMapping:
         if self.paper:
             m2, m1 = np.split(self.mean, [self.sources])
             S22, S21 = S22 + self.count * np.outer(m2, m2), S21 + self.count * np.outer(m2, m1)
-            inverse = np.ones(self.sources)
-        else:
-            inverse = _inverse_deviations(S22.diagonal(), self.count)
+            least_squares: Floats = inverse_with(S22, RIDGE_PAPER * self.sources / self.count) @ S21
+            return least_squares
+        inverse = _inverse_deviations(S22.diagonal(), self.count)
         C = S22 * np.outer(inverse, inverse)
-        M: Floats = inverse[:, None] * (spd_inverse(self._ridged(C, float(np.trace(C)))) @ (S21 * inverse[:, None]))
+        ridge = self.ridge[0] * self.sources / self.count
+        M: Floats = inverse[:, None] * (inverse_with(C, ridge) @ (S21 * inverse[:, None]))
         return M
-
-    def _ridged(self, A: Floats, trace: float) -> Floats:
-        """A + l I, positive definite also where nothing varies."""
-        ridge = (RIDGE_PAPER if self.paper else RIDGE) * trace / self.count
-        A.ravel()[:: len(A) + 1] += ridge if ridge > 0.0 else 1.0
-        return A
 
     def recover(self, X2: Floats) -> Floats:
         """Old columns (n, d1) of new ones (n, d2); zeros before there is a mapping."""
@@ -234,7 +242,8 @@ class LinearMapping:
 
     def flops_to_learn(self, rows: int) -> float:
         """Floating-point operations of learning some rows and solving the mapping once (coarse)."""
-        return (4.0 * rows + self.sources) * self.sources * (self.sources + self.targets)
+        solving = (4.0 * rows + self.sources) * self.sources * (self.sources + self.targets)
+        return solving + flops_to_choose(self.count, rows, self.targets)
 
     @property
     def flops_to_recover(self) -> float:
@@ -256,7 +265,7 @@ class LinearMapping:
         found = LinearMapping(self.sources, len(at), self.paper)
         both = np.concatenate([np.arange(self.sources), self.sources + at])
         found.count, found.solved = self.count, self.solved
-        found.mean, found.centre = self.mean[both], self.centre[both]
+        found.mean, found.centre, found.ridge = self.mean[both], self.centre[both], self.ridge.copy()
         found.errors, found.M = np.ascontiguousarray(self.errors[:, at]), np.ascontiguousarray(self.M[:, at])
         return found
 
@@ -284,7 +293,7 @@ class LinearMapping:
         count, solved = check_counts(header)
         sizes = {"sources": self.sources, "targets": self.targets, "columns": self.sources + self.targets}
         found: dict[str, Any] = dict(layout.read(arrays, count=count, **sizes))
-        if "stored" in arrays and count > self.sources:
+        if "stored" in arrays and count > self._stored_max:
             raise ValueError("the mapping stores more rows than it can")
         found["stored"] = None if "S" in arrays else list(found.get("stored", ()))
         self.__dict__.update({"S": None, **found}, count=count, solved=solved)

@@ -35,7 +35,7 @@ from core.problems import Conflict
 from core.switching.ensemble import Ensemble
 from core.switching.feature_recovery import FeatureRecovery, Kind
 from core.switching.initial_weights import mapping_problem
-from core.switching.mapping_limits import STORED_MAX
+from core.switching.mapping_limits import STORED_MAX, linear_rows_max
 from core.switching.overlap import OverlapPeriod
 from core.switching.pipeline import Pipeline
 
@@ -353,5 +353,5 @@ def bytes_to_switch(config: Config, old: Schema, following: Schema, mapping: Kin
 
 def mapping_bytes(targets: int, sources: int, mapping: Kind) -> int:
     """Bytes that learning a mapping takes at most: its sums or stored rows, and the mapping in use."""
-    rows = STORED_MAX if mapping == "kernel" else sources
+    rows = STORED_MAX if mapping == "kernel" else linear_rows_max(sources)
     return 8 * (rows * (sources + targets) * 2 + 4 * (sources + targets))

@@ -7,8 +7,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from core.contract import Weights
 from core.state.arrays import pack, unpack
 from core.switching.kernel_mapping import LAYOUT, KernelMapping
-from core.switching.linear_mapping import ERROR_MAX, RIDGE, WITH_SUMS, LinearMapping
-from core.switching.mapping_limits import STORED_MAX
+from core.switching.linear_mapping import ERROR_MAX, WITH_SUMS, LinearMapping
+from core.switching.mapping_limits import CHOICE_ROWS_MAX, STORED_MAX
+from core.switching.ridge import RIDGES
 from tests.core.state.hostile import hostile
 
 KINDS = [LinearMapping, KernelMapping]
@@ -28,18 +29,18 @@ def state(mapping):
     return pack(*mapping.to_arrays())
 
 
-@pytest.mark.parametrize("count", [2, 3, 6, 7, 40])
+@pytest.mark.parametrize("count", [2, 3, 6, 7, 40, 128, 129, 150])
 def test_the_linear_mapping_solves_the_normal_equations(count):
-    """Dual (up to d2 rows) and primal alike: the ridge solution on standardised columns, by brute force."""
+    """Dual (up to 128 rows) and primal alike: the ridge solution on standardised columns, by brute force."""
     X2, X1 = rows(count)
     mapping = LinearMapping(D2, D1)
     mapping.learn(X2, X1)
     mapping.solve()
     Z = (X2 - X2.mean(axis=0)) / X2.std(axis=0)
-    N = np.linalg.solve(Z.T @ Z + RIDGE * D2 * np.eye(D2), Z.T @ (X1 - X1.mean(axis=0)))
+    N = np.linalg.solve(Z.T @ Z + mapping.ridge * D2 * np.eye(D2), Z.T @ (X1 - X1.mean(axis=0)))
     new = np.random.default_rng(9).normal(size=(5, D2))
     expected = X1.mean(axis=0) + (new - X2.mean(axis=0)) / X2.std(axis=0) @ N
-    assert_allclose(expected, mapping.recover(new), rtol=1e-9)
+    assert_allclose(expected, mapping.recover(new), rtol=1e-8, atol=1e-9)
 
 
 @pytest.mark.parametrize("count", [3, 40])
@@ -53,17 +54,35 @@ def test_the_paper_s_linear_mapping_is_least_squares_through_the_origin(count):
     assert_allclose(X2 @ mapping.M, mapping.recover(X2), rtol=1e-9, atol=1e-9)
 
 
-def test_rows_are_stored_no_longer_than_the_dual_form_needs_them():
-    """From d2 + 1 rows on there are sums of products, and the state no longer grows."""
-    X2, X1 = rows(50)
-    mapping = LinearMapping(D2, D1)
-    mapping.learn(X2[:D2], X1[:D2])
-    assert D2 == len(mapping.to_arrays()[0]["stored"])
-    mapping.learn(X2[D2:10], X1[D2:10])
+@pytest.mark.parametrize(("paper", "most"), [(False, CHOICE_ROWS_MAX), (True, D2)])
+def test_rows_are_stored_no_longer_than_they_are_needed(paper, most):
+    """Beyond the rows that choose the ridge, and d2, there are sums of products, and the state no longer grows."""
+    X2, X1 = rows(most + 50)
+    mapping = LinearMapping(D2, D1, paper)
+    mapping.learn(X2[:most], X1[:most])
+    assert most == len(mapping.to_arrays()[0]["stored"])
+    mapping.learn(X2[most : most + 10], X1[most : most + 10])
     assert "stored" not in mapping.to_arrays()[0]
     before = mapping.nbytes
-    mapping.learn(X2[10:], X1[10:])
+    mapping.learn(X2[most + 10 :], X1[most + 10 :])
     assert before == mapping.nbytes
+
+
+@every_kind
+def test_the_ridge_stays_when_it_is_no_longer_chosen(kind):
+    """Rows beyond those that choose it are of another relation, and change the mapping alone."""
+    X2, _ = rows(CHOICE_ROWS_MAX + 60)
+    mapping = kind(D2, D2)
+    exact = X2[:CHOICE_ROWS_MAX] @ np.random.default_rng(2).normal(size=(D2, D2))
+    mapping.learn(X2[:CHOICE_ROWS_MAX], exact)
+    mapping.solve()
+    ridge, A = mapping.ridge[0], mapping.recover(X2)
+    mapping.learn(X2[CHOICE_ROWS_MAX:], np.random.default_rng(3).normal(size=(60, D2)))
+    mapping.solve()
+    assert ridge == mapping.ridge[0]
+    assert not np.allclose(A, mapping.recover(X2))
+    if kind is LinearMapping:
+        assert min(RIDGES) == ridge
 
 
 def test_the_kernel_mapping_solves_its_equations():
@@ -76,7 +95,7 @@ def test_the_kernel_mapping_solves_its_equations():
     Z, z = ((X - X2.mean(axis=0)) / X2.std(axis=0) for X in (X2, new))
     far = np.linalg.norm(Z[:, None] - Z, axis=2)
     h = np.median(far[np.triu_indices(30, 1)])
-    A = np.linalg.solve(np.exp(-(far**2) / (2 * h * h)) + 0.03 * np.eye(30), X1 - X1.mean(axis=0))
+    A = np.linalg.solve(np.exp(-(far**2) / (2 * h * h)) + mapping.ridge * np.eye(30), X1 - X1.mean(axis=0))
     k = np.exp(-(np.linalg.norm(z[:, None] - Z, axis=2) ** 2) / (2 * h * h))
     assert_allclose(X1.mean(axis=0) + k @ A, mapping.recover(new), rtol=1e-9)
 
@@ -109,19 +128,19 @@ def test_the_kernel_mapping_keeps_the_newest_rows_only():
 
 @every_kind
 @every_form
-@pytest.mark.parametrize("count", [0, 1, 2, 5, 20])
+@pytest.mark.parametrize("count", [0, 1, 2, 5, 20, 140])
 def test_a_block_is_its_rows_and_a_saved_mapping_goes_on(kind, paper, count):
     """However rows are cut, and whether or not the state was saved in between: the same bits."""
-    X2, X1 = rows(60)
+    X2, X1 = rows(total := count + 40)
     whole, single, restored = (kind(D2, D1, paper) for _ in range(3))
     whole.learn(X2, X1)
     single.learn(X2[:count], X1[:count])
     restored.load_arrays(*unpack(state(single)))
     for mapping in (single, restored):
-        for i in range(count, 60):
+        for i in range(count, total):
             mapping.learn(X2[i : i + 1], X1[i : i + 1])
     assert state(whole) == state(single) == state(restored)
-    assert_array_equal(whole.recover(X2), np.vstack([whole.recover(X2[i : i + 1]) for i in range(60)]))
+    assert_array_equal(whole.recover(X2), np.vstack([whole.recover(X2[i : i + 1]) for i in range(total)]))
 
 
 @every_kind
@@ -220,14 +239,15 @@ def test_a_constant_column_stays_what_it_was(kind):
 @every_kind
 def test_a_state_that_cannot_be_is_refused(kind):
     """Other names, shapes, types, NaN or counts raise ValueError and leave the state as it was."""
-    X2, X1 = rows(30)
+    count = 150 if kind is LinearMapping else 30
+    X2, X1 = rows(count)
     mapping = kind(D2, D1)
     mapping.learn(X2, X1)
     arrays, header = mapping.to_arrays()
-    broken = [({}, header), (arrays, {}), (arrays, {**header, "solved": 31}), (arrays, {**header, "count": 3.0})]
+    broken = [({}, header), (arrays, {}), (arrays, {**header, "solved": count + 1}), (arrays, {**header, "count": 3.0})]
     for name, array in arrays.items():
         broken += [({**arrays, name: changed}, header) for changed in (array[None], array * np.nan)]
-    sizes = {"sources": D2, "targets": D1, "columns": D2 + D1, "stored": 30, "kept": header["solved"]}
+    sizes = {"sources": D2, "targets": D1, "columns": D2 + D1, "stored": count, "kept": header["solved"]}
     layout = WITH_SUMS if kind is LinearMapping else LAYOUT
     # without S it is the state of a frozen mapping
     broken += [(wrong, header) for what, wrong in hostile(layout, arrays, **sizes) if what != "S missing"]

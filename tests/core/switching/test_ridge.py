@@ -1,0 +1,79 @@
+"""The ridge of a mapping: leave-one-out by brute force, what is chosen, and what a switch gains by it."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from core.switching import ridge
+from core.switching.linear_mapping import LinearMapping
+from core.switching.ridge import RIDGE, RIDGES, chosen
+from tests.benchmarks.switches import Life, Spaces, image
+
+
+def left_out(Z, Y, penalty):
+    """The sum of squared errors of rows that are recovered by all others: each fit made anew, with its own means."""
+    total = 0.0
+    for i in range(len(Z)):
+        others = np.arange(len(Z)) != i
+        z, y = Z[others].mean(axis=0), Y[others].mean(axis=0)
+        N = np.linalg.solve(
+            (Z[others] - z).T @ (Z[others] - z) + penalty * np.eye(Z.shape[1]), (Z[others] - z).T @ (Y[others] - y)
+        )
+        total += ((Y[i] - y - (Z[i] - z) @ N) ** 2).sum()
+    return total
+
+
+@pytest.mark.parametrize("rows", [3, 8, 30])
+@pytest.mark.parametrize("one", [RIDGE, *RIDGES])
+def test_the_closed_form_is_leaving_one_row_out(rows, one):
+    """With fewer rows than columns, and with more."""
+    rng = np.random.default_rng(rows)
+    Z, Y = rng.normal(size=(rows, 6)), rng.normal(size=(rows, 4))
+    Z, Y = Z - Z.mean(axis=0), Y - Y.mean(axis=0)
+    K = Z @ Z.T
+    expected = left_out(Z, Y, one * np.trace(K) / rows)
+    assert_allclose(expected, ridge._left_out(K, Y, one), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("noise", "expected"), [(0.0, min(RIDGES)), (0.1, RIDGE), (1.0, RIDGE)])
+def test_less_is_taken_where_old_columns_are_an_image_of_the_new_ones(noise, expected):
+    """Not where a tenth of noise is among them, whose best ridge is another one by chance."""
+    rng = np.random.default_rng(1)
+    X1 = rng.normal(size=(20, 12)) * np.logspace(-3, 3, 12)  # old columns count alike, whatever their units
+    X2 = X1 / X1.std(axis=0) @ rng.normal(size=(12, 12)) + noise * rng.normal(size=(20, 12))
+    mapping = LinearMapping(12, 12)
+    mapping.learn(X2, X1)
+    mapping.solve()
+    assert expected == mapping.ridge[0]
+
+
+def test_more_is_taken_where_the_mean_is_better():
+    """Columns that have nothing to do with each other, as many as rows."""
+    rng = np.random.default_rng(0)
+    Z, Y = rng.normal(size=(13, 12)), rng.normal(size=(13, 12))
+    Z, Y = Z - Z.mean(axis=0), Y - Y.mean(axis=0)
+    assert RIDGE < chosen(Z @ Z.T, Y)
+
+
+@pytest.mark.parametrize("K", [np.zeros((5, 5)), np.eye(5) - 0.2])
+def test_where_nothing_varies_it_is_the_usual_one(K):
+    """No new column varies, or no old one does."""
+    assert RIDGE == chosen(K, np.zeros((5, 2)))
+    assert RIDGE == chosen(np.zeros((5, 5)), np.arange(5.0)[:, None] - 2)
+
+
+def test_a_switch_to_an_exact_image_costs_little():
+    """12 columns, 20 overlap rows: the next 100 rows are predicted nearly as if the features had not changed."""
+    lost = np.zeros(2)
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(700, 12))
+        stream = image(X, (X @ rng.normal(size=12) > 0).astype(np.int64), rng, noise=0.0)
+        switched, never = Life(stream, "dfop"), Life(Spaces(stream.X[:1], stream.names[:1], stream.y), "dfop")
+        switched.feed(0, 580)
+        switched.begin()
+        switched.feed(580, 600)
+        switched.complete()
+        never.feed(0, 600)
+        lost += [life.feed(600, 700).mean() for life in (switched, never)]
+    assert lost[0] / 8 <= lost[1] / 8 + 0.02
