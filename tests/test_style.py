@@ -175,14 +175,14 @@ def test_core_imports_arrays_and_nothing_else() -> None:
 
 
 def test_families_of_learners_do_not_import_each_other() -> None:
-    """Each package in core/learners imports no other; a new one need not be listed to be checked."""
+    """Each package in core/learners imports no other, but `auto`, which mixes them; a new one need not be listed."""
     learners = ROOT / "core/learners"
     families = {path.relative_to(learners).parts[0] for path in CORE if path.parent.parent == learners}
     assert {"dfop", "fesl", "odm", "vigo"} <= families
     none(
         f"{_name(path)} imports {name}"
         for path in CORE
-        if path.parent.parent == learners
+        if path.parent.parent == learners and path.parent.name != "auto"
         for name in _imports(path)
         for family in families - {path.parent.name}
         if _inside(name, f"core.learners.{family}")

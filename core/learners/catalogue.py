@@ -4,19 +4,11 @@ Each family declares its own algorithms; this file only collects them.
 """
 
 from core.algorithm import Algorithm
-from core.learners.dfop.algorithms import ALGORITHMS as DFOP
-from core.learners.fesl.algorithms import ALGORITHMS as FESL
-from core.learners.odm.algorithms import ALGORITHMS as ODM
-from core.learners.vigo.algorithms import ALGORITHMS as VIGO
+from core.learners.auto.algorithms import ALGORITHMS as AUTO
+from core.learners.families import SINGLE
 from core.problems import Invalid
 
-FAMILIES = (
-    DFOP,
-    ODM,
-    FESL,
-    VIGO,
-)
-ALGORITHMS: dict[str, Algorithm] = {algorithm.id: algorithm for family in FAMILIES for algorithm in family}
+ALGORITHMS: dict[str, Algorithm] = {**{algorithm.id: algorithm for algorithm in AUTO}, **SINGLE}
 
 
 def find(algorithm: str) -> Algorithm:

@@ -100,11 +100,21 @@ def go_on(learner, rest, known):
 
 
 def broken(learner, arrays, header, spec, classes):
-    """Other headers, and every break of the layout; of a bank that of its second member, too."""
+    """Other headers, and every break of the layout; of a bank that of its second member, too.
+
+    Of a state of parts an array less or more, or of another type: tests of the parts break them further.
+    """
+    yield from (("no header", arrays, {}), ("another header", arrays, {**header, "other": 1}))
+    if "mixture" in header:
+        yield "nothing", {}, header
+        yield "superfluous", {**arrays, "other": np.zeros(1)}, header
+        for name in arrays:
+            yield f"{name} missing", {other: array for other, array in arrays.items() if other != name}, header
+            yield f"{name} of single precision", {**arrays, name: arrays[name].astype(np.float32)}, header
+        return
     if "random_features" in spec.params:  # the state is that of the learner behind them
         spec, learner = expanded(spec), getattr(learner, "learner", learner)
     sizes = learner.sizes(spec, classes)
-    yield from (("no header", arrays, {}), ("another header", arrays, {**header, "other": 1}))
     own = {name: arrays[name] for name in learner.layout.arrays}
     members = {name: array for name, array in arrays.items() if name not in own}
     for what, changed in hostile(learner.layout, own, **sizes):

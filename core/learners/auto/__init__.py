@@ -1,0 +1,1 @@
+"""`auto`: learners of all families side by side, mixed row by row."""

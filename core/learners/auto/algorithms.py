@@ -1,0 +1,77 @@
+"""What the catalogue lists of `auto`; its parameter, costs."""
+
+from core.algorithm import Algorithm, Param
+from core.contract import Learner, Spec
+from core.features.scaling_parameter import scaler_bytes
+from core.learners.auto.experts import (
+    OBJECT_BYTES,
+    RANDOM,
+    SIZES,
+    Recipe,
+    expert_spec,
+    random_features,
+    recipes,
+)
+
+_FEATURE_COST, _MIXING_COST = 20.0, 60.0
+"""Floating-point operations of a cosine, and of mixing one expert's probability of one class."""
+
+
+def build(spec: Spec) -> Learner:
+    """An empty learner."""
+    from core.learners.auto.classifier import AutoClassifier  # noqa: PLC0415  its kernels load with the first model
+
+    return AutoClassifier(spec)
+
+
+def size(spec: Spec, classes: int) -> int:
+    """Bytes of the states of all experts, of their mixture, of the scaler, and of the random features."""
+    from core.learners.auto.mixture import Mixture  # noqa: PLC0415  its kernels load with the first model
+
+    experts = recipes(spec)
+    own = sum(recipe.family.state_bytes(expert_spec(spec, recipe), classes) for recipe in experts)
+    mixture = Mixture.layout.bytes(**Mixture.sizes(len(experts), classes)) + Mixture.object_bytes
+    features = 8 * _drawn(spec, experts) * (spec.dimension + 1)
+    return own + mixture + features + scaler_bytes("robust", spec.dimension) + OBJECT_BYTES
+
+
+def cost(spec: Spec, classes: int) -> float:
+    """Floating-point operations of a row: all experts', a cosine per random feature, and the mixture's."""
+    experts = recipes(spec)
+    own = sum(recipe.family.row_cost(expert_spec(spec, recipe), classes) for recipe in experts)
+    features = _drawn(spec, experts) * (2.0 * spec.dimension + _FEATURE_COST)
+    return own + features + _MIXING_COST * (len(experts) + 4.0) * max(classes, 1)
+
+
+def row_exact(spec: Spec) -> bool:
+    """Whether every expert learns a block as its rows one by one, bit for bit."""
+    return all(recipe.family.row_exact(expert_spec(spec, recipe)) for recipe in recipes(spec))
+
+
+def _drawn(spec: Spec, experts: tuple[Recipe, ...]) -> int:
+    return random_features(spec) if any(recipe.columns == RANDOM for recipe in experts) else 0
+
+
+_SIZE = Param(
+    "size",
+    "choice",
+    "medium",
+    "How many experts learn every row: speed for accuracy; core/learners/README.md has measured figures.",
+    choices=SIZES,
+)
+
+ALGORITHMS = (
+    Algorithm(
+        id="auto",
+        tasks=("classification",),
+        summary="Experts of all families side by side, mixed row by row: nothing has to be chosen.",
+        paper="Hinton, Neural Computation 14, 2002 (pools); Herbster, Warmuth, Machine Learning 32, 1998 (fixed share)",
+        equation="p = c prod_e p_e^(a_e v_e) / Z + (1 - c) sum_e b_e p_e^a_e; weights follow the a-priori losses",
+        params=(_SIZE,),
+        build=build,
+        size=size,
+        cost=cost,
+        row_exact=row_exact,
+        row_weights=True,
+    ),
+)

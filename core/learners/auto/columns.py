@@ -1,0 +1,84 @@
+"""The column sets that the experts of `auto` read, each made once per row (core.learners.auto.experts)."""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from core.contract import Floats, Ints, Spec
+from core.features.scaling import Scaler
+from core.learners.auto.experts import PRODUCTS, RANDOM, RAW, SCALED, Recipe, random_features
+from core.numerics.random_features import RandomFeatures
+from core.state.nesting import Nested
+
+
+@njit("void(Array(f8, 2, 'C', readonly=True), f8[:,::1])", cache=True, nogil=True)
+def _multiply(Z: Floats, out: Floats) -> None:
+    """Rows Z (n, d) and their products z_i z_j, i <= j, into out (n, d + d (d + 1) / 2)."""
+    d = Z.shape[1]
+    for row in range(Z.shape[0]):
+        place = d
+        for i in range(d):
+            out[row, i] = Z[row, i]
+            for j in range(i, d):
+                out[row, place] = Z[row, i] * Z[row, j]
+                place += 1
+
+
+class Columns(Nested):
+    """The column sets of one model; its state is that of its scaler.
+
+    Args:
+        spec: of `auto`.
+        experts: those that there are; only sets that one of them reads are made.
+    """
+
+    def __init__(self, spec: Spec, experts: tuple[Recipe, ...]) -> None:
+        read = {recipe.columns for recipe in experts}
+        self.scaler = Scaler("robust", spec.dimension)
+        count = random_features(spec) if RANDOM in read else 0
+        self._random = RandomFeatures(spec.seed, spec.dimension, count) if count else None
+        self._products = PRODUCTS in read
+
+    def absorb(self, X: Floats) -> dict[int, Floats]:
+        """The sets of rows X (n, d) that are about to be learned, by their numbers."""
+        return self._sets(X, self.scaler.absorb(X))
+
+    def of(self, X: Floats) -> dict[int, Floats]:
+        """The sets of rows X (n, d), each as if it alone came next; changes nothing."""
+        return self._sets(X, self.scaler.scale(X))
+
+    def _sets(self, X: Floats, Z: Floats) -> dict[int, Floats]:
+        found = {RAW: X, SCALED: Z}
+        if self._random is not None:
+            found[RANDOM] = self._random.expand(Z)
+        if self._products:
+            n, d = Z.shape
+            found[PRODUCTS] = np.empty((n, d + d * (d + 1) // 2))
+            _multiply(Z, found[PRODUCTS])
+        return found
+
+    def places(self, columns: int, places: Ints, smaller: "Columns") -> Ints | None:
+        """Where in a set the columns of a smaller model's set are, of which the raw ones are at ``places``.
+
+        None where they are not among them: random features are drawn for the columns that there are.
+        """
+        if columns in {RAW, SCALED}:
+            return places
+        if columns == RANDOM:
+            return None
+        d = self.scaler.dimension
+        pairs = np.empty((d, d), dtype=np.int64)
+        first, second = np.triu_indices(d)
+        pairs[first, second] = pairs[second, first] = d + np.arange(len(first))
+        first, second = np.triu_indices(smaller.scaler.dimension)
+        return np.concatenate([places, pairs[places[first], places[second]]])
+
+    def parts(self) -> dict[str, Any]:
+        """The scaler."""
+        return {"scaler": self.scaler}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory held, the random features included."""
+        return super().nbytes + (0 if self._random is None else self._random.nbytes)

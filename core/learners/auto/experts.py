@@ -1,0 +1,106 @@
+"""Which experts `auto` has: learners of the other families, what they read, and where they are left out.
+
+    raw        the d columns as they come
+    scaled     robustly scaled (core.features.scaling): z
+    random     z and R random Fourier features of z (core.numerics.random_features)
+    products   z and z_i z_j, i <= j
+
+Every column set is made once per row, for all experts that read it.
+"""
+
+from dataclasses import replace
+from typing import Final, Literal, NamedTuple
+
+from core.algorithm import Algorithm
+from core.contract import Spec
+from core.learners.families import SINGLE
+
+Size = Literal["small", "medium", "large"]
+SIZES: tuple[Size, ...] = ("small", "medium", "large")
+RAW, SCALED, RANDOM, PRODUCTS = range(4)
+"""The column sets."""
+
+RANDOM_FEATURES: Final[dict[str, int]] = {"small": 64, "medium": 64, "large": 100}
+COLUMNS_MAX: Final = {"vigo": 64, "vigow": 64}
+"""Columns beyond which a family is left out: it factors a matrix of them per class."""
+RANDOM_COLUMNS_MAX, PRODUCT_COLUMNS_MAX = 130, 21
+"""Columns beyond which a column set is left out; no expert on it then has more than 255."""
+OBJECT_BYTES = 3000
+"""Memory of the objects around the experts, per model."""
+
+
+class Recipe(NamedTuple):
+    """One expert.
+
+    Attributes:
+        name: in states and in ``info``.
+        algorithm: id of its learner.
+        columns: what it reads.
+        params: parameters that differ from the learner's defaults.
+        first: the smallest size of `auto` that has it.
+    """
+
+    name: str
+    algorithm: str
+    columns: int
+    params: dict[str, float]
+    first: int
+
+    @property
+    def family(self) -> Algorithm:
+        """The catalogue's entry of its learner."""
+        return SINGLE[self.algorithm]
+
+
+_CLASSIFIERS = (
+    Recipe("rls", "rls", RAW, {}, 0),
+    Recipe("dfop_003", "dfop", RAW, {"forgetting_rate": 0.003}, 0),
+    Recipe("dfop_03", "dfop", RAW, {"forgetting_rate": 0.03}, 0),
+    Recipe("dynamic_odm", "dynamic_odm", SCALED, {}, 0),
+    Recipe("vigow", "vigow", RAW, {}, 0),
+    Recipe("fesl_c", "fesl_c", SCALED, {}, 0),
+    Recipe("fesl_c_random", "fesl_c", RANDOM, {}, 0),
+    Recipe("fesl_c_products", "fesl_c", PRODUCTS, {}, 0),
+    Recipe("dfop_2", "dfop", RAW, {"forgetting_rate": 0.2}, 1),
+    Recipe("dynamic_odm_random", "dynamic_odm", RANDOM, {}, 1),
+    Recipe("dfop_003_random", "dfop", RANDOM, {"forgetting_rate": 0.003}, 1),
+    Recipe("dfop_001_products", "dfop", PRODUCTS, {"forgetting_rate": 0.001}, 1),
+    Recipe("vigo", "vigo", RAW, {}, 2),
+    Recipe("rls_random", "rls", RANDOM, {}, 2),
+    Recipe("rls_products", "rls", PRODUCTS, {}, 2),
+    Recipe("dynamic_odm_products", "dynamic_odm", PRODUCTS, {}, 2),
+)
+
+
+def recipes(spec: Spec) -> tuple[Recipe, ...]:
+    """The experts for a spec of `auto`, by its size and its columns."""
+    size, d = SIZES.index(spec.params["size"]), spec.dimension
+    return tuple(one for one in _CLASSIFIERS if one.first <= size and _fits(one, d))
+
+
+def _fits(recipe: Recipe, d: int) -> bool:
+    if recipe.columns == RANDOM:
+        return d <= RANDOM_COLUMNS_MAX
+    if recipe.columns == PRODUCTS:
+        return d <= PRODUCT_COLUMNS_MAX
+    return d <= COLUMNS_MAX.get(recipe.algorithm, d)
+
+
+def random_features(spec: Spec) -> int:
+    """R, 0 where the columns are too many."""
+    return RANDOM_FEATURES[spec.params["size"]] if spec.dimension <= RANDOM_COLUMNS_MAX else 0
+
+
+def width(spec: Spec, columns: int) -> int:
+    """The number of columns of a set."""
+    d = spec.dimension
+    if columns == RANDOM:
+        return d + random_features(spec)
+    return d + d * (d + 1) // 2 if columns == PRODUCTS else d
+
+
+def expert_spec(spec: Spec, recipe: Recipe) -> Spec:
+    """What an expert's learner is built from; declared ranges are those of the columns as they come."""
+    params = recipe.family.complete(recipe.params)
+    ranges = spec.ranges if recipe.columns == RAW else ()
+    return replace(spec, dimension=width(spec, recipe.columns), params=params, ranges=ranges)

@@ -1,0 +1,16 @@
+"""The families of learners that stand on their own: all that the catalogue lists but the mixtures of them."""
+
+from core.algorithm import Algorithm
+from core.learners.dfop.algorithms import ALGORITHMS as DFOP
+from core.learners.fesl.algorithms import ALGORITHMS as FESL
+from core.learners.odm.algorithms import ALGORITHMS as ODM
+from core.learners.vigo.algorithms import ALGORITHMS as VIGO
+
+FAMILIES = (
+    DFOP,
+    ODM,
+    FESL,
+    VIGO,
+)
+SINGLE: dict[str, Algorithm] = {algorithm.id: algorithm for family in FAMILIES for algorithm in family}
+"""Every algorithm of theirs by its name in the API."""

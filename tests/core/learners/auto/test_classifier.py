@@ -1,0 +1,183 @@
+"""`auto` for classes: its mixture against plain Python, which experts there are, what it tells of them."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from core.contract import Spec
+from core.learners.auto import mixing
+from core.learners.auto.experts import PRODUCTS, RANDOM, expert_spec, recipes
+from core.learners.auto.mixture import Mixture
+from core.learners.catalogue import find
+from tests.core.learners.auto.mixture_oracle import Oracle
+from tests.core.state.hostile import hostile
+
+AUTO = find("auto")
+LABELS = [*mixing.LABEL_EXPERTS]
+
+
+def learner(dimension=3, classes=2, **params):
+    built = AUTO.build(Spec("classification", dimension, AUTO.complete(params), seed=3))
+    for _ in range(classes):
+        built.add_class()
+    return built
+
+
+def ring(rows, seed=0, columns=3):
+    """Class 1 inside of a circle in the first two columns."""
+    X = np.random.default_rng(seed).normal(size=(rows, columns))
+    return X, ((X[:, :2] ** 2).sum(axis=1) < 1.4).astype(np.int64)
+
+
+def said(rows, classes, experts=3, seed=0):
+    """Probabilities of experts, the second of which is right mostly, and labels."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, classes, rows)
+    P = rng.dirichlet(np.full(classes, 0.7), (experts, rows))
+    P[1] = 0.6 * np.eye(classes)[np.where(rng.random(rows) < 0.8, y, 0)] + 0.4 * P[1]
+    P[2, ::7] = np.eye(classes)[0]
+    return np.ascontiguousarray(P), y
+
+
+def mixture(classes, experts=3):
+    built = Mixture([f"e{number}" for number in range(experts)])
+    for _ in range(classes):
+        built.add_class()
+    return built
+
+
+@pytest.mark.parametrize("classes", [1, 2, 4])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_mixture_is_that_of_its_equations(classes, weighted):
+    """Probabilities, classes and all weights of a plain Python loop, with and without row weights."""
+    P, y = said(300, classes)
+    weights = np.random.default_rng(1).uniform(0.1, 3.0, 300)
+    built, oracle = mixture(classes), Oracle(3, classes)
+    expected = [oracle.learn(P[:, i], int(y[i]), weights[i] if weighted else 1.0) for i in range(300)]
+    value, p = built.learn(P, y, weights if weighted else np.empty(0))
+    assert_allclose(expected, p, rtol=1e-9, atol=1e-12)
+    assert_array_equal(np.argmax(expected, axis=1), value)
+    names = mixing.SLOPE, mixing.POOL, mixing.CHOICE, mixing.RIGHT
+    for expected_column, name in zip((oracle.a, oracle.v, oracle.b, oracle.right), names, strict=True):
+        assert_allclose(expected_column, built.table[:, name], rtol=1e-9, atol=1e-12)
+    assert oracle.c == pytest.approx(built.counters[mixing.POOLED], rel=1e-9)
+
+
+def test_a_mixture_that_cannot_be_is_refused():
+    """Every break of its declared arrays, a last label of no class, and a choice of another sum."""
+    built = mixture(3)
+    built.learn(*said(50, 3), np.empty(0))
+    arrays, header = built.to_arrays()
+    wrong = [*hostile(Mixture.layout, arrays, **Mixture.sizes(3, 3))]
+    for name, place, value in (("tally", mixing.LAST, 4.0), ("table", (0, mixing.CHOICE), 0.9)):
+        changed = {**arrays, name: arrays[name].copy()}
+        changed[name][place] = value
+        wrong.append((name, changed))
+    for what, broken in wrong:
+        with pytest.raises(ValueError, match=r".") as refused:
+            mixture(0).load_arrays(broken, header)
+        assert refused.value.args, what
+
+
+def test_it_bends_boundaries_that_least_squares_cannot():
+    """Of a circle, least squares knows the more frequent class only."""
+    X, y = ring(1500)
+    own = {}
+    for name in ("auto", "dfop"):
+        entry = find(name)
+        built = entry.build(Spec("classification", 3, entry.complete({})))
+        built.add_class()
+        built.add_class()
+        own[name] = (built.learn(X, y).value[500:] == y[500:]).mean()
+    assert own["auto"] > 0.93
+    assert own["dfop"] < 0.6
+
+
+def test_labels_in_turn_are_predicted_from_their_order():
+    """A label that follows from the last one needs no columns."""
+    y = np.arange(600) % 3
+    built = learner(classes=3)
+    told = built.learn(np.random.default_rng(0).normal(size=(600, 3)), y)
+    assert (told.value[100:] == y[100:]).all()
+
+
+@pytest.mark.parametrize(
+    ("dimension", "size", "left_out"),
+    [(21, "large", set()), (22, "large", {"products"}), (65, "medium", {"products", "vigo"}),
+     (131, "large", {"products", "vigo", "random"})],
+)  # fmt: skip
+def test_experts_that_do_not_fit_the_columns_are_left_out(dimension, size, left_out):
+    """By rule; and while all fit, none has more than 255 columns, so that blocks are exact."""
+    spec = Spec("classification", dimension, {"size": size})
+    found = recipes(spec)
+    kinds = {PRODUCTS: "products", RANDOM: "random"}
+    there = {kinds.get(one.columns, "") for one in found} | {one.algorithm[:4] for one in found}
+    assert {"products", "random", "vigo"} - there == left_out
+    assert all(expert_spec(spec, one).dimension < 255 for one in found if one.columns in kinds)
+    assert AUTO.row_exact(spec)
+
+
+def test_sizes_are_nested():
+    """A larger size has the experts of the smaller one and more."""
+    small, medium, large = (
+        {one.name for one in recipes(Spec("classification", 5, {"size": size}))}
+        for size in ("small", "medium", "large")
+    )
+    assert small < medium < large
+
+
+def test_it_tells_what_each_expert_counts_for():
+    """Shares of one by name, with the share of right classes, which a clairvoyant would want."""
+    built = learner()
+    assert {None} == {one["accuracy"] for one in built.info()["experts"]}
+    built.learn(*ring(800))
+    told = built.info()
+    assert 800 == told["rows"]
+    assert [*built.experts, *LABELS] == [one["expert"] for one in told["experts"]]
+    assert 1.0 == pytest.approx(sum(one["weight"] for one in told["experts"]))
+    accuracy = {one["expert"]: one["accuracy"] for one in told["experts"]}
+    assert accuracy["fesl_c_random"] > 0.8 > accuracy["rls"]
+
+
+def test_an_explanation_is_what_each_expert_says():
+    """Probabilities of the experts that read columns, beside the weights that ``info`` tells."""
+    built = learner()
+    X, y = ring(400)
+    built.learn(X, y)
+    told = built.explain(X[:1])
+    assert [0, 1] == told["classes"]
+    assert [*built.experts] == [one["expert"] for one in told["experts"]]
+    rls = next(one for one in told["experts"] if one["expert"] == "rls")
+    expected = built.experts["rls"].predict(np.ascontiguousarray(X[:1])).probabilities[0]
+    assert_allclose(expected, rls["probabilities"])
+    weights = {one["expert"]: one["weight"] for one in built.info()["experts"]}
+    assert weights["rls"] == rls["weight"]
+
+
+def test_it_goes_on_with_further_columns():
+    """Experts that can take them go on; the others start anew, at no weight, and no prediction is spoiled."""
+    X, y = ring(600)
+    few, more = learner(3), learner(4)
+    few.learn(X, y)
+    wider = np.ascontiguousarray(np.insert(X, 1, 0.0, axis=1))
+    more.extend(few, np.array([0, 2, 3]))
+    read = {one.name: one.columns for one in recipes(Spec("classification", 3, {"size": "medium"}))}
+    for name in ("rls", "dynamic_odm", "fesl_c_products", "dfop_001_products"):
+        expected = few.experts[name].predict(few.columns.of(X)[read[name]])
+        told = more.experts[name].predict(more.columns.of(wider)[read[name]])
+        assert_allclose(expected.probabilities, told.probabilities)
+    weights = {one["expert"]: one["weight"] for one in more.info()["experts"]}
+    assert 0.0 == weights["vigow"] == weights["fesl_c_random"]
+    later, labels = ring(300, seed=1)
+    told = more.learn(np.ascontiguousarray(np.insert(later, 1, 0.0, axis=1)), labels)
+    assert (told.value == labels).mean() > 0.85
+
+
+def test_a_block_longer_than_a_chunk_is_its_rows():
+    """Chunks end at absolute row numbers: the same bits however calls are cut."""
+    X, y = ring(2500)
+    whole, cut = learner(size="small"), learner(size="small")
+    expected = whole.learn(X, y)
+    told = [cut.learn(X[begin : begin + 700], y[begin : begin + 700]) for begin in range(0, 2500, 700)]
+    assert_array_equal(expected.probabilities, np.concatenate([one.probabilities for one in told]))
+    assert_array_equal(whole.predict(X).probabilities, cut.predict(X).probabilities)
