@@ -26,10 +26,9 @@ def with_random_features(algorithm: Algorithm) -> Algorithm:
 
     Its learner says how many rows it has learned and can forget (core.learners.expanded).
     """
-    inner = algorithm
 
     def build(spec: Spec) -> Learner:
-        learner = inner.build(expanded(spec))
+        learner = algorithm.build(expanded(spec))
         if not count(spec):
             return learner
         from core.learners.expanded import Expanded, Linear  # noqa: PLC0415  its kernels load with the first model
@@ -37,15 +36,15 @@ def with_random_features(algorithm: Algorithm) -> Algorithm:
         return Expanded(spec, cast(Linear, learner))
 
     def size(spec: Spec, classes: int) -> int:
-        own = inner.state_bytes(expanded(spec), classes)
+        own = algorithm.state_bytes(expanded(spec), classes)
         return own + (8 * count(spec) * (spec.dimension + 1) + OBJECT_BYTES if count(spec) else 0)
 
     def cost(spec: Spec, classes: int) -> float:
         expansion = count(spec) * (2.0 * spec.dimension + _FEATURE_FLOPS)
-        return inner.row_cost(expanded(spec), classes) + expansion
+        return algorithm.row_cost(expanded(spec), classes) + expansion
 
     def row_exact(spec: Spec) -> bool:
-        return inner.row_exact(expanded(spec))
+        return algorithm.row_exact(expanded(spec))
 
     return replace(
         algorithm,
@@ -63,8 +62,6 @@ def count(spec: Spec) -> int:
 
 
 def expanded(spec: Spec) -> Spec:
-    """The spec of the learner behind the features: of d + R columns, about whose ranges nothing is said where R > 0."""
-    params = {name: value for name, value in spec.params.items() if name != "random_features"}
-    if not (R := count(spec)):
-        return replace(spec, params=params)
-    return replace(spec, dimension=spec.dimension + R, params=params, ranges=())
+    """The spec of the learner behind the features: itself, or of d + R columns, of whose ranges nothing is known."""
+    R = count(spec)
+    return replace(spec, dimension=spec.dimension + R, ranges=()) if R else spec
