@@ -30,6 +30,10 @@ SEED_MAX = 2**53 - 1
 """Seeds stay exact in every JSON reader."""
 Unknown = Literal["other", "error"]
 UNKNOWN: tuple[Unknown, ...] = ("other", "error")
+LAGS_MAX = 10
+"""Rows whose features and labels are columns of the next row."""
+LAG_CLASSES_MAX = 10
+"""Classes that have a column for every lag."""
 IGNORED_MAX = 10_000
 """Names of features that are passed over."""
 FIELDS = (
@@ -42,6 +46,7 @@ FIELDS = (
     "unknown",
     "ignore",
     "seed",
+    "lags",
     "watch",
     "on_drift",
     "class_costs",
@@ -68,6 +73,7 @@ class Config:
             nothing is said of costs, and the answer is the learner's class.
         unknown: what a category that is not declared becomes.
         ignore: names of no feature that rows may hold.
+        lags: how many of the last rows learned are columns of the next one, features and labels.
         description, tags: notes by people; nothing depends on them.
     """
 
@@ -83,6 +89,7 @@ class Config:
     class_costs: Mapping[str, float] | None = None
     unknown: Unknown = "other"
     ignore: tuple[str, ...] = ()
+    lags: int = 0
     description: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
 
@@ -119,6 +126,7 @@ class Config:
             class_costs=_class_costs(raw.get("class_costs"), task, algorithm, declared),
             unknown=_unknown(raw.get("unknown", "other")),
             ignore=parse_ignored(raw.get("ignore"), own or ()),
+            lags=_lags(raw.get("lags", 0), algorithm),
             description=parse_description(raw.get("description", "")),
             tags=parse_tags(raw.get("tags", {})),
         )
@@ -133,6 +141,7 @@ class Config:
             "class_costs": costs,
             "unknown": None if self.unknown == "other" else self.unknown,
             "ignore": list(self.ignore),
+            "lags": self.lags,
             "description": self.description,
             "tags": dict(self.tags),
         }
@@ -182,17 +191,29 @@ class Config:
         declared = tuple(None if math.isnan(low) or math.isnan(high) else (low, high) for low, high in pairs)
         return Spec(self.task, dimension, self.params, self.seed, declared if any(declared) else ())
 
+    @property
+    def lag_classes(self) -> int | None:
+        """Classes that have a column for every lag: the first ones seen; None: labels are numbers."""
+        if self.task == "regression":
+            return None
+        return LAG_CLASSES_MAX if self.labels is None else min(len(self.labels), LAG_CLASSES_MAX)
+
+    def lag_width(self, dimension: int) -> int:
+        """How many lag columns a space of so many encoded columns has."""
+        return self.lags * (dimension + (self.lag_classes or 1))
+
     def state_bytes(self, dimension: int, classes: int | None = None) -> int:
-        """Bytes the state of learner, scaler and drift tests takes.
+        """Bytes the state of learner, scaler, lag columns and drift tests takes.
 
         Args:
             dimension: encoded columns.
             classes: how many; None: as many as are declared, or two.
         """
         classes, regression = classes or len(self.labels or (0, 1)), self.task == "regression"
-        own = self.algorithm.state_bytes(self.spec(dimension), classes)
+        lags = self.lag_width(dimension)
+        own = self.algorithm.state_bytes(self.spec(dimension + lags), classes)
         watch = detector_bytes(self.watch.tests, dimension, 1 if regression else classes, regression)
-        return own + watch + scaler_bytes(self.params.get("scaling", "none"), dimension)
+        return own + watch + scaler_bytes(self.params.get("scaling", "none"), dimension + lags) + 8 * lags
 
 
 def _text(raw: Mapping[str, Any], field: str) -> str:
@@ -299,6 +320,14 @@ def parse_ignored(raw: object, features: Sequence[Feature], field: str = "ignore
     if problems:
         raise Invalid(*problems[:PROBLEMS_MAX])
     return tuple(dict.fromkeys(raw))
+
+
+def _lags(value: object, algorithm: Algorithm) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LAGS_MAX:
+        raise Invalid.of("lags", "must be an integer: how many of the last rows are columns", f">= 0 and <= {LAGS_MAX}")
+    if value and algorithm.sparse:
+        raise Invalid.of("lags", f"are not for {algorithm.id}: its rows have names, not columns", [0])
+    return value
 
 
 def _seed(value: object) -> int:

@@ -3,8 +3,8 @@
     changed(config, {"on_drift": "reset", "missing": None})     named fields are replaced, the others stay
 
 A field is given as in the body that creates a model. Null gives its default back; for ``watch`` it turns the tests
-off, as it does there. Algorithm, task, parameters and seed belong to the learner's mathematics: with others the state
-would be that of no model. ``interchangeable`` says whether a model takes over a state of another configuration.
+off, as it does there. Algorithm, task, parameters, seed and lags belong to the learner's mathematics: with others the
+state would be that of no model. ``interchangeable`` says whether a model takes over a state of another configuration.
 """
 
 import json
@@ -29,6 +29,7 @@ _INSTEAD = {
     "task": _MATHEMATICS,
     "params": _MATHEMATICS,
     "seed": _MATHEMATICS,
+    "lags": _MATHEMATICS,
     "features": "are changed by a switch, POST /models/{name}/features/switch; add_categories adds categories to some",
     "labels": "stay as they are declared: add_labels adds some",
 }
@@ -69,6 +70,10 @@ def _refusal(name: str) -> str:
 def _with_labels(config: Config, added: object) -> list[Label]:
     """The declared labels, and behind them those that are new."""
     declared, field = config.labels, LABELS
+    if config.lags:
+        raise Invalid.of(
+            field, "are not for a model with lags, which has a column for each label: create another model"
+        )
     if declared is None:
         what = "are numbers" if config.task == "regression" else "are not declared, and appear as they come"
         raise Invalid.of(field, f"has no meaning: the labels of this model {what}")
@@ -95,12 +100,17 @@ def fields_changed(before: Config, after: Config) -> list[str]:
 def interchangeable(config: Config, other: Config) -> bool:
     """Whether a state of a model of one configuration may become that of a model of the other.
 
-    Algorithm, task, parameters and seed have to agree, and so do features and labels, but for labels and categories
-    that one of the two has in addition, behind the common ones.
+    Algorithm, task, parameters, seed and lags have to agree, and so do features and labels, but for labels and
+    categories that one of the two has in addition, behind the common ones.
     """
     one, two = _without_features(config), _without_features(other)
     fixed = all(_text(one[name]) == _text(two[name]) for name in ("algorithm", "task", "params", "seed"))
-    return fixed and _alike(config.features, other.features) and _extends(config.labels, other.labels)
+    return (
+        fixed
+        and config.lags == other.lags
+        and _alike(config.features, other.features)
+        and _extends(config.labels, other.labels)
+    )
 
 
 def _without_features(config: Config) -> dict[str, Any]:

@@ -38,12 +38,14 @@ class ServedPrediction:
         baselines: what the baselines of the metrics said at that moment, each a label, a number or None where it had
             nothing to say: ``no_change`` and ``majority``, or ``last_value``. None: nothing is known of them.
         interval: of a regression, low and high of each of ``core.intervals.levels.LEVELS`` as they stood then; or None.
+        lags: lag columns it was made with (``core.features.lags``), () before the first row; None: the model has none.
     """
 
     prediction: Label | float | None
     probabilities: tuple[tuple[Label, float], ...] | None = None
     baselines: tuple[Label | float | None, ...] | None = None
     interval: Told | None = None
+    lags: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,8 @@ class Estimates(ModelState):
         known_width, known_classes, flops = self._row_cost
         if width == known_width and classes == known_classes:
             return flops
-        self._row_cost = width, classes, self.config.algorithm.row_cost(self.config.spec(width), classes)
+        spec = self.config.spec(width + self.config.lag_width(width))
+        self._row_cost = width, classes, self.config.algorithm.row_cost(spec, classes)
         return self._row_cost[2]
 
     def bytes_to_switch(self, following: Schema, mapping: Kind) -> int:

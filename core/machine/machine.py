@@ -133,7 +133,9 @@ class Machine(Readings):
                 raise ValueError(f"rows of shape {raw.shape} with {len(labels)} labels are not of this feature space")
             self.unknown.absorb(route.schema, raw)
             held = self.label_range
-            block = TrainingBlock(route, self.drift_response, self.answers, raw, discounts, weights, self.rows, held)
+            told = None if served is None else route.told(served)
+            given = raw, discounts, weights, self.rows, held, told
+            block = TrainingBlock(route, self.drift_response, self.answers, *given)
             if self.regression:
                 scored = learn_numbers(block, np.ascontiguousarray(labels, dtype=np.float64))
             else:
@@ -221,7 +223,7 @@ class Machine(Readings):
             entry_of: version and time of the entry of a row.
         """
         assert self.drift_response is not None
-        columns = () if self.prediction_schema is None else self.prediction_schema.columns
+        columns = self.row_columns
         for row, alarm, (joins, held_back), action in self.drift_response.take_alarms():
             label = None if self.regression else self.labels.labels[alarm.cls]
             named = [columns[at] for at in alarm.columns]

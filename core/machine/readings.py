@@ -37,14 +37,24 @@ class Readings(Estimates):
         if isinstance(self.metrics, RegressionMetrics):
             assert self.intervals is not None
             value = float(prediction.value[row])
-            return ServedPrediction(value, None, self.metrics.baselines(), self.intervals.served(value))
+            return ServedPrediction(value, None, self.metrics.baselines(), self.intervals.served(value), self._lags())
         labels = self.answers.said.labels
         said = tuple(labels[index] if index >= 0 else None for index in self.metrics.baselines())
         if prediction.value[row] < 0:
-            return ServedPrediction(None, None, said)
+            return ServedPrediction(None, None, said, lags=self._lags())
         shares = prediction.probabilities
         pairs = None if shares is None else tuple(zip(labels, shares[row].tolist(), strict=True))
-        return ServedPrediction(labels[prediction.value[row]], pairs, said)
+        return ServedPrediction(labels[prediction.value[row]], pairs, said, lags=self._lags())
+
+    def _lags(self) -> tuple[float, ...] | None:
+        """The lag columns of the next row, which a row that is predicted now will be learned with; None: no lags."""
+        model = self.switching.in_force
+        return None if model is None or model.lags is None else model.lags.now()
+
+    def encoded(self, raw: Floats) -> Floats:
+        """Raw rows (n, F) of ``prediction_schema`` as ``row_columns`` (n, D), each as the next one; changes nothing."""
+        assert self.switching.in_force is not None
+        return self.switching.in_force.encode(raw)
 
     def intervals_of(self, prediction: Prediction, level: float) -> Floats | None:
         """The intervals of a regression around n predictions, (n, 2), low and high; None: too few rows were scored.

@@ -130,6 +130,12 @@ class ModelState:
         return (self.config,)
 
     @property
+    def row_columns(self) -> tuple[str, ...]:
+        """What predictions are made of: the encoded columns, then the lag columns; () until there is a space."""
+        model = self.switching.in_force
+        return () if model is None else model.row_columns
+
+    @property
     def spaces(self) -> KeysView[str]:
         """Ids of the feature spaces in which rows are accepted for learning."""
         return self.switching.routes.keys()

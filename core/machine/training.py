@@ -57,6 +57,7 @@ class TrainingBlock(NamedTuple):
         weights: (n,) or None.
         row: rows the model had learned before them.
         label_range: of a regression, what its predictions are held within.
+        told: lag columns that tracked rows bring with them (``core.features.lags``), or None.
     """
 
     route: RowRoute
@@ -67,6 +68,7 @@ class TrainingBlock(NamedTuple):
     weights: Floats | None
     row: int
     label_range: LabelRange | None = None
+    told: Floats | None = None
 
     @property
     def acts(self) -> bool:
@@ -77,7 +79,9 @@ class TrainingBlock(NamedTuple):
         """Some of the rows."""
         discounts = None if self.discounts is None else self.discounts[start:stop]
         weights = None if self.weights is None else self.weights[start:stop]
-        return self._replace(raw=self.raw[start:stop], discounts=discounts, weights=weights, row=self.row + start)
+        told = None if self.told is None else self.told[start:stop]
+        raw, row = self.raw[start:stop], self.row + start
+        return self._replace(raw=raw, discounts=discounts, weights=weights, row=row, told=told)
 
     def learn(self, truth: NDArray[Any], new: bool = False) -> Scored:
         """Test then train on all rows, and test the predictions for drift.
@@ -87,7 +91,7 @@ class TrainingBlock(NamedTuple):
             new: whether the class of the one row is new; it is predicted without it.
         """
         route, model = self.route, self.route.model
-        X = model.absorb(self.raw if route.part is None else route.part.of(self.raw))
+        X = model.absorb(self.raw if route.part is None else route.part.of(self.raw), truth, self.told)
         predictions = (route.learn_new_class if new else model.learn)(X, truth, self.discounts, self.weights)
         if self.label_range is not None:
             scored = scored_numbers(self.label_range.absorb(predictions.value, truth), truth)
@@ -95,7 +99,7 @@ class TrainingBlock(NamedTuple):
             given = Given(new, route.watched, self.weights)
             scored = of_classes(self.answers.score(predictions, truth, self.row, given))
         if route.watched:
-            D = model.schema.width  # in an overlap the new space's columns follow
+            D = model.schema.width  # lag columns follow, and in an overlap the new space's columns
             shown = X if X.shape[1] == D else np.ascontiguousarray(X[:, :D])
             losses = scored.losses if self.row else np.nan_to_num(scored.losses, nan=1.0)  # the first may be unscored
             self.drift_response.observe(model, shown, truth, losses, self.row)

@@ -46,7 +46,7 @@ class Ensemble(Nested):
         config: the model's configuration.
 
     Attributes:
-        schema, encoder: of the new space, which feedback rows come in as well.
+        schema, encoder, lags, row_columns: of the new space, which feedback rows come in as well.
         experts: by name, in order.
         mixture: their weights.
         phase: "ensemble".
@@ -69,12 +69,12 @@ class Ensemble(Nested):
         assert isinstance(new.schema, Schema)
         self.config, self.old, self.new, self.input_mapping, self.union = config, old, new, input_mapping, union
         self.schema = self.feedback_schema = new.schema
-        self.encoder = new.encoder
+        self.encoder, self.lags, self.row_columns = new.encoder, new.lags, new.row_columns
         made: dict[str, Expert] = {"new": new}
         if "recovered" in names:
             made["recovered"] = old.with_input_mapping(input_mapping)
         if "carried" in names:
-            made["carried"] = Expert(config, new.schema.columns, new.schema.ranges)
+            made["carried"] = Expert(config, new.row_columns, new.row_ranges)
         self.experts = {name: made[name] for name in names}
         horizon = config.params.get("horizon") if input_mapping.paper else None
         if weights is None:
@@ -127,7 +127,7 @@ class Ensemble(Nested):
     @property
     def columns(self) -> tuple[str, ...]:
         """What a recovery from the next space has to give: the space's columns, and those the kept one may read."""
-        return (*self.schema.columns, *(self.input_mapping.targets[at] for at in self._foreign))
+        return (*self.row_columns, *(self.input_mapping.targets[at] for at in self._foreign))
 
     @property
     def _foreign(self) -> Ints:
@@ -143,7 +143,7 @@ class Ensemble(Nested):
 
     def predict_from_columns(self, Y: Floats) -> Prediction:
         """Predict rows given as ``columns``; changes nothing."""
-        X = np.ascontiguousarray(Y[:, : self.schema.width])
+        X = np.ascontiguousarray(Y[:, : len(self.row_columns)])
         return self.mixture.predict([expert.predict_encoded(X) for expert in self.experts.values()])
 
     def merge(self) -> Pipeline:
@@ -157,7 +157,7 @@ class Ensemble(Nested):
                 kept.start_at(weights)
         else:
             kept = self._likeliest
-        return Pipeline(self.config, self.schema, self.encoder, kept)
+        return Pipeline(self.config, self.schema, self.encoder, kept, self.lags)
 
     def shares(self) -> dict[str, float]:
         """The experts' weights by name."""
@@ -172,13 +172,17 @@ class Ensemble(Nested):
         ]
 
     def predict(self, raw: Floats) -> Prediction:
-        """Predict raw rows of the new space; changes nothing."""
-        X = self.encoder.encode(raw)
+        """Predict raw rows of the new space, each as the next one; changes nothing."""
+        X = self.new.encode(raw)
         return self.mixture.predict([expert.predict_encoded(X) for expert in self.experts.values()])
 
-    def absorb(self, raw: Floats) -> Floats:
-        """Encode raw rows of the new space."""
-        return self.encoder.absorb(raw)
+    def encode(self, raw: Floats) -> Floats:
+        """Raw rows of the new space as its columns, each as the next one; changes nothing."""
+        return self.new.encode(raw)
+
+    def absorb(self, raw: Floats, truth: NDArray[Any], told: Floats | None = None) -> Floats:
+        """Encode raw rows of the new space that are about to be learned; see ``Pipeline.absorb``."""
+        return self.new.absorb(raw, truth, told)
 
     def learn(
         self, X: Floats, truth: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
@@ -253,7 +257,7 @@ class Ensemble(Nested):
 
     def explain(self, raw: Floats) -> Header | None:
         """What the expert with the largest weight knows about one raw row (1, F)."""
-        return self._likeliest.explain_encoded(self.encoder.encode(raw))
+        return self._likeliest.explain_encoded(self.new.encode(raw))
 
     def info(self) -> Header:
         """That of the expert with the largest weight."""

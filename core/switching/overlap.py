@@ -64,7 +64,7 @@ class OverlapPeriod(Nested):
         self.kind, self.paper = kind, paper
         self.old, self.new = old, Pipeline(config, self.next_schema)
         self.new.encoder.adopt(old.encoder)
-        self.recovery = FeatureRecovery(self.next_schema.columns, old.columns, kind, paper)
+        self.recovery = FeatureRecovery(self.new.row_columns, old.columns, kind, paper)
         self.initial_weights = InitialWeights()
         self._alarms: list[Alarm] = []
         self._old_part = RowPart(self.schema, self.feedback_schema)
@@ -76,10 +76,13 @@ class OverlapPeriod(Nested):
         self.old.configure(config)
         self.new.configure(config)
 
-    def absorb(self, raw: Floats) -> Floats:
-        """Encode raw rows of the union: the old space's columns, then the new one's."""
+    def absorb(self, raw: Floats, truth: NDArray[Any], told: Floats | None = None) -> Floats:
+        """Encode raw rows of the union: the old space's columns, then the new one's, with the lag columns of both.
+
+        Tracked rows were predicted by the old model: what they bring are its lag columns.
+        """
         old, new = self._parted(raw)
-        return np.hstack([self.old.absorb(old), self.new.absorb(new)])
+        return np.hstack([self.old.absorb(old, truth, told), self.new.absorb(new, truth)])
 
     def _parted(self, raw: Floats) -> tuple[Floats, Floats]:
         return self._old_part.of(raw), self._new_part.of(raw)
@@ -132,14 +135,14 @@ class OverlapPeriod(Nested):
         return self.old.learn_new_class(X1, truth, discounts, weights)
 
     def _columns(self, X: Floats) -> tuple[Floats, Floats]:
-        width = self.schema.width
+        width = len(self.old.row_columns)
         return np.ascontiguousarray(X[:, :width]), np.ascontiguousarray(X[:, width:])
 
     def map(self, raw: Floats) -> None:
         """Train the recovery, and the scale of the new space's columns, with raw rows of the union."""
         old, new = self._parted(raw)
-        X2 = self.new.absorb(new)
-        self.recovery.learn(X2, self.old.to_own_columns(self.old.encoder.encode(old)))
+        X2 = self.new.absorb_unlabelled(new)
+        self.recovery.learn(X2, self.old.to_own_columns(self.old.encode(old)))
         if self.new.scaler is not None:
             self.new.scaler.absorb(X2)
 

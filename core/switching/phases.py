@@ -17,7 +17,7 @@ prediction that was served. The last 64 such spaces are remembered. Rows of a sp
 rows of the larger one: a category is known by its number, and further ones stand behind those before.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from core.config import Config
 from core.contract import Floats, Header, Prediction
-from core.entry import Overlap, Switch
+from core.entry import Overlap, ServedPrediction, Switch
 from core.features import Space
 from core.features.feature import Feature
 from core.features.feature_space import fits, parse_next, with_declarations
@@ -37,7 +37,7 @@ from core.switching.feature_recovery import FeatureRecovery, Kind
 from core.switching.initial_weights import mapping_problem
 from core.switching.mapping_limits import STORED_MAX, linear_rows_max
 from core.switching.overlap import OverlapPeriod
-from core.switching.pipeline import Pipeline
+from core.switching.pipeline import Pipeline, row_columns
 
 Phase = Pipeline | OverlapPeriod | Ensemble
 Action = Literal["begin", "complete", "abort"]
@@ -60,6 +60,7 @@ class RowRoute:
         ensemble: experts beside the model that a new class is added to; None: the model adds it to all.
         new: likewise the new model of an overlap period.
         watched: whether the rows are tested for drift: not those of a space that is no longer in force.
+        predicted: whether the model is the one that has predicted those of them that are tracked.
     """
 
     schema: Space
@@ -68,6 +69,14 @@ class RowRoute:
     ensemble: Ensemble | None = None
     new: Pipeline | None = None
     watched: bool = True
+    predicted: bool = True
+
+    def told(self, served: Sequence[ServedPrediction | None]) -> Floats | None:
+        """The lag columns (n, L) that rows were predicted with, where they are tracked; None for a model without."""
+        model = self.model.old if isinstance(self.model, OverlapPeriod) else self.model
+        if model.lags is None or not self.predicted:
+            return None
+        return model.lags.as_told([None if one is None else one.lags for one in served])
 
     def learn_new_class(
         self, X: Floats, truth: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
@@ -130,10 +139,10 @@ class Switching:
         yield RowRoute(in_force.schema, in_force, new=new)
         if isinstance(in_force, Ensemble):
             yield RowRoute(in_force.old.schema, in_force.old, ensemble=in_force, new=new, watched=False)
-        unions = [in_force.union] if isinstance(in_force, Ensemble) else []
-        for union in unions if self.aborted is None else [*unions, self.aborted]:  # their rows may still arrive
-            assert isinstance(in_force.schema, Schema)
-            yield RowRoute(union, in_force, RowPart(in_force.schema, union), new=new)
+        unions = [(in_force.union, False)] if isinstance(in_force, Ensemble) else []
+        for union, predicted in unions if self.aborted is None else [*unions, (self.aborted, True)]:
+            assert isinstance(in_force.schema, Schema)  # their rows may still arrive
+            yield RowRoute(union, in_force, RowPart(in_force.schema, union), new=new, predicted=predicted)
 
     def configure(self, config: Config) -> None:
         """Go on under another configuration of the same algorithm, parameters and seed."""
@@ -232,6 +241,8 @@ class Switching:
         """Why categories cannot be added to the features in force, or None."""
         if isinstance(self.now, Pipeline) and not self.config.algorithm.sparse and self.now.extensible:
             return None
+        if self.config.lags:
+            return "have no place among the lag columns of a model: create another one"
         by_switch = "declare the feature with all its categories in a switch, POST /models/{name}/features/switch"
         if isinstance(self.now, Ensemble):
             return f"have no place in the models that the last change of features has left: {by_switch}"
@@ -319,9 +330,10 @@ class Switching:
         now = self.in_force
         if not isinstance(now, Ensemble):
             return 0
-        foreign = len(set(now.columns) - set(now.schema.columns) - set(following.columns))
+        columns = row_columns(self.config, following)
+        foreign = len(set(now.columns) - set(now.row_columns) - set(columns))
         own = max(0, now.nbytes - self.config.state_bytes(now.schema.width))
-        return own + (mapping_bytes(foreign, following.width, mapping) if foreign else 0)
+        return own + (mapping_bytes(foreign, len(columns), mapping) if foreign else 0)
 
     @property
     def flops_to_recover(self) -> float:
@@ -346,9 +358,10 @@ class Switching:
 
 def bytes_to_switch(config: Config, old: Schema, following: Schema, mapping: Kind) -> int:
     """Bytes that a state will take at most during a change of features: the old model, two new ones and the mapping."""
-    targets = len(set(old.columns) - set(following.columns))
+    columns = row_columns(config, following)
+    targets = len(set(row_columns(config, old)) - set(columns))
     models = config.state_bytes(old.width) + 2 * config.state_bytes(following.width)
-    return models + mapping_bytes(targets, following.width, mapping)
+    return models + mapping_bytes(targets, len(columns), mapping)
 
 
 def mapping_bytes(targets: int, sources: int, mapping: Kind) -> int:

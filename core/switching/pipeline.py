@@ -1,10 +1,11 @@
 """What learns the rows of one feature space.
 
-    raw (n, F)  -encoder->  X (n, D)  -input mapping->  own columns (n, d)  -scaler->  Z (n, d)  -learner->  Prediction
+    raw (n, F)  -encoder, lags->  X (n, D)  -input mapping->  own columns (n, d)  -scaler->  Z (n, d)  -learner->
 
 ``Expert`` is everything from X on: its columns never change, and a new feature space brings another input mapping.
-``Pipeline`` adds the encoder of a space. A steady phase is one pipeline; after a switch several experts learn the same
-rows (core.switching.ensemble). Weights are given over X, so that clients never see the scale.
+``Pipeline`` adds the encoder of a space, and the lag columns (core.features.lags) of a model that has some. A steady
+phase is one pipeline; after a switch several experts learn the same rows (core.switching.ensemble). Weights are given
+over X, so that clients never see the scale.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,6 +30,7 @@ from core.contract import (
 from core.features import Schema, Space
 from core.features.encoder import Encoder
 from core.features.feature_space import column_places
+from core.features.lags import LagColumns, lagged_names
 from core.features.scaling_parameter import Kind
 from core.state.nesting import Nested
 from core.switching.feature_recovery import FeatureRecovery
@@ -221,12 +223,15 @@ class Pipeline(Expert):
     Args:
         config: the model's configuration.
         schema: the feature space.
-        encoder, expert: those of the space where there are some already, whose scaler and learner are shared; else
-            new ones.
+        encoder, expert, lags: those of the space where there are some already, whose scaler and learner are shared;
+            else new ones.
 
     Attributes:
         schema: the feature space, of predictions and feedback alike.
         encoder: of the space.
+        lags: the last rows as columns of the next one; None for a model without.
+        row_columns: names of the columns D of its rows: encoded columns, then lag columns.
+        row_ranges: (2, D) their declared ends, NaN where there are none.
         phase: "steady".
     """
 
@@ -234,14 +239,23 @@ class Pipeline(Expert):
     next_schema: Schema | None = None
 
     def __init__(
-        self, config: Config, schema: Space, encoder: Encoder | None = None, expert: Expert | None = None
+        self,
+        config: Config,
+        schema: Space,
+        encoder: Encoder | None = None,
+        expert: Expert | None = None,
+        lags: LagColumns | None = None,
     ) -> None:
+        columns, ranges = row_columns(config, schema), row_ranges(config, schema)
         if expert is None:
-            super().__init__(config, schema.columns, schema.ranges)
+            super().__init__(config, columns, ranges)
         else:
             self.__dict__.update(expert.__dict__)
+        self.row_columns, self.row_ranges = columns, ranges
         self.schema = self.feedback_schema = schema
         self.encoder = encoder or Encoder(schema, config.missing)
+        new = LagColumns(schema.width, config.lags, config.lags, config.lag_classes) if config.lags else None
+        self.lags = new if lags is None else lags
 
     def configure(self, config: Config) -> None:
         """Go on under another configuration; missing values are filled as it says."""
@@ -249,22 +263,40 @@ class Pipeline(Expert):
         self.encoder.configure(config.missing)
 
     def predict(self, raw: Floats) -> Prediction:
-        """Predict raw rows (n, F); changes nothing."""
-        return self.predict_encoded(self.encoder.encode(raw))
+        """Predict raw rows (n, F), each as the next one; changes nothing."""
+        return self.predict_encoded(self.encode(raw))
 
-    def absorb(self, raw: Floats) -> Floats:
-        """Encode raw rows (n, F) that are about to be learned, each by the rows before it: X (n, D)."""
-        return self.encoder.absorb(raw)
+    def encode(self, raw: Floats) -> Floats:
+        """Raw rows (n, F) as X (n, D), each as the next one; changes nothing."""
+        X = self.encoder.encode(raw)
+        return X if self.lags is None else self.lags.extend(X)
+
+    def absorb(self, raw: Floats, truth: NDArray[Any], told: Floats | None = None) -> Floats:
+        """Encode raw rows (n, F) that are about to be learned, each by the rows before it: X (n, D).
+
+        Args:
+            raw: the rows.
+            truth: (n,) their labels.
+            told: lag columns that rows bring with them (``LagColumns.absorb``).
+        """
+        X = self.encoder.absorb(raw)
+        return X if self.lags is None else self.lags.absorb(X, truth, told)
+
+    def absorb_unlabelled(self, raw: Floats) -> Floats:
+        """The same for rows without labels, which join no lag columns."""
+        X = self.encoder.absorb(raw)
+        return X if self.lags is None else self.lags.extend(X)
 
     def explain(self, raw: Floats) -> Header | None:
         """What a learner without weights knows about one raw row (1, F); None where it has no explanation."""
-        return self.explain_encoded(self.encoder.encode(raw))
+        return self.explain_encoded(self.encode(raw))
 
     @property
     def extensible(self) -> bool:
         """Whether it can go on with further columns."""
         # not isinstance: a runtime protocol would ask for every attribute
-        return self.input_mapping is None and bool(getattr(self.learner, "extensible", False))
+        grows = self.input_mapping is None and self.lags is None
+        return grows and bool(getattr(self.learner, "extensible", False))
 
     def extended(self, schema: Schema, classes: int) -> "Pipeline":
         """The model of a space with further categories, which has learned the same rows.
@@ -289,8 +321,24 @@ class Pipeline(Expert):
         return self
 
     def parts(self) -> dict[str, Any]:
-        """The encoder and the expert's parts."""
-        return {"encoder": self.encoder, **super().parts()}
+        """The encoder, the lag columns where there are some, and the expert's parts."""
+        lags = {} if self.lags is None else {"lags": self.lags}
+        return {"encoder": self.encoder, **lags, **super().parts()}
+
+
+def row_columns(config: Config, schema: Space) -> tuple[str, ...]:
+    """Names of the encoded columns of a space and, behind them, of its lag columns."""
+    if not config.lags:
+        return tuple(schema.columns)
+    return (*schema.columns, *lagged_names(schema.columns, config.lags, config.lags, config.lag_classes))
+
+
+def row_ranges(config: Config, schema: Space) -> Floats:
+    """(2, D) the declared ends of those columns, NaN where there are none."""
+    if not config.lags:
+        return schema.ranges
+    labels = np.full((2, config.lags * (config.lag_classes or 1)), np.nan)
+    return np.hstack([np.tile(schema.ranges, config.lags + 1), labels])
 
 
 def _unscaled(alarm: Alarm, centre: Floats, spread: Floats) -> Alarm:

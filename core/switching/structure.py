@@ -23,7 +23,7 @@ from core.switching.ensemble import Ensemble
 from core.switching.feature_recovery import FeatureRecovery
 from core.switching.overlap import OverlapPeriod
 from core.switching.phases import RETIRED_MAX, Phase, Switching
-from core.switching.pipeline import Expert, Pipeline
+from core.switching.pipeline import Expert, Pipeline, row_columns
 
 
 def describe(switching: Switching) -> Header:
@@ -103,7 +103,7 @@ def _ensemble(config: Config, old: Pipeline, features: tuple[Feature, ...], desc
     if names not in {("new",), ("recovered", "new"), ("recovered", "new", "carried")}:
         raise ValueError("no such experts")
     new = Pipeline(config, Schema(features))
-    input_mapping = _build_mapping(new.schema, described["front"])
+    input_mapping = _build_mapping(new.row_columns, described["front"])
     if input_mapping.targets != old.columns:
         raise ValueError("what is recovered is not what the old model reads")
     return Ensemble(config, old, new, input_mapping, union(_dense(old), features), names)
@@ -139,7 +139,7 @@ def _build_model(config: Config, described: Header, first: bool) -> Pipeline:
         raise ValueError("the state is of another feature space")
     if described["front"] is None:
         return Pipeline(config, space)
-    input_mapping = _build_mapping(space, described["front"])
+    input_mapping = _build_mapping(row_columns(config, space), described["front"])
     ranges = _ranges(described["ranges"], len(input_mapping.targets))
     return Pipeline(config, space, expert=Expert(config, input_mapping.targets, ranges, input_mapping))
 
@@ -156,10 +156,10 @@ def _ranges(described: Sequence[Any], columns: int) -> Floats:
     return np.ascontiguousarray(ends.T)
 
 
-def _build_mapping(schema: Space, described: Mapping[str, Any]) -> FeatureRecovery:
+def _build_mapping(columns: Sequence[str], described: Mapping[str, Any]) -> FeatureRecovery:
     if described["kind"] not in {"linear", "kernel"} or type(described["paper"]) is not bool:
         raise ValueError("no such mapping")
-    return FeatureRecovery(schema.columns, described["targets"], described["kind"], described["paper"])
+    return FeatureRecovery(columns, described["targets"], described["kind"], described["paper"])
 
 
 def _checked_memory(described: Header) -> tuple[list[str], int, dict[str, str]]:

@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from core.annotations import DESCRIPTION_MAX, KEY_MAX, TAGS_MAX, VALUE_MAX
-from core.config import IGNORED_MAX, SEED_MAX
+from core.config import IGNORED_MAX, LAG_CLASSES_MAX, LAGS_MAX, SEED_MAX
 from core.drift.config import BATCH_SIZE, BATCH_SIZE_MAX, COOLDOWN_ROWS, DELTA, EPISODE_ROWS, ROWS_MAX
 from core.features.feature import BUCKETS, CATEGORIES_MAX, COLUMNS_MAX
 from service.api.metric_schemas import Metrics
@@ -132,6 +132,14 @@ class ModelBody(RequestBody):
         None, max_length=IGNORED_MAX, description="Names that rows may hold and that are passed over."
     )
     seed: int = Field(0, ge=0, le=SEED_MAX, description="Of every random draw. Left out: 0.")
+    lags: int = Field(
+        0,
+        ge=0,
+        le=LAGS_MAX,
+        description="How many of the last rows learned are columns of the next one, their features and their labels (a "
+        f"class as 0 and 1 in a column for each of the first {LAG_CLASSES_MAX}). Every row of a predict is predicted "
+        "as the next one; a tracked row is learned as it was predicted. Left out: 0.",
+    )
     watch: WatchTests | None = Field(
         None,
         description="Left out: both tests with their defaults. `null` and `{}`: none. "

@@ -324,6 +324,6 @@ async def _explain(
         explained["contributions"] = await in_thread_if_large(size, machine.prediction_schema.contributions, values, w)
     else:
         with np.errstate(over="ignore"):
-            parts = np.clip(w * machine.pipeline.encoder.encode(raw)[0], -1e300, 1e300)
-        explained["contributions"] = dict(zip(machine.prediction_schema.columns, parts.tolist(), strict=True))
+            parts = np.clip(w * machine.encoded(raw)[0], -1e300, 1e300)
+        explained["contributions"] = dict(zip(machine.row_columns, parts.tolist(), strict=True))
     return explained

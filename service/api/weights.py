@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from core.contract import Weights
-from core.features import Schema, SparseSchema, check_names
+from core.features import SparseSchema, check_names
 from core.features.labels import key
 from core.learners.dfop.sparse import Recovered, names_bound, recover_all, sparsity_bound
 from core.machine import Machine
@@ -69,7 +69,7 @@ async def show_weights(
         if schema is None:
             return WeightsAnswer(weights={}, bias={}, version=replica.version, incarnation=replica.incarnation)
         if not isinstance(schema, SparseSchema):
-            return _read_off(replica, schema, names, sparsity)
+            return _read_off(replica, names, sparsity)
     return await _recovered(ctx, replica, schema, names, sparsity)  # the space of a sparse model stays as it is
 
 
@@ -92,18 +92,17 @@ def _outputs(machine: Machine) -> list[str]:
     return ["value"] if machine.config.task == "regression" else [key(label) for label in machine.labels.labels]
 
 
-def _read_off(replica: Replica, schema: Schema, names: str | None, sparsity: int | None) -> WeightsAnswer:
-    """Weights of the encoded columns of the features in use."""
-    found = _linear(replica.machine)
-    columns = _columns(names, schema.columns)
+def _read_off(replica: Replica, names: str | None, sparsity: int | None) -> WeightsAnswer:
+    """Weights of the encoded columns of the features in use, and of the lag columns."""
+    found, known = _linear(replica.machine), replica.machine.row_columns
+    columns = _columns(names, known)
     most = len(columns)
     keep = most if sparsity is None else sparsity
     if keep > most:
         raise Invalid.of("sparsity", "is not a whole number in range", f">= 1 and <= {most}")
     outputs = _outputs(replica.machine)
     named = {
-        output: _largest(schema.columns, row, columns, keep)
-        for output, row in zip(outputs, found.coefficients, strict=True)
+        output: _largest(known, row, columns, keep) for output, row in zip(outputs, found.coefficients, strict=True)
     }
     bias = dict(zip(outputs, found.bias.tolist(), strict=True))
     answer = WeightsAnswer(weights=named, bias=bias, version=replica.version, incarnation=replica.incarnation)

@@ -93,6 +93,8 @@ def _service(options: Namespace, ends: ExitStack) -> Service:
 def _body(options: Namespace, service: Service, features: list[Any] | None) -> dict[str, Any]:
     """The request that creates the model."""
     body = {"algorithm": options.algorithm, "params": options.param, "missing": options.missing}
+    if options.lags:
+        body["lags"] = options.lags
     if options.task is not None or len(service.tasks(options.algorithm)) > 1:
         body["task"] = options.task or "classification"
     return body if features is None else body | {"features": features}

@@ -33,6 +33,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     say("--algorithm", required=True, metavar="ID", help="as GET /algorithms lists them, e.g. dfop")
     say("--task", choices=tasks, help="default: the algorithm's only one, else classification")
     say("--param", action="append", type=_pair, default=[], metavar="NAME=VALUE", help="repeatable; JSON, else text")
+    say("--lags", type=int, choices=range(11), default=0, metavar="K", help="last rows as columns; default: 0")
     say("--url", type=_url, help="a running service; default: a private one")
     say("--key", metavar="SECRET", default=key, help="API key with the scope admin; default: the variable ONEPASS_KEY")
     say("--name", type=_name, help="name of the model; default: from the file's name")

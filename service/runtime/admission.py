@@ -36,7 +36,8 @@ def of_columns(configs: Sequence[Config], width: int) -> Demand:
     """So many input columns."""
     need = sum(config.state_bytes(width) for config in configs)
     field = "params.compressed_dim" if configs[0].algorithm.sparse else "features"
-    return Demand(need, field, f"make {width} input columns; the state of {_named(configs)} would take")
+    own = "" if not any(config.lags for config in configs) else " and their lag columns"
+    return Demand(need, field, f"make {width} input columns{own}; the state of {_named(configs)} would take")
 
 
 def of_classes(configs: Sequence[Config], width: int, classes: int, field: str) -> Demand:

@@ -3,7 +3,8 @@
     rows     ["rows", 1, space, features as declared | nil, n, X float64 (n, F), labels [...] | float64, discounts,
               served, ids]
              ["rows", 2, ... the same ..., weights]                    rows that count more or less than once
-             [... the same ..., weights | nil, baselines, intervals | nil]     what was said beside what was served
+             [... the same ..., weights | nil, baselines, intervals | nil, lag columns float64 | nil]
+                                              what was said beside what was served, and what it was made with
     reset    ["reset", 1, ids]
     state    ["state", 1, digest, size, source, ids]    a restore or import; states.py has the bytes
     restore  ["restore", 1, state, source, ids]         the same as written by earlier versions
@@ -69,6 +70,7 @@ class RowsRecord(msgspec.Struct, array_like=True, tag="rows", frozen=True, gc=Fa
     weights: bytes | None = None
     baselines: tuple[Predicted, ...] | None = None
     interval: Bounds = None
+    lags: bytes | None = None
 
 
 class _Reset(msgspec.Struct, array_like=True, tag="reset", frozen=True):
@@ -189,10 +191,10 @@ def _record(segment: Segment) -> tuple[Any, ...]:
         labels = float_bytes(segment.y) if isinstance(segment.y, np.ndarray) else segment.y
         discounts = None if segment.discounts is None else float_bytes(segment.discounts)
         served = None if segment.served is None else (segment.served.prediction, segment.served.probabilities)
-        beside = () if segment.served is None else (segment.served.baselines, segment.served.interval)
+        beside = () if segment.served is None else beside_served(segment.served)
         x, n, features = float_bytes(segment.X), len(segment.X), _declared(segment.features)
         plain = segment.space, features, n, x, labels, discounts, served, segment.ids
-        if segment.weights is None and beside in ((), (None, None)):
+        if segment.weights is None and beside in ((), (None, None, None)):
             return "rows", FORMAT, *plain
         if segment.weights is None:
             return "rows", FORMAT, *plain, None, *beside
@@ -264,6 +266,16 @@ def float_bytes(values: Floats) -> bytes:
     return np.ascontiguousarray(values, dtype="<f8").tobytes()
 
 
+def beside_served(served: ServedPrediction) -> tuple[tuple[Predicted, ...] | None, Bounds, bytes | None]:
+    """What is kept beside a prediction that was served: baselines, intervals, lag columns."""
+    return served.baselines, served.interval, None if served.lags is None else float_bytes(np.array(served.lags))
+
+
+def lag_columns(kept: bytes | None) -> tuple[float, ...] | None:
+    """The lag columns that a prediction was made with."""
+    return None if kept is None else tuple(np.frombuffer(kept, dtype="<f8").tolist())
+
+
 def _matrix(record: RowsRecord | _Overlap) -> Floats:
     return np.frombuffer(record.x, dtype="<f8").reshape(record.count, -1)
 
@@ -272,9 +284,8 @@ def _rows(record: RowsRecord, skip: tuple[int, ...]) -> Rows:
     served = None
     if record.served is not None:
         prediction, shares = record.served
-        served = ServedPrediction(
-            prediction, None if shares is None else tuple(shares), record.baselines, record.interval
-        )
+        told = record.baselines, record.interval, lag_columns(record.lags)
+        served = ServedPrediction(prediction, None if shares is None else tuple(shares), *told)
     return Rows(
         space=record.space,
         features=_features(record.features),

@@ -1,9 +1,9 @@
 """Tracked predictions as bytes and back: what is kept until the label comes.
 
     [1, space, X float64 (1, F), prediction, probabilities | nil, version, what the baselines said | nil,
-     intervals | nil]
+     intervals | nil, lag columns float64 | nil]
 
-Records of earlier versions end before what the baselines said.
+Records of earlier versions end before what the baselines said, or before the lag columns.
 """
 
 import msgspec
@@ -11,7 +11,7 @@ import numpy as np
 
 from core.contract import Floats
 from core.entry import ServedPrediction
-from service.store.codec import FORMAT, Bounds, Predicted, decoded, float_bytes
+from service.store.codec import FORMAT, Bounds, Predicted, beside_served, decoded, float_bytes, lag_columns
 
 
 class Tracked(msgspec.Struct, array_like=True, frozen=True):
@@ -26,6 +26,7 @@ class Tracked(msgspec.Struct, array_like=True, frozen=True):
         version: the version it was predicted with.
         baselines: what the baselines said then; None in records of earlier versions.
         interval: of a regression, the intervals around the prediction, level by level; None likewise.
+        lags: the lag columns that it was made with, float64; None for a model without.
     """
 
     format: int
@@ -36,12 +37,13 @@ class Tracked(msgspec.Struct, array_like=True, frozen=True):
     version: int
     baselines: tuple[Predicted, ...] | None = None
     interval: Bounds = None
+    lags: bytes | None = None
 
     @property
     def served(self) -> ServedPrediction:
         """The prediction as it was served."""
         shares = None if self.probabilities is None else tuple(self.probabilities)
-        return ServedPrediction(self.prediction, shares, self.baselines, self.interval)
+        return ServedPrediction(self.prediction, shares, self.baselines, self.interval, lag_columns(self.lags))
 
     @property
     def raw(self) -> Floats:
@@ -54,7 +56,7 @@ _tracked = msgspec.msgpack.Decoder(Tracked)
 
 def encode(space: str, raw: Floats, served: ServedPrediction, version: int) -> bytes:
     """A tracked prediction as bytes."""
-    told = served.prediction, served.probabilities, version, served.baselines, served.interval
+    told = served.prediction, served.probabilities, version, *beside_served(served)
     return msgspec.msgpack.encode((FORMAT, space, float_bytes(raw), *told))
 
 

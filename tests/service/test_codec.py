@@ -95,6 +95,8 @@ SERVED = [
     ServedPrediction(1.5, None, (2.5,)),
     ServedPrediction(False, ((False, 1.0),), (False, True)),
     ServedPrediction("UP", (("UP", 1.0),)),
+    ServedPrediction("UP", (("UP", 1.0),), ("UP", "UP"), lags=()),
+    ServedPrediction(1.5, None, (2.5,), None, (0.1, -0.0, 1e300)),
 ]
 
 

@@ -192,6 +192,7 @@ async def test_the_examples_show_what_there_is(document):
         ("labels", [None, ["a", 1]], [["a"], [], "ab"]),
         ("missing", ["mean"], [None, "max"]),
         ("seed", [0, 2**53 - 1], [-1, 2**53, True, None]),
+        ("lags", [0, 10], [-1, 11, True, 1.5, "1", None]),
         ("watch", [None, {}, {"class_mean": None}], [{"x": {}}, {"class_mean": {"delta": 1}}]),
         ("watch", [{"error_rate": {"batch_size": 10_000}}], [{"error_rate": {"batch_size": 1}}]),
         ("watch", [{"episode_rows": 0, "unlabelled": True}], [{"episode_rows": -1}, {"unlabelled": 1}]),

@@ -26,6 +26,7 @@ FULL = {
     "unknown": "other",
     "ignore": ["note"],
     "seed": 1137,
+    "lags": 2,
     "watch": {
         "class_mean": {"delta": 0.01, "batch_size": 500},
         "error_rate": {},

@@ -128,6 +128,7 @@ def bodies(draw, entry, task):
     if not entry.sparse:
         body["features"] = draw(st.sampled_from([SPACES[0], SPACES[4], None]))
         body["missing"] = draw(st.sampled_from(["error", "mean", "zero"]))
+        body["lags"] = draw(st.sampled_from([0, 0, 1, 3]))
     if task == "classification":
         body["labels"] = draw(st.sampled_from([None, list(LABELS)]))
     watched = draw(st.sampled_from([kinds(entry)] * 4 + [("error_rate",), ()]))
@@ -141,7 +142,9 @@ def plain_body(entry, task, action):
     """The configuration of a model that is watched and acts, with few rows in every batch."""
     found = {param.name: NUMBERS[param.name] for param in entry.params if param.name in ALWAYS}
     body = {"algorithm": entry.id, "task": task, "params": found, "on_drift": action, "watch": _watch(kinds(entry))}
-    return body if entry.sparse or action == "report" else {**body, "features": SPACES[0]}
+    if entry.sparse or action == "report":
+        return body
+    return {**body, "features": SPACES[0], "lags": 2 if action == "reset" else 0}
 
 
 def _watch(tests):

@@ -38,7 +38,7 @@ def test_predict_says_what_learning_would_have_said(algorithm, scaling):
         model.learn_new_class(X[label : label + 1], np.array([label]), None)
     for i in range(2, 60):
         before = model.predict(X[i : i + 1])
-        told = model.learn(model.absorb(X[i : i + 1]), y[i : i + 1], None)
+        told = model.learn(model.absorb(X[i : i + 1], y[i : i + 1]), y[i : i + 1], None)
         assert_array_equal(before.value, told.value)
         assert_array_equal(before.probabilities, told.probabilities)
 
@@ -48,7 +48,8 @@ def test_weights_are_told_on_the_columns_clients_know(scaling):
     """The line over raw columns is the learner's line over scaled ones, at the scale as it stands."""
     model = pipeline("dfop", "regression", scaling)
     X = np.random.default_rng(1).normal(size=(400, D)) * [0.5, 1.0, 3.0] + [0.0, 5.0, -1.0]
-    model.learn(model.absorb(X), X @ [2.0, -1.0, 0.5] + 7.0, None)
+    y = X @ [2.0, -1.0, 0.5] + 7.0
+    model.learn(model.absorb(X, y), y, None)
     own, (centre, spread) = model.learner.weights(), model.scaler.affine() if model.scaler else (0.0, 1.0)
     found = model.weights()
     expected = (X - centre) / spread @ own.coefficients[0] + own.bias[0]
@@ -59,7 +60,8 @@ def test_weights_of_wild_scales_are_numbers():
     """Spreads of 1e-300 and means of 1e307 make weights large, never infinite."""
     model = pipeline("dfop", "regression", "standard")
     X = np.array([[1e-300, 1e307, 1.0], [2e-300, -1e307, 1.0], [1e-300, 1e300, 1.0]])
-    model.learn(model.absorb(X), np.array([1e5, -1e5, 0.0]), None)
+    y = np.array([1e5, -1e5, 0.0])
+    model.learn(model.absorb(X, y), y, None)
     assert all(np.isfinite(part).all() for part in model.weights())
 
 
@@ -71,7 +73,7 @@ def test_the_state_comes_back_with_its_scale(scaling):
         model, again = (pipeline("dfop", "classification", scaling) for _ in range(2))
         for label in (0, 1):
             model.learn_new_class(X[label : label + 1], np.array([label]), None)
-        model.learn(model.absorb(X[2:count]), y[2:count], None)
+        model.learn(model.absorb(X[2:count], y[2:count]), y[2:count], None)
         again.load_arrays(*model.to_arrays())
         assert_array_equal(model.predict(X).probabilities, again.predict(X).probabilities)
 

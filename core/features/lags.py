@@ -1,0 +1,190 @@
+r"""Lag columns: the last rows learned, their features and labels, as further columns of the next row.
+
+    X_t = [x_t,  x_(t-1) ... x_(t-m),  y_(t-1) ... y_(t-k)]         t counts rows learned, newest first
+
+x are encoded rows. y is the label of a regression as it is. A class is C columns of 0 and 1: class c < C has column c,
+later classes have none. Labels enter when they come: y_(t-1) is the last one *known* when a row is predicted. Every row
+of a call of ``extend`` is predicted as the next one.
+
+While there are fewer rows than lags, the first one stands in for those before it. Before the first row each row stands
+in for itself, and labels are 0.
+
+A row that was predicted earlier and is learned now brings the lag columns it was predicted with; it joins the history
+like any other.
+
+Source: ARX(m, k): Box, Jenkins: Time Series Analysis, 1970; Ljung: System Identification, 1987.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from core.contract import Floats, Header
+from core.state.layout import Array, Layout, Range, counts
+
+LAYOUT: Final = Layout(
+    {
+        "known": Array(1, within=Range(0.0, 1.0, whole=True)),
+        "features": Array("features", "D"),
+        "labels": Array("labels", "C"),
+    }
+)
+NOT_TOLD, BEFORE_ALL = np.nan, np.inf
+"""The first lag column of a row that brings none; of one that was predicted before the first row was learned."""
+
+_READ2, _READ1 = "Array(f8, 2, 'C', readonly=True)", "Array(f8, 1, 'C', readonly=True)"
+_TABLE, _ROW = "f8[:,::1]", "f8[::1]"
+_NONE_TOLD = np.empty((0, 0))
+
+
+@njit(cache=True, nogil=True)
+def _write(X: Floats, i: int, known: bool, features: Floats, labels: Floats, Z: Floats) -> None:
+    """Row i of Z: that of X, then the features and the labels of the rows before it."""
+    D = X.shape[1]
+    at = D
+    for j in range(D):
+        Z[i, j] = X[i, j]
+    for row in range(features.shape[0]):
+        for j in range(D):
+            Z[i, at] = features[row, j] if known else X[i, j]
+            at += 1
+    for row in range(labels.shape[0]):
+        for j in range(labels.shape[1]):
+            Z[i, at] = labels[row, j]
+            at += 1
+
+
+@njit(cache=True, nogil=True)
+def _join(X: Floats, i: int, y: float, classes: bool, known: bool, features: Floats, labels: Floats) -> None:
+    """Row i of X with its label joins the history; the first one fills it."""
+    for row in range(features.shape[0] - 1, -1, -1):
+        for j in range(X.shape[1]):
+            features[row, j] = features[row - 1, j] if known and row > 0 else X[i, j]
+    for row in range(labels.shape[0] - 1, -1, -1):
+        for j in range(labels.shape[1]):
+            own = (1.0 if y == j else 0.0) if classes else y
+            labels[row, j] = labels[row - 1, j] if known and row > 0 else own
+
+
+@njit(f"void({_READ2}, {_READ1}, {_READ2}, {_READ2}, {_TABLE})", cache=True, nogil=True)
+def _extend(X: Floats, known: Floats, features: Floats, labels: Floats, Z: Floats) -> None:
+    """Rows (n, D) with lag columns, each as the next one."""
+    for i in range(X.shape[0]):
+        _write(X, i, known[0] > 0.0, features, labels, Z)
+
+
+@njit(f"void({_READ2}, {_READ1}, {_READ2}, b1, {_ROW}, {_TABLE}, {_TABLE}, {_TABLE})", cache=True, nogil=True)
+def _absorb(
+    X: Floats, y: Floats, told: Floats, classes: bool, known: Floats, features: Floats, labels: Floats, Z: Floats
+) -> None:
+    """Rows (n, D) with lag columns, those told (n, L) or (0, 0) where they bring some; each then joins the history."""
+    D, nothing = X.shape[1], np.zeros(labels.shape)
+    for i in range(X.shape[0]):
+        if told.shape[0] == 0 or np.isnan(told[i, 0]):
+            _write(X, i, known[0] > 0.0, features, labels, Z)
+        elif np.isinf(told[i, 0]):
+            _write(X, i, False, features, nothing, Z)
+        else:
+            Z[i, :D] = X[i]
+            Z[i, D:] = told[i]
+        _join(X, i, y[i], classes, known[0] > 0.0, features, labels)
+        known[0] = 1.0
+
+
+class LagColumns:
+    """The history of one feature space, a state machine over its encoded rows and their labels.
+
+    Args:
+        dimension: D, encoded columns.
+        features: m, rows whose features are kept.
+        labels: k, rows whose labels are kept.
+        classes: C, classes that have a column; None: labels are numbers.
+
+    State:
+        known (1,)        1 from the first row on
+        features (m, D)   of the last rows, newest first
+        labels (k, C)     likewise; (k, 1) numbers
+    """
+
+    def __init__(self, dimension: int, features: int, labels: int, classes: int | None = None) -> None:
+        self._classes = classes is not None
+        self.known = np.zeros(1)
+        self.features = np.zeros((features, dimension))
+        self.labels = np.zeros((labels, 1 if classes is None else classes))
+        self.width = self.features.size + self.labels.size
+
+    def extend(self, X: Floats) -> Floats:
+        """Rows (n, D) with their lag columns, (n, D + L), each as the next row. Changes nothing."""
+        Z = np.empty((X.shape[0], X.shape[1] + self.width))
+        _extend(X, self.known, self.features, self.labels, Z)
+        return Z
+
+    def absorb(self, X: Floats, truth: NDArray[Any], told: Floats | None = None) -> Floats:
+        """Rows that are about to be learned with their lag columns. A block leaves the bits of its rows one by one.
+
+        Args:
+            X: (n, D) encoded rows.
+            truth: (n,) class indices, or numbers.
+            told: (n, L) lag columns that rows bring with them, ``NOT_TOLD`` or ``BEFORE_ALL`` in the first one; or
+                None: no row does.
+
+        Returns:
+            (n, D + L).
+        """
+        Z = np.empty((X.shape[0], X.shape[1] + self.width))
+        y = np.ascontiguousarray(truth, dtype=np.float64)
+        given = _NONE_TOLD if told is None else told
+        _absorb(X, y, given, self._classes, self.known, self.features, self.labels, Z)
+        return Z
+
+    def now(self) -> tuple[float, ...]:
+        """The lag columns of the next row; () before the first one."""
+        if not self.known[0]:
+            return ()
+        return (*self.features.ravel().tolist(), *self.labels.ravel().tolist())
+
+    def as_told(self, brought: Sequence[tuple[float, ...] | None]) -> Floats:
+        """What ``absorb`` takes of rows some of which bring lag columns, as ``now`` gave them.
+
+        Args:
+            brought: for each row its lag columns; () before the first one; None, or of another number: it brings none.
+        """
+        told = np.full((len(brought), self.width), NOT_TOLD)
+        for row, own in enumerate(brought):
+            if own == ():
+                told[row, 0] = BEFORE_ALL
+            elif own is not None and len(own) == self.width:
+                told[row] = own
+        return told
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory the state holds."""
+        return LAYOUT.held_bytes(self)
+
+    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
+        """The state."""
+        return LAYOUT.to_arrays(self), {}
+
+    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
+        """Take over a state of ``to_arrays``.
+
+        Raises:
+            ValueError: what no history of this space can be; nothing has changed.
+        """
+        counts(header)
+        (m, D), (k, C) = self.features.shape, self.labels.shape
+        read = LAYOUT.read(arrays, features=m, D=D, labels=k, C=C)
+        if not read["known"][0] and (read["features"].any() or read["labels"].any()):
+            raise ValueError("no row has been learned")
+        vars(self).update(read)
+
+
+def lagged_names(columns: Sequence[str], features: int, labels: int, classes: int | None = None) -> tuple[str, ...]:
+    """Names of the lag columns of encoded columns, in their order: ``x (t-1)``, ``label (t-1)``, ``label (t-1) #0``."""
+    kinds = [""] if classes is None else [f" #{c}" for c in range(classes)]
+    own = [f"{column} (t-{lag})" for lag in range(1, features + 1) for column in columns]
+    return (*own, *(f"label (t-{lag}){kind}" for lag in range(1, labels + 1) for kind in kinds))

@@ -1,0 +1,100 @@
+"""Lag columns against lists of the rows before, written out."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from core.features.lags import BEFORE_ALL, LAYOUT, NOT_TOLD, LagColumns, lagged_names
+from tests.core.state.hostile import hostile
+
+RNG = np.random.default_rng(4)
+X, Y = RNG.normal(size=(12, 2)), RNG.normal(size=12)
+CLASSES = RNG.integers(0, 4, 12)
+
+
+def literal(X, y, i, m, k, classes=None):
+    """The lag columns of row i: the first row stands in for those before it; before that, the row itself and zeros."""
+    if i == 0:
+        return [*np.tile(X[0], m), *[0.0] * (k * (classes or 1))]
+    own = [value for lag in range(1, m + 1) for value in X[max(i - lag, 0)]]
+    for lag in range(1, k + 1):
+        label = y[max(i - lag, 0)]
+        own += [label] if classes is None else [float(label == c) for c in range(classes)]
+    return own
+
+
+@pytest.mark.parametrize(("m", "k"), [(1, 1), (3, 3), (1, 2), (0, 2), (2, 0)])
+@pytest.mark.parametrize("classes", [None, 3])
+def test_they_are_the_rows_before(m, k, classes):
+    """Of every row, learned alone or in blocks; predict sees them as those of the next row, and changes nothing."""
+    y = Y if classes is None else CLASSES
+    one, whole = LagColumns(2, m, k, classes), LagColumns(2, m, k, classes)
+    found = []
+    for i in range(12):
+        expected = [*X[i], *literal(X, y, i, m, k, classes)]
+        assert [expected, expected] == one.extend(X[[i, i]]).tolist()
+        found += one.absorb(X[i : i + 1], y[i : i + 1]).tolist()
+        assert expected == found[-1]
+    assert_array_equal(found, whole.absorb(X, y))
+    assert one.now() == whole.now()
+    assert one.to_arrays()[0]["labels"].tolist() == whole.to_arrays()[0]["labels"].tolist()
+
+
+@given(st.lists(st.integers(0, 11), max_size=3))
+def test_any_cut_is_the_same(cuts):
+    """However a stream is cut into calls."""
+    lags, found = LagColumns(2, 2, 3, 3), []
+    for start, stop in zip([0, *sorted(cuts)], [*sorted(cuts), 12], strict=True):
+        found += lags.absorb(X[start:stop], CLASSES[start:stop]).tolist()
+    assert LagColumns(2, 2, 3, 3).absorb(X, CLASSES).tolist() == found
+
+
+def test_a_row_that_was_predicted_earlier_keeps_its_lag_columns():
+    """It joins the history as the others do; one of before the first row stands in for itself."""
+    lags = LagColumns(2, 2, 2)
+    assert () == lags.now()
+    lags.absorb(X[:5], Y[:5])
+    brought = lags.now()
+    lags.absorb(X[5:8], Y[5:8])
+    told = lags.as_told([brought, None, ()])
+    assert [NOT_TOLD, BEFORE_ALL] == pytest.approx(told[1:, 0].tolist(), nan_ok=True)
+    found = lags.absorb(X[8:11], Y[8:11], told)
+    expected = [literal(X, Y, 5, 2, 2), literal(X, Y, 9, 2, 2), [*X[10], *X[10], 0.0, 0.0]]
+    assert_array_equal(expected, found[:, 2:])
+    assert (*X[10], *X[9], Y[10], Y[9]) == lags.now()
+
+
+def test_lag_columns_of_another_number_are_not_brought():
+    """Those of a space with other features say nothing of this one's."""
+    lags = LagColumns(2, 1, 1)
+    assert np.isnan(lags.as_told([(1.0, 2.0)])[0, 0])
+
+
+@pytest.mark.parametrize("rows", [0, 5])
+def test_a_state_is_loaded_or_refused_whole(rows):
+    """Bit for bit; damaged ones change nothing."""
+    lags = LagColumns(2, 2, 3, 3)
+    lags.absorb(X[:rows], CLASSES[:rows])
+    arrays, header = lags.to_arrays()
+    other = LagColumns(2, 2, 3, 3)
+    other.load_arrays(arrays, header)
+    assert lags.now() == other.now()
+    broken = [
+        (arrays, {"more": 1}),
+        *((wrong, header) for _, wrong in hostile(LAYOUT, arrays, features=2, D=2, labels=3, C=3)),
+    ]
+    if rows:
+        broken.append(({**arrays, "known": np.zeros(1)}, header))
+    for wrong, head in broken:
+        with pytest.raises(ValueError, match=r"."):
+            other.load_arrays(wrong, head)
+    assert lags.now() == other.now()
+
+
+def test_columns_are_named_by_what_they_are():
+    """In the order of the columns."""
+    assert ("a (t-1)", "b (t-1)", "label (t-1)", "label (t-2)") == lagged_names(["a", "b"], 1, 2)
+    assert ("label (t-1) #0", "label (t-1) #1") == lagged_names(["a"], 0, 1, 2)
+    assert LagColumns(2, 1, 2).width == len(lagged_names(["a", "b"], 1, 2))

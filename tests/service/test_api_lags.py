@@ -1,0 +1,85 @@
+"""Models with lags over HTTP: a series is predicted from its own past, late labels and refusals included."""
+
+import pytest
+
+from tests.service.api_fixtures import RLS, problem
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+LAGS = {**RLS, "features": ["x"], "lags": 2}
+ROWS = 80
+
+
+def series(rows=ROWS):
+    """Each label is the sum of the features of the two rows before, and half the last label."""
+    xs, ys = [float((7 * t * t) % 11) for t in range(rows)], [0.0, 0.0]
+    for t in range(2, rows):
+        ys.append(xs[t - 1] - xs[t - 2] + 0.5 * ys[-1])
+    return xs, ys
+
+
+async def taught(api, rows=ROWS, **changes):
+    """The path of a model that has learned the series."""
+    xs, ys = series(rows)
+    path = await api.new(LAGS, **changes)
+    await api.post(f"{path}/feedback/batch", {"columns": ["x"], "data": [[x] for x in xs], "labels": ys})
+    return path
+
+
+async def test_the_next_value_is_known_from_the_last_ones(api):
+    """The features in hand say nothing; every row of a batch is predicted as the next one."""
+    path = await taught(api)
+    _, ys = series(ROWS + 1)
+    said = await api.post(f"{path}/predict", {"features": {"x": 3.0}})
+    assert ys[ROWS] == pytest.approx(said["prediction"], abs=0.05)
+    batch = await api.post(f"{path}/predict/batch", {"columns": ["x"], "data": [[3.0], [3.0]]})
+    assert [said["prediction"]] * 2 == batch["predictions"]
+    assert 2 == (await api.get(path))["config"]["lags"]
+
+
+async def test_a_tracked_row_is_learned_as_it_was_predicted(api):
+    """Its label comes late, after other rows: it does what it does to a model that knew it in time."""
+    paths = [await taught(api) for _ in range(2)]
+    told, rows = [], ({"x": 3.0}, {"x": 5.0})
+    for path, late in zip(paths, (False, True), strict=True):
+        first = await api.post(f"{path}/predict", {"features": rows[0], "track": True})
+        labels = [{"prediction_id": first["prediction_id"], "label": 1.0}]
+        second = {"features": rows[1], "label": 2.0}
+        for body in [second, *labels] if late else [*labels, second]:
+            told.append(await api.post(f"{path}/feedback", body))
+    assert told[0]["prediction"] == told[3]["prediction"]
+    assert told[2]["prediction"] != told[1]["prediction"]  # it had other last rows
+    assert [82, 82] == [told[1]["rows"], told[3]["rows"]]
+
+
+async def test_weights_and_contributions_name_the_lag_columns(api):
+    """What the series was made with is what is found; contributions sum up to the prediction."""
+    path = await taught(api)
+    names = "x,x (t-1),x (t-2),label (t-1)"
+    weights = (await api.get(f"{path}/weights", params={"names": names}))["weights"]["value"]
+    assert [0.0, 1.0, -1.0, 0.5] == pytest.approx([weights[name] for name in names.split(",")], abs=0.02)
+    said = await api.post(f"{path}/predict", {"features": {"x": 3.0}, "explain": True})
+    parts = said["explanation"]
+    assert {*names.split(","), "label (t-2)"} == {*parts["contributions"]}
+    assert said["prediction"] == pytest.approx(parts["bias"] + sum(parts["contributions"].values()))
+
+
+async def test_a_snapshot_and_a_copy_know_the_last_rows(api):
+    """Restored or copied, the model predicts the next value as before; after a reset it knows nothing."""
+    path = await taught(api)
+    row = {"features": {"x": 3.0}}
+    expected = (await api.post(f"{path}/predict", row))["prediction"]
+    copy = await api.post(f"{path}/copy", {"name": "lags-copy"}, 201)
+    assert 2 == copy["config"]["lags"]
+    assert expected == (await api.post("/models/lags-copy/predict", row))["prediction"]
+    await api.post(f"{path}/reset")
+    assert 0.0 == (await api.post(f"{path}/predict", row))["prediction"]
+
+
+async def test_what_cannot_be_is_refused_with_what_to_do(api):
+    """The number, sparse models, and changes of it."""
+    for body in ({**LAGS, "lags": 11}, {"algorithm": "sparse_dfop", "task": "regression", "lags": 1}):
+        problem(await api.ask("PUT", "/models/lags-bad", json=body), 422, "lags")
+    path = await taught(api, 5)
+    found = problem(await api.ask("PATCH", path, json={"lags": 3}), 422, "lags")
+    assert "create another model" in found["errors"][0]["problem"]
