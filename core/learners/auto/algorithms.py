@@ -4,6 +4,7 @@ from core.algorithm import Algorithm, Param
 from core.contract import Learner, Spec
 from core.features.scaling_parameter import scaler_bytes
 from core.learners.auto.experts import (
+    LAGGED,
     OBJECT_BYTES,
     RANDOM,
     SIZES,
@@ -19,20 +20,23 @@ _FEATURE_COST, _MIXING_COST = 20.0, 60.0
 
 def build(spec: Spec) -> Learner:
     """An empty learner."""
-    from core.learners.auto.classifier import AutoClassifier  # noqa: PLC0415  its kernels load with the first model
+    from core.learners.auto.learner import AutoClassifier, AutoRegressor  # noqa: PLC0415  kernels load with a model
 
-    return AutoClassifier(spec)
+    return AutoRegressor(spec) if spec.task == "regression" else AutoClassifier(spec)
 
 
 def size(spec: Spec, classes: int) -> int:
     """Bytes of the states of all experts, of their mixture, of the scaler, and of the random features."""
-    from core.learners.auto.mixture import Mixture  # noqa: PLC0415  its kernels load with the first model
+    from core.learners.auto.history import History  # noqa: PLC0415  likewise
+    from core.learners.auto.learner import Auto, AutoClassifier, AutoRegressor  # noqa: PLC0415  kernels load with a model
 
     experts = recipes(spec)
     own = sum(recipe.family.state_bytes(expert_spec(spec, recipe), classes) for recipe in experts)
-    mixture = Mixture.layout.bytes(**Mixture.sizes(len(experts), classes)) + Mixture.object_bytes
+    kind: type[Auto] = AutoRegressor if spec.task == "regression" else AutoClassifier
+    mixture = kind.mixing.layout.bytes(**kind.mixing.sizes(len(experts), classes)) + kind.mixing.object_bytes
+    lags = History.layout.bytes(d=spec.dimension) + History.object_bytes if _read(experts, LAGGED) else 0
     features = 8 * _drawn(spec, experts) * (spec.dimension + 1)
-    return own + mixture + features + scaler_bytes("robust", spec.dimension) + OBJECT_BYTES
+    return own + mixture + lags + features + scaler_bytes("robust", spec.dimension) + OBJECT_BYTES
 
 
 def cost(spec: Spec, classes: int) -> float:
@@ -49,7 +53,11 @@ def row_exact(spec: Spec) -> bool:
 
 
 def _drawn(spec: Spec, experts: tuple[Recipe, ...]) -> int:
-    return random_features(spec) if any(recipe.columns == RANDOM for recipe in experts) else 0
+    return random_features(spec) if _read(experts, RANDOM) else 0
+
+
+def _read(experts: tuple[Recipe, ...], columns: int) -> bool:
+    return any(recipe.columns == columns for recipe in experts)
 
 
 _SIZE = Param(
@@ -63,7 +71,7 @@ _SIZE = Param(
 ALGORITHMS = (
     Algorithm(
         id="auto",
-        tasks=("classification",),
+        tasks=("classification", "regression"),
         summary="Experts of all families side by side, mixed row by row: nothing has to be chosen.",
         paper="Hinton, Neural Computation 14, 2002 (pools); Herbster, Warmuth, Machine Learning 32, 1998 (fixed share)",
         equation="p = c prod_e p_e^(a_e v_e) / Z + (1 - c) sum_e b_e p_e^a_e; weights follow the a-priori losses",

@@ -7,7 +7,8 @@ from numba import njit
 
 from core.contract import Floats, Ints, Spec
 from core.features.scaling import Scaler
-from core.learners.auto.experts import PRODUCTS, RANDOM, RAW, SCALED, Recipe, random_features
+from core.learners.auto.experts import LAGGED, LAGGED_LABELS, PRODUCTS, RANDOM, RAW, SCALED, Recipe, random_features
+from core.learners.auto.history import History
 from core.numerics.random_features import RandomFeatures
 from core.state.nesting import Nested
 
@@ -26,7 +27,7 @@ def _multiply(Z: Floats, out: Floats) -> None:
 
 
 class Columns(Nested):
-    """The column sets of one model; its state is that of its scaler.
+    """The column sets of one model; its state is that of its scaler and, where columns are lagged, of its history.
 
     Args:
         spec: of `auto`.
@@ -39,17 +40,20 @@ class Columns(Nested):
         count = random_features(spec) if RANDOM in read else 0
         self._random = RandomFeatures(spec.seed, spec.dimension, count) if count else None
         self._products = PRODUCTS in read
+        self.history = History(spec.dimension) if LAGGED in read else None
 
-    def absorb(self, X: Floats) -> dict[int, Floats]:
-        """The sets of rows X (n, d) that are about to be learned, by their numbers."""
-        return self._sets(X, self.scaler.absorb(X))
+    def absorb(self, X: Floats, y: Floats | None = None) -> dict[int, Floats]:
+        """The sets of rows X (n, d), by their numbers, that are about to be learned, with labels y (n,)."""
+        return self._sets(X, self.scaler.absorb(X), y)
 
     def of(self, X: Floats) -> dict[int, Floats]:
         """The sets of rows X (n, d), each as if it alone came next; changes nothing."""
-        return self._sets(X, self.scaler.scale(X))
+        return self._sets(X, self.scaler.scale(X), None)
 
-    def _sets(self, X: Floats, Z: Floats) -> dict[int, Floats]:
+    def _sets(self, X: Floats, Z: Floats, y: Floats | None) -> dict[int, Floats]:
         found = {RAW: X, SCALED: Z}
+        if self.history is not None:
+            found[LAGGED] = self.history.lagged(X, y)
         if self._random is not None:
             found[RANDOM] = self._random.expand(Z)
         if self._products:
@@ -57,6 +61,12 @@ class Columns(Nested):
             found[PRODUCTS] = np.empty((n, d + d * (d + 1) // 2))
             _multiply(Z, found[PRODUCTS])
         return found
+
+    def extend(self, other: "Columns", places: Ints) -> None:
+        """Go on for the sets of fewer columns, those at ``places``."""
+        self.scaler.extend(other.scaler, places)
+        if self.history is not None and other.history is not None:
+            self.history.extend(other.history, places)
 
     def places(self, columns: int, places: Ints, smaller: "Columns") -> Ints | None:
         """Where in a set the columns of a smaller model's set are, of which the raw ones are at ``places``.
@@ -67,16 +77,18 @@ class Columns(Nested):
             return places
         if columns == RANDOM:
             return None
-        d = self.scaler.dimension
+        d, fewer = self.scaler.dimension, smaller.scaler.dimension
+        if columns == LAGGED:
+            return np.concatenate([places, d + places, 2 * d + np.arange(LAGGED_LABELS)])
         pairs = np.empty((d, d), dtype=np.int64)
         first, second = np.triu_indices(d)
         pairs[first, second] = pairs[second, first] = d + np.arange(len(first))
-        first, second = np.triu_indices(smaller.scaler.dimension)
+        first, second = np.triu_indices(fewer)
         return np.concatenate([places, pairs[places[first], places[second]]])
 
     def parts(self) -> dict[str, Any]:
-        """The scaler."""
-        return {"scaler": self.scaler}
+        """The scaler, and the history where there is one."""
+        return {"scaler": self.scaler} | ({} if self.history is None else {"history": self.history})
 
     @property
     def nbytes(self) -> int:

@@ -4,12 +4,13 @@
     scaled     robustly scaled (core.features.scaling): z
     random     z and R random Fourier features of z (core.numerics.random_features)
     products   z and z_i z_j, i <= j
+    lagged     regression: the row, the row before it and the last two labels (core.learners.auto.history)
 
 Every column set is made once per row, for all experts that read it.
 """
 
 from dataclasses import replace
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from core.algorithm import Algorithm
 from core.contract import Spec
@@ -17,14 +18,16 @@ from core.learners.families import SINGLE
 
 Size = Literal["small", "medium", "large"]
 SIZES: tuple[Size, ...] = ("small", "medium", "large")
-RAW, SCALED, RANDOM, PRODUCTS = range(4)
+RAW, SCALED, RANDOM, PRODUCTS, LAGGED = range(5)
 """The column sets."""
 
 RANDOM_FEATURES: Final[dict[str, int]] = {"small": 64, "medium": 64, "large": 100}
 COLUMNS_MAX: Final = {"vigo": 64, "vigow": 64}
 """Columns beyond which a family is left out: it factors a matrix of them per class."""
-RANDOM_COLUMNS_MAX, PRODUCT_COLUMNS_MAX = 130, 21
+RANDOM_COLUMNS_MAX, PRODUCT_COLUMNS_MAX, LAGGED_COLUMNS_MAX = 130, 21, 126
 """Columns beyond which a column set is left out; no expert on it then has more than 255."""
+LAGGED_LABELS = 2
+"""Last labels among the lagged columns."""
 OBJECT_BYTES = 3000
 """Memory of the objects around the experts, per model."""
 
@@ -43,7 +46,7 @@ class Recipe(NamedTuple):
     name: str
     algorithm: str
     columns: int
-    params: dict[str, float]
+    params: dict[str, Any]
     first: int
 
     @property
@@ -70,12 +73,26 @@ _CLASSIFIERS = (
     Recipe("rls_products", "rls", PRODUCTS, {}, 2),
     Recipe("dynamic_odm_products", "dynamic_odm", PRODUCTS, {}, 2),
 )
+_REGRESSIONS = (
+    Recipe("dfop", "dfop", RAW, {}, 0),
+    Recipe("dfop_03_no_bias", "dfop", RAW, {"forgetting_rate": 0.03, "bias": False}, 0),
+    Recipe("rls_lagged", "rls", LAGGED, {}, 0),
+    Recipe("dfop_003_lagged", "dfop", LAGGED, {"forgetting_rate": 0.003}, 0),
+    Recipe("dfop_03_lagged", "dfop", LAGGED, {"forgetting_rate": 0.03}, 0),
+    Recipe("dfop_003_no_bias", "dfop", RAW, {"forgetting_rate": 0.003, "bias": False}, 1),
+    Recipe("dfop_003_random", "dfop", RANDOM, {"forgetting_rate": 0.003}, 1),
+    Recipe("dfop_001_products", "dfop", PRODUCTS, {"forgetting_rate": 0.001}, 1),
+    Recipe("rls_random", "rls", RANDOM, {}, 2),
+    Recipe("rls_products", "rls", PRODUCTS, {}, 2),
+    Recipe("dfop_02_random", "dfop", RANDOM, {"forgetting_rate": 0.02}, 2),
+)
 
 
 def recipes(spec: Spec) -> tuple[Recipe, ...]:
     """The experts for a spec of `auto`, by its size and its columns."""
     size, d = SIZES.index(spec.params["size"]), spec.dimension
-    return tuple(one for one in _CLASSIFIERS if one.first <= size and _fits(one, d))
+    own = _REGRESSIONS if spec.task == "regression" else _CLASSIFIERS
+    return tuple(one for one in own if one.first <= size and _fits(one, d))
 
 
 def _fits(recipe: Recipe, d: int) -> bool:
@@ -83,6 +100,8 @@ def _fits(recipe: Recipe, d: int) -> bool:
         return d <= RANDOM_COLUMNS_MAX
     if recipe.columns == PRODUCTS:
         return d <= PRODUCT_COLUMNS_MAX
+    if recipe.columns == LAGGED:
+        return d <= LAGGED_COLUMNS_MAX
     return d <= COLUMNS_MAX.get(recipe.algorithm, d)
 
 
@@ -96,6 +115,8 @@ def width(spec: Spec, columns: int) -> int:
     d = spec.dimension
     if columns == RANDOM:
         return d + random_features(spec)
+    if columns == LAGGED:
+        return 2 * d + LAGGED_LABELS
     return d + d * (d + 1) // 2 if columns == PRODUCTS else d
 
 

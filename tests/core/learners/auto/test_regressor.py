@@ -1,0 +1,138 @@
+"""`auto` for numbers: its mixture against plain Python, lags, and what it tells of its experts."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from core.contract import Spec
+from core.learners.auto import number_mixing as mixing
+from core.learners.auto.history import History
+from core.learners.auto.number_mixture import NumberMixture
+from core.learners.catalogue import find
+from tests.core.state.hostile import hostile
+
+AUTO = find("auto")
+
+
+def learner(dimension=3, algorithm="auto", **params):
+    entry = find(algorithm)
+    return entry.build(Spec("regression", dimension, entry.complete(params), seed=3))
+
+
+def series(rows, seed=0):
+    """A label that follows from the last two and from the last row."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(rows, 3)), np.zeros(rows)
+    for t in range(2, rows):
+        y[t] = 1.5 * y[t - 1] - 0.6 * y[t - 2] + X[t - 1, 0] + 0.1 * rng.normal()
+    return X, y
+
+
+def oracle(P, S, y, weights):
+    """The equations of number_mixing, row by row: what is said, its deviations, and the weights at the end."""
+    E, n = len(P) + 1, len(y)
+    w, m, D, last, low, high, said = np.full(E, 1 / E), np.zeros(E), 0.0, 0.0, 0.0, 0.0, []
+    for t in range(n):
+        p = np.append(P[:, t], last)
+        if t >= 20:
+            p = np.clip(p, low - 0.1 * (high - low), high + 0.1 * (high - low))
+        o = w @ p
+        said.append((o, math.sqrt(w @ (np.append(S[:, t] ** 2, m[-1]) + (p - o) ** 2))))
+        losses, r = (p - y[t]) ** 2, max(1 / (t + 1), 1e-3)
+        D += min(weights[t] * r, 1.0) * ((o - y[t]) ** 2 - D)
+        m += r * (losses - m)
+        w = w * np.exp(-0.3 * weights[t] * np.minimum((losses - losses.min()) / D, 4))
+        w = 0.999 * w / w.sum() + 0.001 / E
+        last, low, high = y[t], min(low, y[t]) if t else y[t], max(high, y[t]) if t else y[t]
+    return np.array(said), w
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_mixture_is_that_of_its_equations(weighted):
+    """Values, deviations and weights of a plain Python loop, with and without row weights."""
+    rng = np.random.default_rng(0)
+    y = np.cumsum(rng.normal(size=300))
+    P = y + rng.normal(size=(4, 300)) * np.array([[0.1], [1.0], [3.0], [0.3]])
+    P[3, 100:] += 5.0
+    S, weights = rng.uniform(0.5, 1.0, P.shape), rng.uniform(0.1, 3.0, 300) if weighted else np.ones(300)
+    built = NumberMixture("abcd")
+    value, std = built.learn(P, S, y, weights if weighted else np.empty(0))
+    expected, w = oracle(P, S, y, weights)
+    assert_allclose(expected[:, 0], value, rtol=1e-9)
+    assert_allclose(expected[:, 1], std, rtol=1e-9)
+    assert_allclose(w, built.weights, rtol=1e-9)
+
+
+def test_a_mixture_that_cannot_be_is_refused():
+    """Every break of its declared arrays, and weights of another sum."""
+    built = NumberMixture("ab")
+    built.learn(np.ones((2, 30)), np.ones((2, 30)), np.arange(30.0), np.empty(0))
+    arrays, header = built.to_arrays()
+    changed = {**arrays, "table": arrays["table"] * [[0.5, 1.0]]}
+    for what, broken in [*hostile(NumberMixture.layout, arrays, E=3), ("sum", changed)]:
+        with pytest.raises(ValueError, match=r".") as refused:
+            NumberMixture("ab").load_arrays(broken, header)
+        assert refused.value.args, what
+
+
+def test_lags_are_the_rows_and_labels_before():
+    """Of each row learned; a row that is predicted has those of the next one."""
+    X, y = series(50)
+    whole, cut = History(3), History(3)
+    expected = np.column_stack([X[2:], X[1:-1], y[1:-1], y[:-2]])
+    told = np.vstack([cut.lagged(X[:20], y[:20]), cut.lagged(X[20:], y[20:])])
+    assert_array_equal(expected, told[2:])
+    assert_array_equal(told, whole.lagged(X, y))
+    assert_array_equal(np.column_stack([X[:5], np.tile([*X[-1], y[-1], y[-2]], (5, 1))]), whole.lagged(X[:5]))
+
+
+def test_a_series_is_predicted_better_than_by_its_last_value_and_by_its_columns():
+    """An autoregression needs labels before, which least squares on the row alone has not."""
+    X, y = series(1500)
+    errors = {name: ((learner(algorithm=name).learn(X, y).value - y)[300:] ** 2).mean() for name in ("auto", "dfop")}
+    last = (np.diff(y)[300:] ** 2).mean()
+    assert 0.02 * last > errors["auto"]
+    assert errors["auto"] < 0.02 * errors["dfop"]
+
+
+def test_one_wild_row_of_an_expert_decides_little():
+    """The expert that is best on all other rows gets its weight back within some rows."""
+    rng = np.random.default_rng(1)
+    y = rng.normal(size=400)
+    P = y + rng.normal(size=(2, 400)) * np.array([[0.1], [0.5]])
+    P[0, 200] += 50.0
+    built = NumberMixture("ab")
+    built.learn(P[:, :220].copy(), np.ones((2, 220)), y[:220], np.empty(0))
+    assert built.weights[0] > 0.9
+
+
+def test_it_tells_what_each_expert_counts_for_and_says():
+    """Shares of one, mean squared errors, and in an explanation each expert's own prediction."""
+    built = learner()
+    assert {None} == {one["mse"] for one in built.info()["experts"]}
+    X, y = series(500)
+    built.learn(X, y)
+    told = {one["expert"]: one for one in built.info()["experts"]}
+    assert [*built.experts, mixing.LAST_VALUE] == [*told]
+    assert 1.0 == pytest.approx(sum(one["weight"] for one in told.values()))
+    assert told["rls_lagged"]["mse"] < 0.1 * told["last_value"]["mse"] < told["dfop"]["mse"]
+    explained = built.explain(X[:1])
+    assert [] == explained["classes"]
+    dfop = explained["experts"][0]
+    assert {"expert", "weight", "prediction"} == set(dfop)
+    assert built.experts["dfop"].predict(X[:1]).value[0] == dfop["prediction"]
+
+
+def test_it_goes_on_with_further_columns():
+    """Lags included: experts that can take the columns predict as before, and the others have no weight yet."""
+    X, y = series(600)
+    few, more = learner(3), learner(4)
+    few.learn(X, y)
+    more.extend(few, np.array([0, 2, 3]))
+    wider = np.ascontiguousarray(np.insert(X, 1, 0.0, axis=1))
+    assert_allclose(few.predict(X[:50]).value, more.predict(wider[:50]).value, atol=0.02 * y.std())
+    weights = {one["expert"]: one["weight"] for one in more.info()["experts"]}
+    assert 0.0 == weights["dfop_003_random"]
+    assert weights["rls_lagged"] > 0.3
