@@ -70,7 +70,7 @@ class Config:
         watch: the drift tests that run, and what becomes of their alarms.
         on_drift: what the first alarm of an episode does to the model.
         class_costs: what missing a class costs, by the JSON key of its label; 1 for a class that is not named. None:
-            nothing is said of costs, and the answer is the learner's class.
+            1 for all.
         unknown: what a category that is not declared becomes.
         ignore: names of no feature that rows may hold.
         lags: how many of the last rows learned are columns of the next one, features and labels.

@@ -11,11 +11,13 @@ All labels together count as one row more, shared equally, beside the n rows tha
 labels are equally probable before the first row, and no probability is ever 0 or 1; where K = 1, what is missing to 1
 is that of a label not known yet.
 
-The answer is the learner's class, which need not be the most probable one once the stream has shown that the learner
-errs; before the first row, it is the first label. With ``class_costs`` it is the label whose choice costs least in
-expectation, of equals the first one: with c_k the cost of missing label k,
+The answer is the label whose choice costs least in expectation, of equals the first one: with c_k the cost of missing
+label k (``class_costs``), or 1,
 
     argmin_k sum_{j != k} c_j q_j = argmax_k c_k q_k
+
+Without costs that is the most probable label. Of two, it need not be the learner's class once the stream has shown that
+the learner errs.
 
 A row whose label no row had before is scored as if that label had been one of the K. Where no label is known at all
 (the first row of a model that declares none) nothing is said, and nothing is scored.
@@ -72,39 +74,34 @@ class Given(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def _say(own: int, r: Floats, order: Ints, costs: Floats, known: int, rows: float, q: Floats) -> int:
-    """Probabilities of a row into q (K,); the index of the label said.
-
-    ``own`` is the learner's class, r its calibrated probabilities (classes,).
-    """
+def _say(r: Floats, order: Ints, costs: Floats, known: int, rows: float, q: Floats) -> int:
+    """Probabilities of a row into q (K,), from the learner's calibrated ones, r (classes,); the index said."""
     K = q.shape[0]
     mass = max(1.0 / (rows + 1.0), MASS_MIN)
     for k in range(K):
         q[k] = mass / max(K, 2)
     for c in range(r.shape[0]):
         q[order[c]] += (1.0 - mass) * r[c]
-    if own >= 0 and costs.shape[0] == 0:
-        return int(order[own])
-    best = 0 if known else -1
-    for k in range(1, known if costs.shape[0] else 0):
-        if costs[k] * q[k] > costs[best] * q[best]:
-            best = k
+    best, least = -1, 0.0
+    for k in range(known):
+        cost = costs[k] * q[k] if costs.shape[0] else q[k]
+        if cost > least:
+            best, least = k, cost
     return best
 
 
 @njit(
-    f"Tuple((i8[::1], f8[:,::1]))({_CLASSES_IN}, {_ROWS_IN}, i8[::1], f8[::1], f8[::1], i8, f8)",
+    f"Tuple((i8[::1], f8[:,::1]))({_ROWS_IN}, i8[::1], f8[::1], f8[::1], i8, f8)",
     cache=True,
     nogil=True,
 )
 def say_rows(
-    value: Ints, p: Floats, order: Ints, costs: Floats, calibration: Floats, labels: int, rows: float
+    p: Floats, order: Ints, costs: Floats, calibration: Floats, labels: int, rows: float
 ) -> tuple[Ints, Floats]:
     """What is said of n rows that are predicted at the same time.
 
     Args:
-        value: (n,) the learner's classes, -1 for none.
-        p: (n, classes) its probabilities.
+        p: (n, classes) the learner's probabilities.
         order: (classes,) the label of each class.
         costs: (K,) of missing each label; (0,): all alike.
         calibration: see core.machine.calibration.
@@ -114,24 +111,23 @@ def say_rows(
     Returns:
         Labels (n,), -1 where there is none, and probabilities (n, K).
     """
-    n = value.shape[0]
+    n = p.shape[0]
     said, q = np.empty(n, dtype=np.int64), np.empty((n, labels))
     s, r = np.empty(p.shape[1]), np.empty(p.shape[1])
     for i in range(n):
         calibrate_row(p, i, calibration, s, r)
-        said[i] = _say(value[i], r, order, costs, labels, rows, q[i])
+        said[i] = _say(r, order, costs, labels, rows, q[i])
     return said, q
 
 
 @njit(
     "Tuple((i8[::1], i8[::1], f8[:,::1]))"
-    f"({_CLASSES_IN}, {_ROWS_IN}, {_CLASSES_IN}, Array(f8, 1, 'C', readonly=True), i8[::1], f8[::1], f8[::1],"
+    f"({_ROWS_IN}, {_CLASSES_IN}, Array(f8, 1, 'C', readonly=True), i8[::1], f8[::1], f8[::1],"
     " b1, i8, i8, f8)",
     cache=True,
     nogil=True,
 )
 def score_rows(
-    value: Ints,
     p: Floats,
     truth: Ints,
     weights: Floats,
@@ -146,8 +142,7 @@ def score_rows(
     """What was said of n rows, each before it was learned, beside their classes; the calibration learns from them.
 
     Args:
-        value: (n,) the learner's a-priori classes, -1 for none.
-        p: (n, classes) its probabilities.
+        p: (n, classes) the learner's a-priori probabilities.
         truth: (n,) the classes that came.
         weights: (n,) of the rows, or (0,): every row counts once.
         order: the label of each class, those of ``truth`` among them.
@@ -172,7 +167,7 @@ def score_rows(
         if not 0 <= truth[i] < order.shape[0]:
             raise IndexError("a class that is none")
         calibrate_row(p, i, calibration, s, r)
-        said[i] = _say(value[i], r, order, costs, known, rows + i, q[0])
+        said[i] = _say(r, order, costs, known, rows + i, q[0])
         came[i] = order[truth[i]]
         note_facts(q[0], said[i], came[i], facts, i)
         if fits and classes > 1 and truth[i] < classes:
@@ -214,7 +209,7 @@ class Answers:
     def of(self, prediction: Prediction, rows: int) -> Prediction:
         """A learner's prediction in terms of the labels, after so many rows."""
         p, labels = self._probabilities(prediction), len(self.said.labels)
-        return Prediction(*say_rows(prediction.value, p, self._order, self._costs, self.calibration, labels, rows))
+        return Prediction(*say_rows(p, self._order, self._costs, self.calibration, labels, rows))
 
     def score(self, prediction: Prediction, truth: Ints, rows: int, given: "Given" = Given()) -> Answered:  # noqa: B008
         """A-priori predictions of n rows beside the classes that came, from which the calibration learns.
@@ -230,8 +225,7 @@ class Answers:
         p, weights = self._probabilities(prediction), _NO_WEIGHTS if given.weights is None else given.weights
         return Answered(
             *score_rows(
-                prediction.value, p, truth, weights, self._order, self._costs, self.calibration, given.fits, labels,
-                known, rows,
+                p, truth, weights, self._order, self._costs, self.calibration, given.fits, labels, known, rows
             )
         )  # fmt: skip
 

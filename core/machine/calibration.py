@@ -8,21 +8,23 @@ on the log loss of its a-priori probabilities.
 **One slope** a on their logarithms l_k = ln max(p_k, 1e-9), y the row's class:
 
     s_k ~ exp(a l_k)
-    H <- min(H + sum_k s_k l_k^2 - (sum_k s_k l_k)^2, 1000)                   curvature; from H = 1
+    H <- min(H + sum_k s_k l_k^2 - (sum_k s_k l_k)^2, 2000)                   curvature; from H = 1
     a <- a + (l_y - sum_k s_k l_k) / H                                        from a = 1, within [.02, 20]
 
 **An offset of the log odds** z = ln(s / (1 - s)), which depends on them: d(z) is linear between 17 knots, equally far
 apart in u(z) = sign(z) ln(1 + |z| / .2), that is densest where classes are equally probable, up to z = +-8.
 
     r = 1 / (1 + exp(-(z + d(z))))
-    H_j <- min(H_j + w_j r (1 - r), 30)        j the two knots beside z, w_j what each counts for
+    H_j <- min(H_j + w_j r (1 - r), h)         j the two knots beside z, w_j what each counts for
     d_j <- d_j + w_j (t - r) / (1 + H_j)       t = 1 if the class came true, else 0
 
-Two classes have one d, of the second one that appeared: one may be rare. With more classes all share one, which starts
-anew with the third; each class is corrected against the others where s_k is .001 or more, and the r_k are normalised.
+Two classes have one d, of the second one that appeared: one may be rare; h = 2. It may change which one is more
+probable. With more classes all share one, which starts anew with the third, h = 30; each class is corrected against the
+others where s_k is .001 or more, and the r_k are normalised. Here z + d(z) is kept increasing, and with it the order of
+the classes: between the knots u_j and u_j+1, d_j+1 - d_j is held above -.98 (u_j+1 - u_j) min |dz/du|.
 
 The limits of H make it forget by what rows tell, not by their number: a thousand rows without a single one of a rare
-class say little of it. The class that a learner takes is not changed. A row of weight c counts c times.
+class say little of it. A row of weight c counts c times.
 
 Source: one slope: Guo, Pleiss, Sun, Weinberger: On Calibration of Modern Neural Networks, ICML 2017; corrections that
 go on with the stream: Kuleshov, Ermon: Estimating Uncertainty Online Against an Adversary, AAAI 2017.
@@ -43,9 +45,12 @@ SIZE = WEIGHTS + KNOTS
 SLOPE_MIN, SLOPE_MAX, OFFSET_MAX = 0.02, 20.0, 8.0
 
 _SHARE_MIN, _CORRECTED_MIN = 1e-9, 1e-3
-_CURVATURE_FIRST, _CURVATURE_MAX, _PRIOR, _WEIGHT_MAX = 1.0, 1000.0, 1.0, 30.0
+_CURVATURE_FIRST, _CURVATURE_MAX, _PRIOR, _WEIGHT_MAX = 1.0, 2000.0, 1.0, (2.0, 30.0)
 _ODDS_MAX, _DENSE = 8.0, 0.2
 _U_MAX = math.log1p(_ODDS_MAX / _DENSE)
+_AT = np.abs(np.linspace(-_U_MAX, _U_MAX, KNOTS))
+_FALL_MAX = 0.98 * _DENSE * np.exp(np.minimum(_AT[1:], _AT[:-1])) * (2.0 * _U_MAX / (KNOTS - 1))
+"""How much lower than a knot the next one may be where the correction is to be increasing; (KNOTS - 1,)."""
 
 LAYOUT = Layout(
     {
@@ -56,7 +61,7 @@ LAYOUT = Layout(
                 CURVATURE: Range(_CURVATURE_FIRST, _CURVATURE_MAX),
                 SHARED: Range(0.0, 1.0, whole=True),
                 **dict.fromkeys(range(OFFSETS, WEIGHTS), Range(-OFFSET_MAX, OFFSET_MAX)),
-                **dict.fromkeys(range(WEIGHTS, SIZE), Range(0.0, _WEIGHT_MAX)),
+                **dict.fromkeys(range(WEIGHTS, SIZE), Range(0.0, _WEIGHT_MAX[1])),
             },
         )
     }
@@ -120,15 +125,28 @@ def calibrate_row(p: Floats, i: int, c: Floats, s: Floats, r: Floats) -> None:
 
 
 @njit(cache=True, nogil=True)
+def _increasing(offset: float, knot: int, c: Floats) -> float:
+    """The offset of a knot, held so that the correction increases on both sides of it."""
+    if knot > 0:
+        offset = max(offset, c[OFFSETS + knot - 1] - _FALL_MAX[knot - 1])
+    if knot < KNOTS - 1:
+        offset = min(offset, c[OFFSETS + knot + 1] + _FALL_MAX[knot])
+    return offset
+
+
+@njit(cache=True, nogil=True)
 def _step(z: float, came: bool, c: Floats, weight: float) -> None:
     """One step of the two knots beside log odds z."""
     r, at = _corrected(z, c), _place(z)
     j = min(int(at), KNOTS - 2)
+    limit = _WEIGHT_MAX[1] if c[SHARED] else _WEIGHT_MAX[0]
     error, curvature = ((1.0 if came else 0.0) - r) * weight, r * (1.0 - r) * weight
     for beside in range(2):
         w = at - j if beside else 1.0 - (at - j)
-        c[WEIGHTS + j + beside] = min(c[WEIGHTS + j + beside] + w * curvature, _WEIGHT_MAX)
+        c[WEIGHTS + j + beside] = min(c[WEIGHTS + j + beside] + w * curvature, limit)
         offset = c[OFFSETS + j + beside] + w * error / (_PRIOR + c[WEIGHTS + j + beside])
+        if c[SHARED]:
+            offset = _increasing(offset, j + beside, c)
         c[OFFSETS + j + beside] = min(max(offset, -OFFSET_MAX), OFFSET_MAX)
 
 

@@ -154,7 +154,7 @@ class ModelBody(RequestBody):
         None,
         examples=[{"fraud": 20}],
         description="Classification: what missing a class costs, by its label; 1 for one that is not named. The "
-        "prediction is then the label of least expected cost. Left out: the prediction is the class the learner takes.",
+        "prediction is then the label of least expected cost. Left out: the prediction is the most probable label.",
     )
     description: str = Field("", max_length=DESCRIPTION_MAX, description="A note for people.")
     tags: Tags = Field({}, description="Names and values to find and group models by.")
@@ -180,7 +180,7 @@ class ModelChanges(RequestBody):
         None, max_length=IGNORED_MAX, description="Names that are passed over from now on, and no others."
     )
     class_costs: dict[str, Annotated[float, Field(gt=0)]] | None = Field(
-        None, description="What missing a class costs from now on, by its label; null: the learner's class is said."
+        None, description="What missing a class costs from now on, by its label; null: 1 for all."
     )
     add_labels: list[Label] | None = Field(
         None, min_length=1, description="Labels behind those that are declared; those that are there already are fine."

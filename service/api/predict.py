@@ -78,8 +78,8 @@ async def predict_row(ctx: Ctx, name: ModelName, request: Request, fresh: Fresh)
     several experts predict together: the contributions are those of the mean of their weights, as `GET /weights` has
     it, `share` is the part of the experts' weight that is linear in the present features, and densities are those of
     the expert that counts for most. Probabilities are calibrated by the rows learned so far. The prediction is
-    the class that the algorithm takes, which need not be the most probable one; with `class_costs` it is the label of
-    least expected cost. A model of named sparse rows (`sparse_dfop`) takes any names; one left out is 0.
+    the most probable label; with `class_costs` it is the one of least expected cost. A model of named sparse rows
+    (`sparse_dfop`) takes any names; one left out is 0.
     """
     engine = ctx.engine
     bodies.media_type(request, (JSON,))

@@ -44,7 +44,8 @@ def test_a_sample_goes_on_learning(name, version):
             stream.machine, stream.at = machine, at
             stream.learn(1, 1, 30)
             space = machine.prediction_schema
-            told.append(machine.predict(stream.rows(10, space).X))
+            model = machine if version > UNCALIBRATED else machine.switching.in_force
+            told.append(model.predict(stream.rows(10, space).X))
     finally:
         stream.machine, stream.at = before, at
     assert fresh.rows == stored.rows == before.rows + 32

@@ -135,7 +135,8 @@ def test_only_the_drawn_expert_speaks_under_selection():
         phase, at = driver.machine.pipeline, driver.at
         X = phase.encoder.encode(driver.raw(SCHEMAS[1], at, at + 1))
         drawn = int(np.searchsorted(np.cumsum(phase.mixture.weights)[:-1], draws[i], side="right"))
-        said = [expert.predict_encoded(X).value[0] for expert in phase.experts.values()]
+        answers, rows_now = driver.machine.answers, driver.machine.rows
+        said = [answers.of(expert.predict_encoded(X), rows_now).value[0] for expert in phase.experts.values()]
         shown = driver.machine.predict(driver.raw(SCHEMAS[1], at, at + 1)).value[0]
         assert said[int(phase.mixture.weights.argmax())] == shown
         assert driver.machine.named(np.array([said[drawn]])) == driver.learn(1).predictions
@@ -254,7 +255,9 @@ def test_memory_is_asked_for_both_spaces_before_a_state_is_built():
     """Who loads a state can refuse it by the size of either."""
     driver = ensemble()
     asked = []
-    Machine.from_bytes(driver.machine.to_bytes(), lambda _config, space: asked.append(space))
+    Machine.from_bytes(
+        driver.machine.to_bytes(), lambda learners: asked.extend(space for _, spaces in learners for space in spaces)
+    )
     assert [SCHEMAS[0], SCHEMAS[1]] == asked
 
 
