@@ -19,7 +19,7 @@ from core.drift.detector import detector_bytes
 from core.features import NAME_MAX, Feature, Schema, Space, SparseSchema, parse_features
 from core.features.labels import Label, LabelSet, key, parse_declared
 from core.features.scaling_parameter import scaler_bytes
-from core.learners.catalogue import find
+from core.learners.catalogue import DEFAULT, find
 from core.problems import PROBLEMS_MAX, Invalid, Problem, suggestion
 
 Missing = Literal["error", "zero", "mean"]
@@ -103,9 +103,7 @@ class Config:
         for name in raw:
             if name not in FIELDS:
                 raise Invalid.of(name, "is not a field of a model" + suggestion(name, FIELDS), list(FIELDS))
-        if "algorithm" not in raw:
-            raise Invalid.of("algorithm", "is required")
-        algorithm = find(_text(raw, "algorithm"))
+        algorithm = find(_text(raw, "algorithm") if "algorithm" in raw else DEFAULT)
         task = _task(raw.get("task"), algorithm)
         features, labels = raw.get("features"), raw.get("labels")
         declared = None if labels is None else _labels(labels, task, algorithm.class_bound)

@@ -9,6 +9,8 @@ from core.learners.families import SINGLE
 from core.problems import Invalid
 
 ALGORITHMS: dict[str, Algorithm] = {**{algorithm.id: algorithm for algorithm in AUTO}, **SINGLE}
+DEFAULT = "auto"
+"""The algorithm of a model that names none."""
 
 
 def find(algorithm: str) -> Algorithm:

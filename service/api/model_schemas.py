@@ -9,6 +9,7 @@ from core.annotations import DESCRIPTION_MAX, KEY_MAX, TAGS_MAX, VALUE_MAX
 from core.config import IGNORED_MAX, LAG_CLASSES_MAX, LAGS_MAX, SEED_MAX
 from core.drift.config import BATCH_SIZE, BATCH_SIZE_MAX, COOLDOWN_ROWS, DELTA, EPISODE_ROWS, ROWS_MAX
 from core.features.feature import BUCKETS, CATEGORIES_MAX, COLUMNS_MAX
+from core.learners.catalogue import DEFAULT
 from service.api.metric_schemas import Metrics
 from service.api.schemas import Incarnation, Label, Name, Predictable, Rows, Time, Version
 
@@ -105,11 +106,13 @@ class WatchTests(RequestBody):
 
 
 class ModelBody(RequestBody):
-    """A model to create. Only ``algorithm`` is needed, and ``task`` where the algorithm has several."""
+    """A model to create. Only ``task`` is needed, and not even that where the algorithm has one only."""
 
-    algorithm: str = Field(description="An id of GET /algorithms.")
+    algorithm: str = Field(
+        DEFAULT, description="An id of GET /algorithms. Left out: `auto`, experts of all families mixed row by row."
+    )
     task: Literal["classification", "regression"] | None = Field(
-        None, description="Left out: the one task of the algorithm, if it has one."
+        None, description="What is predicted. Left out: the one task of the algorithm, if it has one."
     )
     params: dict[str, Any] | None = Field(None, description="As GET /algorithms describes them.")
     features: Features | None = Field(

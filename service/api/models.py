@@ -47,9 +47,8 @@ async def create_model(
 ) -> Model:
     """Create a model.
 
-    Only `algorithm` is needed, and `task` where the algorithm has several. Features left out are fixed by the first
-    feedback row; labels left out appear as they come. The same body again is 200, as is the present configuration;
-    another one is 409.
+    Only `task` is needed: the algorithm is then `auto`. Features left out are fixed by the first feedback row; labels
+    left out appear as they come. The same body again is 200, as is the present configuration; another one is 409.
     """
     sent = cast("Mapping[str, Any]", body)
     await load_algorithm(sent)

@@ -30,7 +30,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     tasks, missing = ("classification", "regression"), ("error", "zero", "mean")
     say("file", type=Path, metavar="FILE", help="CSV with a header line, also as gzip, or Parquet; -: standard input")
     say("--label", required=True, metavar="COLUMN", help="the column that holds the label")
-    say("--algorithm", required=True, metavar="ID", help="as GET /algorithms lists them, e.g. dfop")
+    say("--algorithm", default="auto", metavar="ID", help="as GET /algorithms lists them (default: %(default)s)")
     say("--task", choices=tasks, help="default: the algorithm's only one, else classification")
     say("--param", action="append", type=_pair, default=[], metavar="NAME=VALUE", help="repeatable; JSON, else text")
     say("--lags", type=int, choices=range(11), default=0, metavar="K", help="last rows as columns; default: 0")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from core.algorithm import Algorithm
-from core.learners.catalogue import ALGORITHMS
+from core.learners.catalogue import ALGORITHMS, DEFAULT
 from core.machine import load_kernels
 from core.problems import Problem
 from service.errors import TooLarge
@@ -78,7 +78,7 @@ async def load_algorithm(config: Mapping[str, Any]) -> None:
     Args:
         config: the configuration as plain values; what is wrong with it is found by who reads it.
     """
-    algorithm = ALGORITHMS.get(str(config.get("algorithm")))
+    algorithm = ALGORITHMS.get(str(config.get("algorithm", DEFAULT)))
     if algorithm is not None and not algorithm.loaded:
         await asyncio.to_thread(_load, algorithm)
 

@@ -120,9 +120,18 @@ def test_unknown_fields_are_named_beside_the_known_ones():
     assert list(FIELDS) == problem.allowed
 
 
-def test_the_algorithm_is_needed_and_has_to_be_one():
-    """Left out, of another type, or unknown, where the known ones are listed."""
-    assert "is required" == refusal(algorithm=...)["algorithm"].problem
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_only_the_task_is_needed(task):
+    """Left out, the algorithm is `auto`, at medium size; and an algorithm of one task needs no task either."""
+    config = Config.parse({"task": task})
+    assert ("auto", task, {"size": "medium"}) == (config.algorithm_id, config.task, config.params)
+    assert Config.parse({"algorithm": "auto", "task": task}) == config
+    assert "classification" == Config.parse({"algorithm": "vigow"}).task
+    assert ["classification", "regression"] == refusal(algorithm=..., task=...)["task"].allowed
+
+
+def test_an_algorithm_has_to_be_one():
+    """Of another type, or unknown, where the known ones are listed."""
     for value in (5, None, ["dfop"]):
         assert "algorithm" in refusal(algorithm=value)
     assert list(ALGORITHMS) == refusal(algorithm="oracle")["algorithm"].allowed

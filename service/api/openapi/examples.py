@@ -49,7 +49,7 @@ def _examples(**shown: tuple[str, Any]) -> dict[str, Example]:
 
 MODELS = _examples(
     demo=("Two classes; the rest of the story goes with this one", DEMO),
-    regression=("The shortest: a number to predict", {"algorithm": "rls", "task": "regression"}),
+    regression=("The shortest: a number to predict, by the default algorithm", {"task": "regression"}),
     full=("With features of every kind, parameters, drift tests and what an alarm does", FULL),
     vigod=("A learner that tests for drift itself", {"algorithm": "vigod", "features": ["load"]}),
     mail=("Named sparse rows; call it mail", {"algorithm": "sparse_dfop", "task": "classification"}),
