@@ -34,7 +34,13 @@ def test_every_default_is_filled_in():
     expected = {
         "algorithm": "dfop",
         "task": "classification",
-        "params": {"forgetting_rate": "auto", "initial_variance": 1000.0, "bias": True, "scaling": "none"},
+        "params": {
+            "forgetting_rate": "auto",
+            "initial_variance": 1000.0,
+            "bias": True,
+            "scaling": "none",
+            "random_features": 0,
+        },
         "features": None,
         "labels": None,
         "missing": "error",
@@ -196,7 +202,8 @@ def test_an_integer_too_large_for_a_float_is_refused():
 
 def test_unknown_params_and_other_types_of_params_are_refused():
     """The known names are listed; a list of params is none."""
-    assert ["bias", "forgetting_rate", "initial_variance", "scaling"] == refusal(params={"mu": 1})["params.mu"].allowed
+    known = ["bias", "forgetting_rate", "initial_variance", "random_features", "scaling"]
+    assert known == refusal(params={"mu": 1})["params.mu"].allowed
     for value in ([], "x", 1, True):
         assert "params" in refusal(params=value)
 
