@@ -77,6 +77,9 @@ bench-million: test-setup ## a million rows on one model: memory, log, snapshots
 bench-accuracy: test-setup ## predictions against the papers' and simple baselines
 	$(PY) -m tests.benchmarks.accuracy
 
+bench-which: test-setup ## every algorithm with its defaults on kinds of streams: what use_when says
+	$(PY) -m tests.benchmarks.which
+
 bench-calibration: test-setup ## how far probabilities are from what comes true, for every classifier on every stream
 	$(PY) -m tests.benchmarks.calibration
 

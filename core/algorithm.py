@@ -133,6 +133,7 @@ class Algorithm:
         id: name in the API.
         tasks: tasks it can learn; a model may leave ``task`` out only where there is exactly one.
         summary: one sentence.
+        use_when: for which streams to take it, in one line with measured figures (``tests.benchmarks.which``).
         paper: where it comes from.
         equation: what it minimises or how it updates, in one line of plain text.
         params: its parameters. One named ``mapping`` makes it a learner for changes of features, which also needs
@@ -151,6 +152,7 @@ class Algorithm:
     id: str
     tasks: tuple[Task, ...]
     summary: str
+    use_when: str
     paper: str
     equation: str
     params: tuple[Param, ...]
@@ -239,6 +241,7 @@ class Algorithm:
             "id": self.id,
             "tasks": list(self.tasks),
             "summary": self.summary,
+            "use_when": self.use_when,
             "paper": self.paper,
             "equation": self.equation,
             "params": {"type": "object", "properties": properties, "additionalProperties": False},

@@ -24,6 +24,7 @@ class AlgorithmEntry(BaseModel):
     id: str = Field(examples=["rls"])
     tasks: list[str] = Field(examples=[["regression", "classification"]])
     summary: str = Field(examples=["recursive least squares: never forgets"])
+    use_when: str = Field(description="For which streams to take it, measured.", examples=["Nothing drifts."])
     paper: str = Field(examples=["Haykin, Adaptive Filter Theory, chapter 10"])
     equation: str = Field(examples=["P <- P - P x x' P / (1 + x' P x); w <- w + P x (y - w' x)"])
     params: dict[str, Any] = Field(
@@ -57,7 +58,7 @@ class Ready(BaseModel):
 async def list_algorithms() -> AlgorithmList:
     """The catalogue of algorithms.
 
-    With the tasks, the paper, the equation and the parameters of each.
+    With the tasks, when to use it, the paper, the equation and the parameters of each.
     """
     return AlgorithmList(algorithms=[AlgorithmEntry(**own.describe()) for own in ALGORITHMS.values()])
 

@@ -209,7 +209,7 @@ async def test_the_catalogue_describes_every_algorithm(api):
     catalogue = (await api.get("/algorithms"))["algorithms"]
     assert {"dfop", "gdfop", "rls"} <= {entry["id"] for entry in catalogue}
     for entry in catalogue:
-        assert {"id", "tasks", "summary", "paper", "equation", "params"} == set(entry)
+        assert {"id", "tasks", "summary", "use_when", "paper", "equation", "params"} == set(entry)
         assert {"classification", "regression"} >= set(entry["tasks"])
         jsonschema.Draft202012Validator.check_schema(entry["params"])
         defaults = {name: param["default"] for name, param in entry["params"]["properties"].items()}

@@ -130,6 +130,10 @@ _DENSE = (
     _family(
         id="dfop",
         summary="Least squares that forgets exponentially, at a rate it finds by itself; no drift need be announced.",
+        use_when=(
+            "A row may take 6 us, or weights are to be read: 91.6 % on drifting streams (rls 84.8); numbers to .171 of "
+            "their variance, with lags .055 (auto .054)."
+        ),
         equation="min_w sum_i (1 - mu)^(t - i) (y_i - w'x_i)^2, exactly, row by row",
         params=(_RATE_OR_AUTO, _VARIANCE, BIAS, UNSCALED),
         build=build,
@@ -137,6 +141,10 @@ _DENSE = (
     _family(
         id="gdfop",
         summary="DFOP with a discount per row: a feedback row can say how much of the past to keep.",
+        use_when=(
+            "A row can say how much of the past still counts; without discounts it is dfop at one fixed "
+            "rate, 2 points behind where classes drift."
+        ),
         equation="min_w sum_i (prod_{j > i} lambda_j) (y_i - w'x_i)^2, exactly; lambda_j = 1 - mu where none is given",
         params=(_RATE, _VARIANCE, BIAS, UNSCALED),
         build=build,
@@ -145,6 +153,10 @@ _DENSE = (
     _family(
         id="rls",
         summary="Recursive least squares: all rows count alike; the best one where nothing drifts.",
+        use_when=(
+            "Nothing drifts: as good as dfop on shuffled files (75.9 and 76.0 %) in a third of the time, but 7 points "
+            "behind where classes drift."
+        ),
         equation="min_w sum_i (y_i - w'x_i)^2 + |w|^2 / p0, exactly, row by row",
         params=(_VARIANCE, BIAS, UNSCALED),
         build=build,
@@ -155,6 +167,10 @@ ALGORITHMS = (
     _family(
         id="sparse_dfop",
         summary="DFOP on a random projection: rows of any number of named features, of which most are absent.",
+        use_when=(
+            "Rows have named features of which most are absent, such as words: no other algorithm takes "
+            "them. The rarer a class, the more compressed_dim it needs."
+        ),
         paper=f"{_PAPER}, Algorithm 2",
         equation="DFOP on psi = M x, M d x D hashed from the names; RECOVER: argmin |x|_1 s.t. M x = v, the s largest",
         params=(_RATE_OR_AUTO, _VARIANCE, BIAS, _COMPRESSED_DIM, _PROJECTION, _SPARSITY),

@@ -75,6 +75,10 @@ _COMBINED = Algorithm(
     id="fesl_c",
     tasks=("classification", "regression"),
     summary="Gradient descent made for features that change: after a switch its experts' predictions are combined.",
+    use_when=(
+        "A class is rare and class_costs say what missing it costs: it finds .78 of the frauds, auto .67, dfop .63. "
+        "After a change of features dfop mostly errs less."
+    ),
     paper=_PAPER,
     equation="p = sum_k a_k p_k, a_k ~ exp(-sum_t loss_kt) over the recovered, the new and the carried model",
     params=_PARAMS,
@@ -87,6 +91,7 @@ _SELECTED = replace(
     _COMBINED,
     id="fesl_s",
     summary="As fesl_c, but after a switch one expert, drawn by its weight, predicts each row.",
+    use_when="As fesl_c, where after a change of features each answer is to be one expert's own and not a mixture.",
     equation="p = p_k with probability a_k, over the recovered, the new and the carried model",
     selects=True,
 )

@@ -131,12 +131,20 @@ _LISTED = (
     _family(
         id="odm",
         summary="A linear classifier that shapes its whole margin distribution; one learner, which never forgets.",
+        use_when=(
+            "One boundary holds for good: level with dynamic_odm on shuffled files (71.6 and 71.4 %), 2 "
+            "points behind where classes drift."
+        ),
         equation="min |w|^2/2 + lambda mean_i ([1-theta-m_i]_+^2 + mu [m_i-1-theta]_+^2)/(1-theta)^2, m_i = y_i w'x_i",
         params=(*_CANDIDATE, _ODM_VARIANT, *_STEPS, *_INPUTS),
     ),
     _family(
         id="dynamic_odm",
         summary="ODM learners that start again every 8, 16, 32 ... rows, weighed by how well they do: follows drift.",
+        use_when=(
+            "Classes drift and rows may be measured wrongly: 91.7 %, and 91.3 with 1 % of the rows times "
+            "1e4 (dfop 91.6 and 83.2, robustly scaled 90.3)."
+        ),
         equation="sum_k b_k w_k'x; w_k: odm since its last restart; b_k <- share(b_k exp(-3 min(f_k/(4 lambda), 1)))",
         params=(*_CANDIDATE, _VARIANT, _CANDIDATES, _VOTE, _HORIZON, _BOUND, _VARIATION, *_STEPS, *_INPUTS),
     ),
