@@ -1,10 +1,10 @@
 r"""Lag columns: the last rows learned, their features and labels, as further columns of the next row.
 
-    X_t = [x_t,  x_(t-1) ... x_(t-m),  y_(t-1) ... y_(t-k)]         t counts rows learned, newest first
+    X_t = [x_t,  x_(t-1) ... x_(t-m),  y_(t-1) ... y_(t-k)]         t counts rows learned
 
 x are encoded rows. y is the label of a regression as it is. A class is C columns of 0 and 1: class c < C has column c,
 later classes have none. Labels enter when they come: y_(t-1) is the last one *known* when a row is predicted. Every row
-of a call of ``extend`` is predicted as the next one.
+of a call of ``lag`` is predicted as the next one.
 
 While there are fewer rows than lags, the first one stands in for those before it. Before the first row each row stands
 in for itself, and labels are 0.
@@ -22,7 +22,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from core.contract import Floats, Header
+from core.contract import Floats, Header, Ints
 from core.state.layout import Array, Layout, Range, counts
 
 LAYOUT: Final = Layout(
@@ -32,6 +32,8 @@ LAYOUT: Final = Layout(
         "labels": Array("labels", "C"),
     }
 )
+OBJECT_BYTES = 400
+"""Memory of the objects around the arrays."""
 NOT_TOLD, BEFORE_ALL = np.nan, np.inf
 """The first lag column of a row that brings none; of one that was predicted before the first row was learned."""
 
@@ -70,7 +72,7 @@ def _join(X: Floats, i: int, y: float, classes: bool, known: bool, features: Flo
 
 
 @njit(f"void({_READ2}, {_READ1}, {_READ2}, {_READ2}, {_TABLE})", cache=True, nogil=True)
-def _extend(X: Floats, known: Floats, features: Floats, labels: Floats, Z: Floats) -> None:
+def _lag(X: Floats, known: Floats, features: Floats, labels: Floats, Z: Floats) -> None:
     """Rows (n, D) with lag columns, each as the next one."""
     for i in range(X.shape[0]):
         _write(X, i, known[0] > 0.0, features, labels, Z)
@@ -116,10 +118,10 @@ class LagColumns:
         self.labels = np.zeros((labels, 1 if classes is None else classes))
         self.width = self.features.size + self.labels.size
 
-    def extend(self, X: Floats) -> Floats:
+    def lag(self, X: Floats) -> Floats:
         """Rows (n, D) with their lag columns, (n, D + L), each as the next row. Changes nothing."""
         Z = np.empty((X.shape[0], X.shape[1] + self.width))
-        _extend(X, self.known, self.features, self.labels, Z)
+        _lag(X, self.known, self.features, self.labels, Z)
         return Z
 
     def absorb(self, X: Floats, truth: NDArray[Any], told: Floats | None = None) -> Floats:
@@ -160,10 +162,15 @@ class LagColumns:
                 told[row] = own
         return told
 
+    def extend(self, other: "LagColumns", places: Ints) -> None:
+        """Go on for a history of fewer columns, those at ``places``; the others have been 0 in every row."""
+        self.known, self.labels = other.known.copy(), other.labels.copy()
+        self.features[:, places] = other.features
+
     @property
     def nbytes(self) -> int:
-        """Bytes of memory the state holds."""
-        return LAYOUT.held_bytes(self)
+        """Bytes of memory the state holds, with the objects around it."""
+        return LAYOUT.held_bytes(self) + OBJECT_BYTES
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state."""

@@ -6,6 +6,7 @@ A process that only imports ``core.machine`` has no model yet, and does without 
 from importlib import import_module
 
 LATER = (
+    "core.features.lags",
     "core.features.scaling",
     "core.learners.expanded",
     "core.switching.linear_mapping",

@@ -241,9 +241,9 @@ class Switching:
         """Why categories cannot be added to the features in force, or None."""
         if isinstance(self.now, Pipeline) and not self.config.algorithm.sparse and self.now.extensible:
             return None
-        if self.config.lags:
-            return "have no place among the lag columns of a model: create another one"
         by_switch = "declare the feature with all its categories in a switch, POST /models/{name}/features/switch"
+        if self.config.lags:
+            return f"have no place among the lag columns of rows that wait for their labels: {by_switch}"
         if isinstance(self.now, Ensemble):
             return f"have no place in the models that the last change of features has left: {by_switch}"
         return f"have no place in what {self.config.algorithm_id} has learned: {by_switch}"

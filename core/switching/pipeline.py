@@ -30,12 +30,12 @@ from core.contract import (
 from core.features import Schema, Space
 from core.features.encoder import Encoder
 from core.features.feature_space import column_places
-from core.features.lags import LagColumns, lagged_names
 from core.features.scaling_parameter import Kind
 from core.state.nesting import Nested
 from core.switching.feature_recovery import FeatureRecovery
 
 if TYPE_CHECKING:
+    from core.features.lags import LagColumns
     from core.features.scaling import Scaler
 
 WEIGHT_MAX = 1e300
@@ -244,7 +244,7 @@ class Pipeline(Expert):
         schema: Space,
         encoder: Encoder | None = None,
         expert: Expert | None = None,
-        lags: LagColumns | None = None,
+        lags: "LagColumns | None" = None,
     ) -> None:
         columns, ranges = row_columns(config, schema), row_ranges(config, schema)
         if expert is None:
@@ -254,8 +254,7 @@ class Pipeline(Expert):
         self.row_columns, self.row_ranges = columns, ranges
         self.schema = self.feedback_schema = schema
         self.encoder = encoder or Encoder(schema, config.missing)
-        new = LagColumns(schema.width, config.lags, config.lags, config.lag_classes) if config.lags else None
-        self.lags = new if lags is None else lags
+        self.lags = lags or (_lag_columns(config, schema.width) if config.lags else None)
 
     def configure(self, config: Config) -> None:
         """Go on under another configuration; missing values are filled as it says."""
@@ -269,7 +268,7 @@ class Pipeline(Expert):
     def encode(self, raw: Floats) -> Floats:
         """Raw rows (n, F) as X (n, D), each as the next one; changes nothing."""
         X = self.encoder.encode(raw)
-        return X if self.lags is None else self.lags.extend(X)
+        return X if self.lags is None else self.lags.lag(X)
 
     def absorb(self, raw: Floats, truth: NDArray[Any], told: Floats | None = None) -> Floats:
         """Encode raw rows (n, F) that are about to be learned, each by the rows before it: X (n, D).
@@ -285,7 +284,7 @@ class Pipeline(Expert):
     def absorb_unlabelled(self, raw: Floats) -> Floats:
         """The same for rows without labels, which join no lag columns."""
         X = self.encoder.absorb(raw)
-        return X if self.lags is None else self.lags.extend(X)
+        return X if self.lags is None else self.lags.lag(X)
 
     def explain(self, raw: Floats) -> Header | None:
         """What a learner without weights knows about one raw row (1, F); None where it has no explanation."""
@@ -330,6 +329,8 @@ def row_columns(config: Config, schema: Space) -> tuple[str, ...]:
     """Names of the encoded columns of a space and, behind them, of its lag columns."""
     if not config.lags:
         return tuple(schema.columns)
+    from core.features.lags import lagged_names  # noqa: PLC0415  its kernels are loaded later, see core.machine
+
     return (*schema.columns, *lagged_names(schema.columns, config.lags, config.lags, config.lag_classes))
 
 
@@ -351,6 +352,12 @@ def _unscaled(alarm: Alarm, centre: Floats, spread: Floats) -> Alarm:
 def _clipped(values: Floats) -> Floats:
     """Values within +-WEIGHT_MAX."""
     return np.clip(values, -WEIGHT_MAX, WEIGHT_MAX)
+
+
+def _lag_columns(config: Config, width: int) -> "LagColumns":
+    from core.features.lags import LagColumns  # noqa: PLC0415  likewise
+
+    return LagColumns(width, config.lags, config.lags, config.lag_classes)
 
 
 def _scaler(kind: Kind, width: int) -> "Scaler":

@@ -5,6 +5,7 @@ from core.contract import Learner, Spec
 from core.features.scaling_parameter import scaler_bytes
 from core.learners.auto.experts import (
     LAGGED,
+    LAGGED_LABELS,
     OBJECT_BYTES,
     RANDOM,
     SIZES,
@@ -27,14 +28,14 @@ def build(spec: Spec) -> Learner:
 
 def size(spec: Spec, classes: int) -> int:
     """Bytes of the states of all experts, of their mixture, of the scaler, and of the random features."""
-    from core.learners.auto.history import History  # noqa: PLC0415  likewise
+    from core.features.lags import LagColumns  # noqa: PLC0415  likewise
     from core.learners.auto.learner import Auto, AutoClassifier, AutoRegressor  # noqa: PLC0415  kernels load with a model
 
     experts = recipes(spec)
     own = sum(recipe.family.state_bytes(expert_spec(spec, recipe), classes) for recipe in experts)
     kind: type[Auto] = AutoRegressor if spec.task == "regression" else AutoClassifier
     mixture = kind.mixing.layout.bytes(**kind.mixing.sizes(len(experts), classes)) + kind.mixing.object_bytes
-    lags = History.layout.bytes(d=spec.dimension) + History.object_bytes if _read(experts, LAGGED) else 0
+    lags = LagColumns(spec.dimension, 1, LAGGED_LABELS).nbytes if _read(experts, LAGGED) else 0
     features = 8 * _drawn(spec, experts) * (spec.dimension + 1)
     return own + mixture + lags + features + scaler_bytes("robust", spec.dimension) + OBJECT_BYTES
 

@@ -6,9 +6,9 @@ import numpy as np
 from numba import njit
 
 from core.contract import Floats, Ints, Spec
+from core.features.lags import LagColumns
 from core.features.scaling import Scaler
 from core.learners.auto.experts import LAGGED, LAGGED_LABELS, PRODUCTS, RANDOM, RAW, SCALED, Recipe, random_features
-from core.learners.auto.history import History
 from core.numerics.random_features import RandomFeatures
 from core.state.nesting import Nested
 
@@ -40,7 +40,7 @@ class Columns(Nested):
         count = random_features(spec) if RANDOM in read else 0
         self._random = RandomFeatures(spec.seed, spec.dimension, count) if count else None
         self._products = PRODUCTS in read
-        self.history = History(spec.dimension) if LAGGED in read else None
+        self.history = LagColumns(spec.dimension, 1, LAGGED_LABELS) if LAGGED in read else None
 
     def absorb(self, X: Floats, y: Floats | None = None) -> dict[int, Floats]:
         """The sets of rows X (n, d), by their numbers, that are about to be learned, with labels y (n,)."""
@@ -53,7 +53,7 @@ class Columns(Nested):
     def _sets(self, X: Floats, Z: Floats, y: Floats | None) -> dict[int, Floats]:
         found = {RAW: X, SCALED: Z}
         if self.history is not None:
-            found[LAGGED] = self.history.lagged(X, y)
+            found[LAGGED] = self.history.lag(X) if y is None else self.history.absorb(X, y)
         if self._random is not None:
             found[RANDOM] = self._random.expand(Z)
         if self._products:

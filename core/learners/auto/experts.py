@@ -4,7 +4,7 @@
     scaled     robustly scaled (core.features.scaling): z
     random     z and R random Fourier features of z (core.numerics.random_features)
     products   z and z_i z_j, i <= j
-    lagged     regression: the row, the row before it and the last two labels (core.learners.auto.history)
+    lagged     regression: the row, the row before it and the last two labels (core.features.lags)
 
 Every column set is made once per row, for all experts that read it.
 """

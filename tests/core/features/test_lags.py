@@ -34,7 +34,7 @@ def test_they_are_the_rows_before(m, k, classes):
     found = []
     for i in range(12):
         expected = [*X[i], *literal(X, y, i, m, k, classes)]
-        assert [expected, expected] == one.extend(X[[i, i]]).tolist()
+        assert [expected, expected] == one.lag(X[[i, i]]).tolist()
         found += one.absorb(X[i : i + 1], y[i : i + 1]).tolist()
         assert expected == found[-1]
     assert_array_equal(found, whole.absorb(X, y))
@@ -98,3 +98,16 @@ def test_columns_are_named_by_what_they_are():
     assert ("a (t-1)", "b (t-1)", "label (t-1)", "label (t-2)") == lagged_names(["a", "b"], 1, 2)
     assert ("label (t-1) #0", "label (t-1) #1") == lagged_names(["a"], 0, 1, 2)
     assert LagColumns(2, 1, 2).width == len(lagged_names(["a", "b"], 1, 2))
+
+
+def test_further_columns_were_zero_so_far():
+    """A history that goes on with more columns is that of rows with zeros there."""
+    small, large = LagColumns(2, 2, 1), LagColumns(3, 2, 1)
+    small.absorb(X[:4], Y[:4])
+    large.extend(small, np.array([2, 0]))
+    literal_rows = np.column_stack([X[:, 1], np.zeros(12), X[:, 0]])
+    expected = LagColumns(3, 2, 1)
+    expected.absorb(literal_rows[:4], Y[:4])
+    assert expected.now() == large.now()
+    small.absorb(X[4:], Y[4:])
+    assert expected.now() == large.now()

@@ -157,8 +157,12 @@ def test_what_lags_exclude_is_refused_by_name():
     driver = Driver("dfop", labels=["class 0", "class 1"], lags=1)
     driver.learn(10)
     more = {"day": [*DAY["categories"], "thu"]}
-    for field, change in (("lags", 2), ("add_labels", ["class 2"]), ("add_categories", more)):
-        with pytest.raises(Invalid, match="create another") as refused:
+    for field, change, way in (
+        ("lags", 2, "create another"),
+        ("add_labels", ["class 2"], "create another"),
+        ("add_categories", more, "switch"),
+    ):
+        with pytest.raises(Invalid, match=way) as refused:
             driver.machine.plan_change({field: change})
         assert field in str(refused.value)
         assert isinstance(driver.apply(Configure({field: change}))[0], Refused)

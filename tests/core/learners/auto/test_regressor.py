@@ -4,11 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 from core.contract import Spec
 from core.learners.auto import number_mixing as mixing
-from core.learners.auto.history import History
 from core.learners.auto.number_mixture import NumberMixture
 from core.learners.catalogue import find
 from tests.core.state.hostile import hostile
@@ -75,17 +74,6 @@ def test_a_mixture_that_cannot_be_is_refused():
         with pytest.raises(ValueError, match=r".") as refused:
             NumberMixture("ab").load_arrays(broken, header)
         assert refused.value.args, what
-
-
-def test_lags_are_the_rows_and_labels_before():
-    """Of each row learned; a row that is predicted has those of the next one."""
-    X, y = series(50)
-    whole, cut = History(3), History(3)
-    expected = np.column_stack([X[2:], X[1:-1], y[1:-1], y[:-2]])
-    told = np.vstack([cut.lagged(X[:20], y[:20]), cut.lagged(X[20:], y[20:])])
-    assert_array_equal(expected, told[2:])
-    assert_array_equal(told, whole.lagged(X, y))
-    assert_array_equal(np.column_stack([X[:5], np.tile([*X[-1], y[-1], y[-2]], (5, 1))]), whole.lagged(X[:5]))
 
 
 def test_a_series_is_predicted_better_than_by_its_last_value_and_by_its_columns():
