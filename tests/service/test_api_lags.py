@@ -52,6 +52,23 @@ async def test_a_tracked_row_is_learned_as_it_was_predicted(api):
     assert [82, 82] == [told[1]["rows"], told[3]["rows"]]
 
 
+async def test_replicas_hold_the_same_last_rows(start):
+    """A row tracked at one, rows learned at the other one by one, its label at a third: all end with equal bytes.
+
+    The last one reads the log as blocks.
+    """
+    one, other, third = await start(), await start(), await start()
+    path = await taught(one)
+    first = await one.post(f"{path}/predict", {"features": {"x": 3.0}, "track": True})
+    xs, ys = series(ROWS + 30)
+    for x, y in zip(xs[ROWS:], ys[ROWS:], strict=True):
+        await other.post(f"{path}/feedback", {"features": {"x": x}, "label": y})
+    told = await third.post(f"{path}/feedback", {"prediction_id": first["prediction_id"], "label": 1.0})
+    assert first["prediction"] == told["prediction"]
+    states = [await service.state(path) for service in (one, other, third, await start())]
+    assert [states[0]] * 4 == states
+
+
 async def test_weights_and_contributions_name_the_lag_columns(api):
     """What the series was made with is what is found; contributions sum up to the prediction."""
     path = await taught(api)
