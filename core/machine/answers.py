@@ -113,9 +113,9 @@ def say_rows(
     """
     n = p.shape[0]
     said, q = np.empty(n, dtype=np.int64), np.empty((n, labels))
-    s, r = np.empty(p.shape[1]), np.empty(p.shape[1])
+    logs, s, r = np.empty((3, p.shape[1]))
     for i in range(n):
-        calibrate_row(p, i, calibration, s, r)
+        calibrate_row(p, i, calibration, logs, s, r)
         said[i] = _say(r, order, costs, labels, rows, q[i])
     return said, q
 
@@ -162,16 +162,16 @@ def score_rows(
     n, classes = truth.shape[0], p.shape[1]
     said, came = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     facts, q = np.empty((FACTS, n)), np.empty((1, labels))
-    s, r = np.empty(classes), np.empty(classes)
+    logs, s, r = np.empty((3, classes))
     for i in range(n):
         if not 0 <= truth[i] < order.shape[0]:
             raise IndexError("a class that is none")
-        calibrate_row(p, i, calibration, s, r)
+        calibrate_row(p, i, calibration, logs, s, r)
         said[i] = _say(r, order, costs, known, rows + i, q[0])
         came[i] = order[truth[i]]
         note_facts(q[0], said[i], came[i], facts, i)
         if fits and classes > 1 and truth[i] < classes:
-            fit_row(p, i, truth[i], calibration, s, weights[i] if weights.shape[0] else 1.0)
+            fit_row(truth[i], calibration, logs, s, weights[i] if weights.shape[0] else 1.0)
     return said, came, facts
 
 

@@ -99,11 +99,12 @@ def _corrected(z: float, c: Floats) -> float:
 
 
 @njit(cache=True, nogil=True)
-def calibrate_row(p: Floats, i: int, c: Floats, s: Floats, r: Floats) -> None:
-    """Row i of p (n, K) with the slope, s (K,), and calibrated, r (K,)."""
+def calibrate_row(p: Floats, i: int, c: Floats, logs: Floats, s: Floats, r: Floats) -> None:
+    """Row i of p (n, K): its logarithms l (K,), with the slope, s (K,), and calibrated, r (K,)."""
     K, top, total = p.shape[1], -np.inf, 0.0
     for k in range(K):
-        s[k] = c[SLOPE] * math.log(max(p[i, k], _SHARE_MIN))
+        logs[k] = math.log(max(p[i, k], _SHARE_MIN))
+        s[k] = c[SLOPE] * logs[k]
         top = max(top, s[k])
     for k in range(K):
         s[k] = math.exp(s[k] - top)
@@ -151,15 +152,12 @@ def _step(z: float, came: bool, c: Floats, weight: float) -> None:
 
 
 @njit(cache=True, nogil=True)
-def fit_row(p: Floats, i: int, y: int, c: Floats, s: Floats, weight: float) -> None:
-    """The calibration c after row i of p (n, K), of class y < K; s (K,) as ``calibrate_row`` left it."""
-    K, mean, square, own = p.shape[1], 0.0, 0.0, 0.0
+def fit_row(y: int, c: Floats, logs: Floats, s: Floats, weight: float) -> None:
+    """The calibration c after a row of class y < K; l and s (K,) as ``calibrate_row`` left them."""
+    K, mean, square = s.shape[0], 0.0, 0.0
     for k in range(K):
-        log = math.log(max(p[i, k], _SHARE_MIN))
-        mean += s[k] * log
-        square += s[k] * log * log
-        if k == y:
-            own = log
+        mean += s[k] * logs[k]
+        square += s[k] * logs[k] * logs[k]
     if K > 2 and not c[SHARED]:
         c[OFFSETS:], c[SHARED] = 0.0, 1.0
     if K == 2:
@@ -169,4 +167,4 @@ def fit_row(p: Floats, i: int, y: int, c: Floats, s: Floats, weight: float) -> N
             if s[k] >= _CORRECTED_MIN:
                 _step(_odds(s[k]), y == k, c, weight)
     c[CURVATURE] = min(c[CURVATURE] + weight * max(square - mean * mean, 0.0), _CURVATURE_MAX)
-    c[SLOPE] = min(max(c[SLOPE] + weight * (own - mean) / c[CURVATURE], SLOPE_MIN), SLOPE_MAX)
+    c[SLOPE] = min(max(c[SLOPE] + weight * (logs[y] - mean) / c[CURVATURE], SLOPE_MIN), SLOPE_MAX)
