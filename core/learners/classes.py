@@ -1,4 +1,4 @@
-"""The weight columns of linear classifiers, one class against the rest.
+"""The weight columns of linear classifiers, one per class.
 
 Up to two classes share one column w, whose score is high for class 1 and low for class 0. The third class makes it two,
 (a w, b w) with (a, b) = (-1, 1) or what a learner's loss asks for, and appends a column of its own, as every class

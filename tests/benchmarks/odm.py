@@ -7,7 +7,7 @@
                 The paper's SEA and hyperplane are other draws; hyperplane's noise is not known and not compared.
                 Weather is held to its figure under "features": what the linear model misses is told, not held.
     features    Weather with 100 random features, five seeds
-    multiclass  one against the rest on streams with more than two classes, beside dfop
+    multiclass  streams with more than two classes, small sets in five orders and small generated ones, beside dfop
     hindsight   the defaults against the best of a grid on each synthetic stream (tests/benchmarks/odm_limits.py)
     outliers    1 % of the rows times 1e4; one row times 1e8
     long        1e6 rows: everything finite, no weight lost
@@ -36,6 +36,12 @@ PAPER = {
     "weather_noaa": 79.11, "powersupply": 75.12, "usenet1": 68.98, "luxembourg": 98.98, "electricity": 76.80,
 }  # fmt: skip
 BEHIND_MAX = dict.fromkeys(PAPER, 1.0) | {"luxembourg": 1.5, "weather_noaa": np.inf}
+SMALL = (
+    "static/balance", "static/contraceptive", "static/dermatology", "static/glass", "static/iris", "static/libras",
+    "clusters 200 4 8", "clusters 400 8 10", "clusters 400 12 20", "clusters 1000 20 15",
+)  # fmt: skip
+"""Sets of few rows, and generated ones: rows, classes, columns."""
+ORDERS = 5
 FEATURES, WEATHER_MIN, SEEDS = 100, 79.0, 5
 
 
@@ -96,16 +102,45 @@ def features() -> list[str]:
     return ["Weather with random features"] if np.mean(means) < WEATHER_MIN else []
 
 
+def clusters(seed: int, rows: int, classes: int, columns: int) -> tuple[Floats, Ints]:
+    """Normal classes around random centres."""
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(classes, columns)) * 1.5
+    y = rng.integers(0, classes, rows)
+    return centres[y] + rng.normal(size=(rows, columns)), y
+
+
+def _runs(name: str) -> list[tuple[Floats, Ints]]:
+    """A stream once; small sets in several orders, small generated ones with several seeds."""
+    if name.startswith("clusters"):
+        rows, classes, columns = map(int, name.split()[1:])
+        return [clusters(seed, rows, classes, columns) for seed in range(ORDERS)]
+    X, y = multiclass(name)
+    if name in MULTICLASS:
+        return [(X, y)]
+    orders = [np.random.default_rng(seed).permutation(len(y)) for seed in range(ORDERS)]
+    return [(np.ascontiguousarray(X[order]), y[order]) for order in orders]
+
+
 def several() -> list[str]:
     """Print accuracy and log loss with more than two classes."""
-    print(f"\n{'':18}{'accuracy %':^27}{'log loss':^18}\n{'':18}{'ours':>9}{'odm':>9}{'dfop':>9}{'ours':>9}{'dfop':>9}")
-    for name in MULTICLASS:
-        X, y = multiclass(name)
-        ours, single = (Model(algorithm, X.shape[1], classes=int(y.max()) + 1) for algorithm in ("dynamic_odm", "odm"))
-        told = [ours.learn(X, y), single.learn(X, y), _dfop(X, y)]
-        losses = [log_loss(each.probabilities, y) for each in told[::2] if each.probabilities is not None]
-        print(f"{name:18}" + "".join(f"{_right(each, y):9.2f}" for each in told), end="")
-        print("".join(f"{loss:9.3f}" for loss in losses), flush=True)
+    heads = ("ours", "odm", "dfop", "fesl_c", "ours", "dfop")
+    print(f"\n{'':20}{'accuracy %':^36}{'log loss':^18}\n{'':20}" + "".join(f"{head:>9}" for head in heads))
+    lines = []
+    for name in (*MULTICLASS, *SMALL):
+        parts = []
+        for X, y in _runs(name):
+            models = [Model(name, X.shape[1], classes=int(y.max()) + 1) for name in ("dynamic_odm", "odm", "fesl_c")]
+            ours, single, gradient = (model.learn(X, y) for model in models)
+            told = [ours, single, _dfop(X, y), gradient]
+            losses = [log_loss(each.probabilities, y) for each in told[::2] if each.probabilities is not None]
+            parts.append([*(_right(each, y) for each in told), *losses])
+        lines.append(np.mean(parts, axis=0))
+        line = lines[-1]
+        print(
+            f"{name:20}" + "".join(f"{x:9.2f}" for x in line[:4]) + "".join(f"{x:9.3f}" for x in line[4:]), flush=True
+        )
+    print(f"{'mean':20}" + "".join(f"{value:9.2f}" for value in np.mean(lines, axis=0)))
     return []
 
 

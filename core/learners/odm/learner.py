@@ -43,8 +43,18 @@ goes on as the longest. After T rows there are about log2(T/8) + 2 candidates, a
 2^(i-1) sqrt(1 / (2 C)) rows, rounded up (T: ``horizon``, C: ``bound``, V: ``variation``), and b proportional to
 exp(-eps sum min(f_k / C, 1)), eps = sqrt(8 ln N / T), computed from the sums, so that no weight underflows.
 
-**Classes** have columns of candidates, with weights b of their own (core.learners.classes). After the first row, the
-column of a new class starts from the minimiser for rows of the bias alone with target -1.
+**Classes.** Two share one column w. From the third on each has a column w_c (core.learners.classes), a candidate is all
+of them, and b weighs whole candidates. With y the class of a row, its margin is half the distance to the mean of its
+rivals, each counted by the share p_c that exp(w_c'x) has among them:
+
+    m = (w_y'x - sum_{c != y} p_c w_c'x) / 2             f = sum_c |w_c|^2 / 4 + lambda l(m)
+
+and a row does what it does above with v = W / sqrt 2 for w and u for y x, where m = v'u while p is held:
+
+    |v|^2 = sum_c |w_c|^2 / 2     |u|^2 = (1 + sum_c p_c^2) |x|^2 / 2     w_y moves along x, w_c along -p_c x
+
+With w_1 = -w_0 = w this is the form of two classes. The columns sum to zero; a new class starts at their mean, which is
+never the best. In a majority vote each candidate votes for one class.
 
 **Margin.** ``info`` shows its mean and deviation over about the last 1000 rows: half the distance between the score of
 a row's own class and the best other one.
@@ -62,8 +72,10 @@ Deviations from the paper
 - Implicit steps by default; candidates start from zero, not at random; the projection.
 - kappa follows the mean of |x|^2, not its maximum, by which one wild row would slow the model for good; outliers are
   learned as nearer rows.
-- More than two classes, probabilities (core.learners.calibration), random features (core.learners.expanded) and the
-  choice of vote are not in the paper; its text speaks of a majority vote, its Algorithm 2 averages.
+- More than two classes follow Zhang, Zhou: Multi-Class Optimal Margin Distribution Machine, ICML 2017, but for the best
+  rival, which stands for all of them there: with noisy labels their mean does better.
+- Probabilities (core.learners.calibration), random features (core.learners.expanded) and the choice of vote are not in
+  the paper; its text speaks of a majority vote, its Algorithm 2 averages.
 """
 
 import math
@@ -79,6 +91,7 @@ from core.learners.calibration import CALIBRATION, classify, classify_and_fit, f
 from core.learners.classes import column_count, linear_model, with_bias_place, with_class
 from core.learners.odm import kernels
 from core.learners.odm.candidates import AUTO, epochs, grows, places
+from core.learners.odm.steps import RADIUS
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout, Range, Shares, counts
 
 _SHARE, _SHARE_RATE = 1e-3, 3.0
@@ -89,7 +102,7 @@ _WEIGHT_MAX = 1e4
 
 
 def constants(params: Mapping[str, Any]) -> Floats:
-    """What never changes, in the order of ``core.learners.odm.kernels.STEEPNESS`` and the others."""
+    """What never changes, in the order of ``core.learners.odm.steps.STEEPNESS`` and the others."""
     paper, lam, theta = params["variant"] == "paper", params["loss_weight"], params["tolerance"]
     explicit = params["step"] == "explicit" or (params["step"] == AUTO and paper)
     constant = 0.0 if params["learning_rate"] == AUTO else params["learning_rate"]
@@ -108,7 +121,7 @@ class DynamicOdm:
     State, for D = d plus one where there is a bias column (the last one), m columns (one up to two classes, else one
     per class) and room for K candidates:
         W (m, K, D)     their weights
-        shares (m, K)   b
+        shares (m, K)   b, the same in every column
         losses (m, K)   sums of l_k since the first row; a split copies them
         counters (6,)      see ROWS, COUNT, SQUARE, MARGIN, MARGIN_VARIANCE, FORGOTTEN
         calibration     slope and curvature of the probabilities (core.learners.calibration)
@@ -174,10 +187,11 @@ class DynamicOdm:
         return int(self.counters[kernels.COUNT])
 
     def add_class(self) -> None:
-        """Room for one more class; the third makes [w] into [-w, w, new]."""
+        """One more class starts at the mean of the columns, which is never the best; the third makes [w] [-w, w, 0]."""
         self.classes += 1
+        mean = self.W.mean(axis=0, keepdims=True) if len(self.W) > 1 else np.zeros_like(self.W)
         shares, losses = (sums.mean(axis=0, keepdims=True) for sums in (self.shares, self.losses))
-        self.W = with_class(self.W, self.classes, self._newcomer())
+        self.W = with_class(self.W, self.classes, mean)
         self.shares = with_class(self.shares, self.classes, shares, (1.0, 1.0))
         self.losses = with_class(self.losses, self.classes, losses, (1.0, 1.0))
 
@@ -187,14 +201,6 @@ class DynamicOdm:
         """Go on for a learner of fewer columns; see ``core.contract.Extensible``."""
         self.layout.extend(self, other, with_bias_place(places, self.dimension, self.W.shape[2]))
         self.classes = other.classes
-
-    def _newcomer(self) -> Floats:
-        """A column for a class not seen in any row so far: the minimiser of f for y = -1, x = (0 ... 0, 1)."""
-        w = np.zeros((1, *self.W.shape[1:]))
-        if self.bias and self.counters[kernels.ROWS]:
-            a = self.constants[kernels.STEEPNESS]
-            w[:, : self.count, -1] = -self.constants[kernels.LOW] * a / (1.0 + a)
-        return w
 
     def predict(self, X: Floats) -> Prediction:
         """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
@@ -280,7 +286,8 @@ class DynamicOdm:
         counters = found["counters"]
         if not counters[kernels.COUNT] == self._count_after(int(counters[kernels.ROWS])) == found["shares"].shape[1]:
             raise ValueError("the number of candidates is not that of its rows")
-        if (np.square(found["W"]).sum(axis=2) > self.constants[kernels.RADIUS] * (1.0 + 1e-6)).any():
+        largest = self.constants[RADIUS] * (1.0 if len(found["W"]) == 1 else 2.0)
+        if (np.square(found["W"]).sum(axis=2) > largest * (1.0 + 1e-6)).any():
             raise ValueError("a candidate is larger than any can be")
         if (found["losses"] > counters[kernels.ROWS] * (1.0 + 1e-6)).any():
             raise ValueError("a sum of losses is none that its rows can have")

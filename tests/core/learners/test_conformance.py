@@ -303,7 +303,7 @@ def test_a_learner_that_forgets_learns_anew(algorithm, task, classes):
     if not algorithm.forgets or classes == 1:
         return
     rows, params = (
-        stream(algorithm, task, classes, rows=2000, drift=False),
+        stream(algorithm, task, classes, rows=2000, seed=2, drift=False),
         {param.name: param for param in algorithm.params},
     )
     kept, mistakes = build(algorithm, task), []

@@ -59,6 +59,31 @@ class Candidate:
         return (self.w - eta * lam * l1 * y * x) / (1 + eta)
 
 
+class Classes:
+    """A candidate with a column for each class: v = W / sqrt 2 and the row's u take the place of w and y x."""
+
+    def __init__(self, classes, d, explicit=False):
+        self.inner, self.classes = Candidate(classes * d, None, 10.0, 0.1, 0.1, explicit), classes
+
+    @property
+    def W(self):
+        return np.sqrt(2) * self.inner.w.reshape(self.classes, -1)
+
+    def direction(self, x, y):
+        """U of the row: x times 1 for its class and minus each rival's share for the others, over sqrt 2."""
+        f = self.W @ x
+        p = np.where(np.arange(self.classes) == y, 0.0, np.exp(f - f.max()))
+        pulls = np.where(np.arange(self.classes) == y, 1.0, -p / p.sum())
+        return np.outer(pulls, x).ravel() / np.sqrt(2)
+
+    def step(self, x, y, kappa):
+        """One row; what it costs, before it is learned."""
+        u = self.direction(x, y)
+        cost = self.inner.objective(u, 1.0)
+        self.inner.step(u, 1.0, kappa)
+        return cost
+
+
 class MeanSquare:
     """The mean |x|^2, a row counting at most ten times the mean before it."""
 

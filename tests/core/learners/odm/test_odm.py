@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from core.contract import Spec
 from core.learners.catalogue import find
 from core.state.arrays import pack
-from tests.core.learners.odm.odm_oracle import Anytime, Candidate, MeanSquare, Paper, loss
+from tests.core.learners.odm.odm_oracle import Anytime, Candidate, Classes, MeanSquare, Paper, loss
 
 
 def built(algorithm="dynamic_odm", d=4, classes=2, seed=0, **params):
@@ -125,17 +125,58 @@ def test_splitting_leaves_the_tail_most_of_its_weight():
     assert_allclose(2.0, learner.shares[0, 2] / learner.shares[0, 1], rtol=1e-12)
 
 
-def test_classes_known_beforehand_are_one_against_the_rest():
-    """Each column is the binary learner of its class, bit for bit."""
-    X, _ = stream(400)
+@pytest.mark.parametrize("explicit", [False, True])
+def test_classes_equal_the_oracle(explicit):
+    """Columns after every row are those of the slow form, whose direction is the softmax of the rivals."""
+    X, _ = stream(300)
     y = np.argmax(X[:, :3], axis=1)
-    together = built(classes=3)
-    together.learn(X, y)
-    for c in range(3):
-        alone = built()
-        alone.learn(X, (y == c).astype(np.int64))
-        assert_array_equal(alone.W[0], together.W[c])
-        assert_array_equal(alone.shares[0], together.shares[c])
+    learner = built("odm", classes=3, step="explicit" if explicit else "implicit")
+    oracle, squares = Classes(3, 5, explicit), MeanSquare()
+    for i in range(len(y)):
+        x = np.append(X[i], 1.0)
+        q, x = squares.absorb(x), squares.near(x)
+        oracle.step(x, y[i], 20.0 * (max(q, x @ x) if explicit else q) / 0.81)
+        learner.learn(X[i : i + 1], y[i : i + 1])
+        assert_allclose(oracle.W, learner.W[:, 0], atol=1e-10)
+    assert_allclose(0.0, learner.W.sum(axis=0), atol=1e-10)
+
+
+def test_two_classes_with_a_column_each_are_one_column():
+    """The form of several classes has the binary one as its case of two."""
+    X, y = stream(200)
+    classes, binary = Classes(2, 4), Candidate(4, None, 10.0, 0.1, 0.1, False)
+    for i in range(len(y)):
+        assert_allclose(binary.objective(X[i], 2.0 * y[i] - 1.0), classes.step(X[i], y[i], 25.0), atol=1e-10)
+        binary.step(X[i], 2.0 * y[i] - 1.0, 25.0)
+        assert_allclose([-binary.w, binary.w], classes.W, atol=1e-10)
+
+
+def test_the_weights_of_candidates_are_those_of_all_classes():
+    """Every column mixes the candidates alike, and after a change prefers those that have seen the present."""
+    X, _ = stream(3000)
+    y = np.argmax(X[:, :3], axis=1)
+    y[2000:] = (y[2000:] + 1) % 3
+    learner = built(classes=3)
+    told = learner.learn(X, y).value
+    assert_array_equal(learner.shares[0], learner.shares[1])
+    assert_array_equal(learner.shares[0], learner.shares[2])
+    assert (told == y)[2100:].mean() > 0.8
+
+
+def test_in_a_majority_vote_each_candidate_votes_for_one_class():
+    """Scores are sums of the votes, 1 for one class and -1 for the others; who knows no class does not vote."""
+    X, _ = stream(700)
+    y = np.argmax(X[:, :3], axis=1)
+    learner = built(classes=3, vote="majority")
+    learner.learn(X, y)
+    K = learner.count
+    learner.W[:, K - 2] = 0.0
+    f = np.einsum("ckd,nd->nck", learner.W[:, :K], np.c_[X, np.ones(len(X))])
+    votes = np.where(f == f.max(axis=1, keepdims=True), 1.0, -1.0)
+    votes[:, :, K - 2] = 0.0
+    scores = votes @ learner.shares[0, :K]
+    p = np.exp(learner.calibration[0] * scores)
+    assert_allclose(p / p.sum(axis=1, keepdims=True), learner.predict(X).probabilities, atol=1e-5)
 
 
 def test_a_late_class_is_learned():
