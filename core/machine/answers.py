@@ -52,11 +52,14 @@ class Answered(NamedTuple):
         predicted: (n,) indices of the labels said, -1 where nothing was.
         truth: (n,) indices of the labels that came.
         facts: (FACTS, n) what the probabilities say of each, NaN where nothing was said; see core.metrics.losses.
+        errors: (n,) 1.0 where what the error-rate test watches was wrong: with ``class_costs`` the label said, else the
+            learner's own class, which shows sooner that the data have left the learner behind.
     """
 
     predicted: Ints
     truth: Ints
     facts: Floats
+    errors: Floats
 
 
 class Given(NamedTuple):
@@ -121,13 +124,14 @@ def say_rows(
 
 
 @njit(
-    "Tuple((i8[::1], i8[::1], f8[:,::1]))"
-    f"({_ROWS_IN}, {_CLASSES_IN}, Array(f8, 1, 'C', readonly=True), i8[::1], f8[::1], f8[::1],"
+    "Tuple((i8[::1], i8[::1], f8[:,::1], f8[::1]))"
+    f"({_CLASSES_IN}, {_ROWS_IN}, {_CLASSES_IN}, Array(f8, 1, 'C', readonly=True), i8[::1], f8[::1], f8[::1],"
     " b1, i8, i8, f8)",
     cache=True,
     nogil=True,
 )
 def score_rows(
+    value: Ints,
     p: Floats,
     truth: Ints,
     weights: Floats,
@@ -138,11 +142,12 @@ def score_rows(
     labels: int,
     known: int,
     rows: float,
-) -> tuple[Ints, Ints, Floats]:
+) -> tuple[Ints, Ints, Floats, Floats]:
     """What was said of n rows, each before it was learned, beside their classes; the calibration learns from them.
 
     Args:
-        p: (n, classes) the learner's a-priori probabilities.
+        value: (n,) the learner's a-priori classes, -1 for none.
+        p: (n, classes) its probabilities.
         truth: (n,) the classes that came.
         weights: (n,) of the rows, or (0,): every row counts once.
         order: the label of each class, those of ``truth`` among them.
@@ -161,7 +166,7 @@ def score_rows(
     """
     n, classes = truth.shape[0], p.shape[1]
     said, came = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    facts, q = np.empty((FACTS, n)), np.empty((1, labels))
+    facts, errors, q = np.empty((FACTS, n)), np.empty(n), np.empty((1, labels))
     logs, s, r = np.empty((3, classes))
     for i in range(n):
         if not 0 <= truth[i] < order.shape[0]:
@@ -170,9 +175,11 @@ def score_rows(
         said[i] = _say(r, order, costs, known, rows + i, q[0])
         came[i] = order[truth[i]]
         note_facts(q[0], said[i], came[i], facts, i)
+        wrong = said[i] != came[i] if costs.shape[0] else value[i] != truth[i]
+        errors[i] = 1.0 if wrong else 0.0
         if fits and classes > 1 and truth[i] < classes:
             fit_row(truth[i], calibration, logs, s, weights[i] if weights.shape[0] else 1.0)
-    return said, came, facts
+    return said, came, facts, errors
 
 
 class Answers:
@@ -223,11 +230,8 @@ class Answers:
         labels = len(self.said.labels)
         known = labels - (given.new and self.said is self.seen)
         p, weights = self._probabilities(prediction), _NO_WEIGHTS if given.weights is None else given.weights
-        return Answered(
-            *score_rows(
-                p, truth, weights, self._order, self._costs, self.calibration, given.fits, labels, known, rows
-            )
-        )  # fmt: skip
+        own, state = (prediction.value, p, truth, weights), (self._order, self._costs, self.calibration)
+        return Answered(*score_rows(*own, *state, given.fits, labels, known, rows))
 
     def _probabilities(self, prediction: Prediction) -> Floats:
         """The learner's probabilities; those of a vote where it has none."""
@@ -238,7 +242,8 @@ class Answers:
     def unsaid(self, labels: Sequence[Label]) -> Answered:
         """Rows of which nothing was said, with their labels."""
         truth = self.said.indices(labels)
-        return Answered(np.full(len(truth), NOTHING), truth, np.full((FACTS, len(truth)), np.nan))
+        n = len(truth)
+        return Answered(np.full(n, NOTHING), truth, np.full((FACTS, n), np.nan), np.ones(n))
 
     def served(self, answer: ServedPrediction, rows: int) -> tuple[int, Floats]:
         """What a client was told, in terms of the labels of now.

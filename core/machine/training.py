@@ -95,14 +95,15 @@ class TrainingBlock(NamedTuple):
         predictions = (route.learn_new_class if new else model.learn)(X, truth, self.discounts, self.weights)
         if self.label_range is not None:
             scored = scored_numbers(self.label_range.absorb(predictions.value, truth), truth)
+            errors = scored.losses
         else:
             given = Given(new, route.watched, self.weights)
-            scored = of_classes(self.answers.score(predictions, truth, self.row, given))
+            answered = self.answers.score(predictions, truth, self.row, given)
+            scored, errors = of_classes(answered), answered.errors
         if route.watched:
             D = model.schema.width  # lag columns follow, and in an overlap the new space's columns
             shown = X if X.shape[1] == D else np.ascontiguousarray(X[:, :D])
-            losses = scored.losses if self.row else np.nan_to_num(scored.losses, nan=1.0)  # the first may be unscored
-            self.drift_response.observe(model, shown, truth, losses, self.row)
+            self.drift_response.observe(model, shown, truth, errors, self.row)
         else:
             model.take_alarms()
         return scored
@@ -115,7 +116,8 @@ def scored_numbers(predicted: Floats, truth: Floats) -> Scored:
 
 def of_classes(answered: Answered) -> Scored:
     """What was said of rows, scored."""
-    return Scored(*answered, answered.facts[LOSS])
+    predicted, truth, facts, _ = answered
+    return Scored(predicted, truth, facts, facts[LOSS])
 
 
 def learn_numbers(block: TrainingBlock, truth: Floats) -> Scored:
