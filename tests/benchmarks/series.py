@@ -35,6 +35,7 @@ LEARNERS: dict[str, dict[str, Any]] = {
     "dfop, 1 lag": {"algorithm": "dfop", "lags": 1},
     "dfop, 2 lags": {"algorithm": "dfop", "lags": 2},
     "dfop, 3 lags": {"algorithm": "dfop", "lags": 3},
+    "auto": {"algorithm": "auto"},
     "fesl_c, 2 lags": {"algorithm": "fesl_c", "lags": 2},
 }
 """What is compared, as clients create it."""
