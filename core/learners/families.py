@@ -3,6 +3,7 @@
 from core.algorithm import Algorithm
 from core.learners.dfop.algorithms import ALGORITHMS as DFOP
 from core.learners.fesl.algorithms import ALGORITHMS as FESL
+from core.learners.ga2m.algorithms import ALGORITHMS as GA2M
 from core.learners.odm.algorithms import ALGORITHMS as ODM
 from core.learners.vigo.algorithms import ALGORITHMS as VIGO
 
@@ -11,6 +12,7 @@ FAMILIES = (
     ODM,
     FESL,
     VIGO,
+    GA2M,
 )
 SINGLE: dict[str, Algorithm] = {algorithm.id: algorithm for family in FAMILIES for algorithm in family}
 """Every algorithm of theirs by its name in the API."""

@@ -1,0 +1,1 @@
+"""GA2M: additive models of binned columns and their pairs."""

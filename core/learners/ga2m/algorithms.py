@@ -1,0 +1,53 @@
+"""What the catalogue lists of additive models: ``ga2m``; parameters, costs."""
+
+from core.algorithm import Algorithm, Param, declared_bytes
+from core.contract import Learner, Spec
+from core.features.scaling_parameter import SCALING
+from core.learners.ga2m.bins import active
+
+
+def build(spec: Spec) -> Learner:
+    """An empty learner."""
+    from core.learners.ga2m.learner import Ga2m  # noqa: PLC0415  its kernels load with the first model
+
+    return Ga2m(spec)
+
+
+def size(spec: Spec, classes: int) -> int:
+    """Bytes of a state and its objects."""
+    from core.learners.ga2m.learner import Ga2m  # noqa: PLC0415  its kernels load with the first model
+
+    return declared_bytes(Ga2m, spec, classes)
+
+
+def cost(spec: Spec, classes: int) -> float:
+    """Floating-point operations of a row: some twenty for every cell that it is in, and column of the classes."""
+    return 20.0 * active(spec) * (max(classes, 1) if classes > 2 else 1) + 20.0 * max(classes, 1)
+
+
+_RATE = Param(
+    "learning_rate",
+    "number",
+    0.2,
+    "r: how far a row may move the number of a cell.",
+    minimum=0.0,
+    maximum=10.0,
+    exclusive_minimum=True,
+)
+_PAIRS = Param("pairs", "boolean", True, "Whether pairs of columns have cells, too; there are none above 64 columns.")
+
+ALGORITHMS = (
+    Algorithm(
+        id="ga2m",
+        tasks=("classification",),
+        summary="Adds up one number per bin of a column and of a pair of columns: thresholds, stripes, interactions.",
+        paper="Lou, Caruana, Gehrke, Hooker: Accurate Intelligible Models with Pairwise Interactions, KDD 2013",
+        equation="p = softmax(sum_j f_j(z_j) + sum_ij f_ij(z_i, z_j)), f constant in bins; AdaGrad on each of them",
+        use_when="WHEN",
+        params=(_RATE, _PAIRS, SCALING),
+        build=build,
+        size=size,
+        cost=cost,
+        row_weights=True,
+    ),
+)

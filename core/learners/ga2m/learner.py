@@ -1,0 +1,236 @@
+r"""GA2M: a classifier that adds up one number for the bin of every column, and one for that of every pair of columns.
+
+For a row z of scaled columns, with B bins of a column and C of each column in a pair (core.learners.ga2m.bins)
+
+    u_j = (1 + z_j / sqrt(2 + z_j^2)) / 2                  the distribution function of Student's t with 2 degrees
+    cells   one per column, floor(B u_j); one per pair i < j, (floor(C u_i), floor(C u_j)); one that all rows are in
+    s_k     = sum of w_ck over the cells c of the row       p = softmax(s)
+
+Per row of class y, for every cell c that it is in:
+
+    g_k  = p_k - [k = y]          G_ck <- G_ck + g_k^2          w_ck <- w_ck - r g_k / sqrt(G_ck)       (AdaGrad)
+
+r is the learning rate. Every cell has steps of its own, so that one that is seldom seen still learns fast. Weights
+start at zero, so a pair that says no more than its columns stays small. Thresholds, stripes and interactions of two
+columns are exact to a bin; a row costs a look-up per cell.
+
+Two classes have one column w = w_1 - w_0, which makes softmax the logistic loss; at the third class it becomes
+[-w/2, w/2, 0], the same probabilities. Reported probabilities are p (1 - K e) + e with e = 1e-6. A row of weight c has
+the gradient c times.
+
+**Any finite input.** A column only says which bin it is in; weights are held within 100.
+
+Source: Lou, Caruana, Gehrke, Hooker: Accurate Intelligible Models with Pairwise Interactions, KDD 2013; AdaGrad: Duchi,
+Hazan, Singer, JMLR 12, 2011.
+
+Deviations from the paper
+- Online, by gradient steps on fixed bins of scaled columns, instead of boosted trees over all rows.
+- All pairs of few columns, instead of those that a test picks; of many columns with fewer bins, or none.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from core.algorithm import CLASS_BOUND
+from core.contract import Floats, Header, Ints, Prediction, Spec
+from core.learners.classes import column_count, with_class
+from core.learners.ga2m.bins import active, cells, column_bins, pair_bins
+from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout, counts
+
+PROBABILITY_MIN = 1e-6
+WEIGHT_MAX = 100.0
+
+_FIRST_TWO = (-0.5, 0.5)
+_BELOW_ONE = 1.0 - 2.0**-30
+_VALUE_MAX = 1e75
+_NONE = np.empty(0)
+_READ2, _READ1 = "Array(f8, 2, 'C', readonly=True)", "Array(f8, 1, 'C', readonly=True)"
+
+
+@njit(cache=True, nogil=True)
+def _find_cells(Z: Floats, i: int, B: int, C: int, u: Floats, found: Ints) -> None:
+    """The cells of row i into ``found``; u (d,) is scratch."""
+    d = Z.shape[1]
+    for j in range(d):
+        z = min(max(Z[i, j], -_VALUE_MAX), _VALUE_MAX)
+        u[j] = 0.5 * (1.0 + z / math.sqrt(2.0 + z * z)) * _BELOW_ONE
+        found[j] = j * B + int(u[j] * B)
+    place, begin = d, d * B
+    if C:
+        for a in range(d):
+            row = int(u[a] * C) * C
+            for b in range(a + 1, d):
+                found[place] = begin + row + int(u[b] * C)
+                place += 1
+                begin += C * C
+    found[place] = begin
+
+
+@njit(cache=True, nogil=True)
+def _predict_row(W: Floats, found: Ints, s: Floats, p: Floats) -> None:
+    """Probabilities p (K,) of a row in these cells; s (columns,) is scratch."""
+    m, K = W.shape[1], p.shape[0]
+    s[:] = 0.0
+    for cell in found:
+        for k in range(m):
+            s[k] += W[cell, k]
+    if K <= 2:
+        e = math.exp(-abs(s[0]))
+        high = 1.0 / (1.0 + e)
+        p[K - 1] = high if s[0] > 0.0 else e * high
+        p[0] = 1.0 - p[K - 1] if K == 2 else 1.0
+        return
+    top, total = s.max(), 0.0
+    for k in range(K):
+        p[k] = math.exp(s[k] - top)
+        total += p[k]
+    for k in range(K):
+        p[k] /= total
+
+
+@njit(cache=True, nogil=True)
+def _report(p: Floats, i: int, P: Floats, value: Ints) -> None:
+    """Row i's reported probabilities and the first most probable class."""
+    K, best = P.shape[1], 0
+    for k in range(K):
+        P[i, k] = p[k] * (1.0 - K * PROBABILITY_MIN) + PROBABILITY_MIN if K > 1 else 1.0
+        if P[i, k] > P[i, best]:
+            best = k
+    value[i] = best
+
+
+@njit(f"void({_READ2}, i8, i8, i8, f8[:,::1], f8[:,::1], i8[::1])", cache=True, nogil=True)
+def predict_rows(Z: Floats, B: int, C: int, cells_of_row: int, W: Floats, P: Floats, value: Ints) -> None:
+    """Probabilities (n, K), K >= 1, and classes (n,) of rows Z (n, d); written into the last two."""
+    u, found = np.empty(Z.shape[1]), np.empty(cells_of_row, dtype=np.int64)
+    s, p = np.empty(W.shape[1]), np.empty(P.shape[1])
+    for i in range(Z.shape[0]):
+        _find_cells(Z, i, B, C, u, found)
+        _predict_row(W, found, s, p)
+        _report(p, i, P, value)
+
+
+@njit(f"void({_READ2}, {_READ1}, {_READ1}, i8, i8, i8, f8, f8[:,::1], f8[:,::1], f8[:,::1], i8[::1])",
+      cache=True, nogil=True)  # fmt: skip
+def learn_rows(
+    Z: Floats, y: Floats, weights: Floats, B: int, C: int, cells_of_row: int, rate: float, W: Floats, G: Floats,
+    P: Floats, value: Ints,
+) -> None:  # fmt: skip
+    """Test, then train on rows Z (n, d) with class indices y (n,); P and value as ``predict_rows``.
+
+    Weights are (n,), or (0,): every row counts once. W and G (cells, columns) are updated in place.
+    """
+    m, K = W.shape[1], P.shape[1]
+    u, found = np.empty(Z.shape[1]), np.empty(cells_of_row, dtype=np.int64)
+    s, p, g = np.empty(m), np.empty(K), np.empty(m)
+    for i in range(Z.shape[0]):
+        _find_cells(Z, i, B, C, u, found)
+        _predict_row(W, found, s, p)
+        _report(p, i, P, value)
+        if K < 2:
+            continue
+        weight = weights[i] if weights.shape[0] else 1.0
+        for k in range(m):
+            g[k] = weight * ((p[1] - y[i]) if m == 1 else p[k] - (1.0 if y[i] == k else 0.0))
+        for cell in found:
+            for k in range(m):
+                G[cell, k] += g[k] * g[k]
+                if G[cell, k] > 0.0:
+                    w = W[cell, k] - rate * g[k] / math.sqrt(G[cell, k])
+                    W[cell, k] = min(max(w, -WEIGHT_MAX), WEIGHT_MAX)
+
+
+class Ga2m:
+    """The learner behind ``ga2m``.
+
+    State, for m columns (one up to two classes, else one per class):
+        W (cells, m)  weights
+        G (cells, m)  sums of squared gradients
+        rows (1,)     rows learned
+    """
+
+    layout: ClassVar = Layout(
+        {
+            "weights": Array("cells", "columns", within=WEIGHT_MAX, at="W"),
+            "gradients": Array("cells", "columns", within=NOT_NEGATIVE, at="G"),
+            "rows": Array(1, within=WHOLE),
+        }
+    )
+    object_bytes: ClassVar = 500
+
+    def __init__(self, spec: Spec) -> None:
+        self._shape = column_bins(spec.dimension), pair_bins(spec), active(spec)
+        self.rate = float(spec.params["learning_rate"])
+        self.classes = 0
+        self.W, self.G = np.zeros((2, cells(spec), 1))
+        self.rows = np.zeros(1)
+
+    @staticmethod
+    def sizes(spec: Spec, classes: int) -> dict[str, int]:
+        """The sizes of the layout."""
+        return {"cells": cells(spec), "columns": column_count(classes)}
+
+    def add_class(self) -> None:
+        """A new class starts at zero."""
+        self.classes += 1
+        fresh = np.zeros((1, len(self.W)))
+        self.W = np.ascontiguousarray(with_class(self.W.T, self.classes, fresh, _FIRST_TWO).T)
+        self.G = np.ascontiguousarray(with_class(self.G.T, self.classes, fresh, (1.0, 1.0)).T)
+
+    def predict(self, X: Floats) -> Prediction:
+        """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
+        value, P = self._room(X.shape[0])
+        if self.classes:
+            predict_rows(X, *self._shape, self.W, P, value)
+        return Prediction(value, P)
+
+    def learn(
+        self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
+    ) -> Prediction:
+        """Test, then train on X (n, d), y (n,); see ``core.contract.Learner``. Takes no discounts."""
+        del discounts
+        value, P = self._room(X.shape[0])
+        numbers, given = np.ascontiguousarray(y, dtype=np.float64), _NONE if weights is None else weights
+        learn_rows(X, numbers, given, *self._shape, self.rate, self.W, self.G, P, value)
+        self.rows += X.shape[0]
+        return Prediction(value, P)
+
+    def _room(self, n: int) -> tuple[Ints, Floats]:
+        """Room for the classes and probabilities of n rows; without a class the value is -1."""
+        return np.full(n, -1, dtype=np.int64), np.empty((n, self.classes))
+
+    def forget(self) -> None:
+        """Steps are as long again as at the start; the weights stay."""
+        self.G[:] = 0.0
+
+    def weights(self) -> None:
+        """None: the scores are not linear in the columns."""
+        return
+
+    def info(self) -> Header:
+        """Rows learned, and the number of cells."""
+        return {"rows": int(self.rows[0]), "cells": len(self.W)}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory the state holds."""
+        return self.layout.held_bytes(self) + self.object_bytes
+
+    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
+        """The state."""
+        return self.layout.to_arrays(self), {"classes": self.classes}
+
+    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
+        """Take over a state of ``to_arrays``.
+
+        Raises:
+            ValueError: what no state of this spec can be; nothing has changed.
+        """
+        (classes,) = counts(header, classes=CLASS_BOUND)
+        self.layout.load(self, arrays, cells=len(self.W), columns=column_count(classes))
+        self.classes = classes
