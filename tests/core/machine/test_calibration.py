@@ -132,6 +132,18 @@ def test_a_learner_that_is_always_wrong_is_told_by_its_probabilities():
     assert_array_equal(said.probabilities.argmax(axis=1), said.value)
 
 
+@pytest.mark.parametrize("costs", [None, {"c0": 1, "c1": 1}])
+def test_the_error_rate_is_of_the_learners_own_class(costs):
+    """Of a learner that is always wrong, every row, although the answers are right; with costs, of the answers."""
+    body = {"algorithm": "dfop", "task": "classification", "labels": ["c0", "c1"], "class_costs": costs}
+    p = np.tile([[0.9, 0.1], [0.1, 0.9]], (500, 1))
+    ours = Answers(Config.parse(body), LabelSet(["c0", "c1"]), fresh())
+    answered = ours.score(Prediction(p.argmax(axis=1), p), 1 - p.argmax(axis=1), 0, Given())
+    said_wrong = (answered.predicted != answered.truth).astype(float)
+    assert 0 == said_wrong[100:].sum()
+    assert_array_equal(said_wrong if costs else np.ones(1000), answered.errors)
+
+
 def test_rows_that_do_not_fit_leave_it_alone():
     """Those of a model that is not in force, of a class that the prediction could not hold, and of a single class."""
     p = np.array([[0.6, 0.4]])
