@@ -23,6 +23,7 @@ FAMILIES = {
     "odm": ("odm", "dynamic_odm"),
     "fesl": ("fesl_c", "fesl_s"),
     "vigo": ("vigo", "vigod", "vigow"),
+    "auto": ("auto", "ga2m"),
 }
 """The algorithms by the file that they are tested in."""
 PHASES = ("steady", "overlap", "ensemble")
