@@ -11,6 +11,9 @@ defines their meaning only.
               | Switch    begin, complete or abort a change of features
               | Overlap   rows with the features of both spaces, without labels
               | Configure a change of the configuration
+              | Challenge puts a challenger beside the model
+              | Withdraw  takes one away
+              | Promote   makes one the model's own learner
 
     outcome = Learned | Refused | Replaced | Switched | Mapped | Configured     one per segment, in the same order
 """
@@ -39,6 +42,8 @@ class ServedPrediction:
             nothing to say: ``no_change`` and ``majority``, or ``last_value``. None: nothing is known of them.
         interval: of a regression, low and high of each of ``core.intervals.levels.LEVELS`` as they stood then; or None.
         lags: lag columns it was made with (``core.features.lags``), () before the first row; None: the model has none.
+        by: the learner that made it (``ModelState.born``).
+        beside: what the challengers said of the row then; the client was told none of it.
     """
 
     prediction: Label | float | None
@@ -46,6 +51,14 @@ class ServedPrediction:
     baselines: tuple[Label | float | None, ...] | None = None
     interval: Told | None = None
     lags: tuple[float, ...] | None = None
+    by: str = ""
+    beside: "tuple[ServedPrediction, ...]" = ()
+
+    def said_by(self, learner: str) -> "ServedPrediction | None":
+        """What a learner said of the row then; None where it was not there."""
+        if self.by == learner:
+            return self
+        return next((one for one in self.beside if one.by == learner), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +162,39 @@ class Configure:
     ids: tuple[str, ...] = ()
 
 
-Segment = Rows | Reset | Restore | Switch | Overlap | Configure
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """Put a challenger beside the model, or change when the one of that name is promoted.
+
+    Attributes:
+        name: what it is called.
+        config: its own fields, as ``core.challenger_config.challenging`` has taken them; ``promote`` among them.
+        most: how many challengers the model may have with it.
+    """
+
+    name: str
+    config: Mapping[str, Any]
+    most: int
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Withdraw:
+    """Take a challenger away."""
+
+    name: str
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Promote:
+    """Make a challenger the model's own learner; the former one becomes the challenger "previous"."""
+
+    name: str
+    ids: tuple[str, ...] = ()
+
+
+Segment = Rows | Reset | Restore | Switch | Overlap | Configure | Challenge | Withdraw | Promote
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +210,11 @@ class Entry:
     version: int
     time_ms: int
     segments: tuple[Segment, ...]
+
+    def place_of(self, row: int) -> tuple[int, int]:
+        """Version and time of the entry of a row."""
+        del row
+        return self.version, self.time_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +248,27 @@ class MergedRows:
         discounts = None if rows.discounts is None else rows.discounts[part]
         weights = None if rows.weights is None else rows.weights[part]
         return Rows(rows.space, None, rows.X[part], rows.y[part], discounts, weights=weights)
+
+
+class MergedPlaces(NamedTuple):
+    """Where the rows of neighbouring entries are on the log.
+
+    Attributes:
+        merged: the entries.
+        before: rows that the model had learned before the first of them.
+    """
+
+    merged: MergedRows
+    before: int
+
+    def place_of(self, row: int) -> tuple[int, int]:
+        """Version and time of the entry of a row; the first row learned is 1."""
+        at = self.merged.entry_of(row - self.before - 1)
+        return self.merged.version + at, self.merged.times_ms[at]
+
+
+Places = Entry | MergedPlaces
+"""Knows version and time of the entry of each row."""
 
 
 class Learned(NamedTuple):

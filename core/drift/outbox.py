@@ -78,6 +78,7 @@ class Drift:
         held_back: whether it came within the cool-down of another: nothing acted upon it, no webhook is sent it.
         joined: how many later alarms have joined it.
         alarms: the first ``LISTED_MAX`` of them.
+        challenger: the challenger that raised it, by the name that it had then; None: the model itself.
     """
 
     version: int
@@ -96,6 +97,7 @@ class Drift:
     held_back: bool = False
     joined: int = 0
     alarms: tuple[Joined, ...] = ()
+    challenger: str | None = None
 
     @property
     def place(self) -> tuple[int, int]:
@@ -132,6 +134,7 @@ def of_alarm(
     columns: Sequence[str],
     action: Action,
     held_back: bool = False,
+    challenger: str | None = None,
 ) -> Drift:
     """The event that an alarm opens, in the client's terms.
 
@@ -144,6 +147,7 @@ def of_alarm(
         columns: names of the alarm's columns.
         action: what the model did.
         held_back: whether it came within the cool-down of another event.
+        challenger: whose alarm it is; None: the model's own.
     """
     rates = alarm.kind == "error_rate"
     return Drift(
@@ -160,6 +164,7 @@ def of_alarm(
         rows_after=alarm.n_after,
         action=action,
         held_back=held_back,
+        challenger=challenger,
     )
 
 
@@ -196,6 +201,11 @@ class Outbox:
         self._kept.append(drift)
         self.last = drift.reach
         self.total += 1
+
+    @property
+    def newest_of(self) -> str | None:
+        """Whose the newest event is: a challenger's name, None for the model itself; there is one."""
+        return self._kept[-1].challenger
 
     def join(self, alarm: Joined) -> None:
         """Add a later alarm to the newest event.
@@ -234,7 +244,7 @@ class Outbox:
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state: no arrays, everything in the header."""
-        return {}, {"total": self.total, "kept": [asdict(drift) for drift in self._kept]}
+        return {}, {"total": self.total, "kept": [_header(drift) for drift in self._kept]}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
         """Take over a state that ``to_arrays`` gave.
@@ -257,6 +267,14 @@ class Outbox:
         self.last = kept[-1].reach if kept else (0, 0, 0)
 
 
+def _header(drift: Drift) -> Header:
+    """An event as JSON-able scalars; that it is the model's own goes without saying."""
+    said = asdict(drift)
+    if drift.challenger is None:
+        del said["challenger"]
+    return said
+
+
 def _drift(raw: Mapping[str, Any]) -> Drift:
     alarms = tuple(Joined(**_with_changes(alarm)) for alarm in raw["alarms"])
     drift = Drift(**{**_with_changes(raw), "alarms": alarms})
@@ -266,6 +284,8 @@ def _drift(raw: Mapping[str, Any]) -> Drift:
     rows = (drift.row, *(alarm.row for alarm in alarms))
     if any(type(number) is not int or number < 0 for number in (*integers, *rows)) or not np.isfinite(numbers).all():
         raise ValueError("not an alarm")
+    if not isinstance(raw.get("challenger", ""), str):
+        raise ValueError("not the name of a challenger")  # noqa: TRY004 - a state that cannot be
     if not len(alarms) <= min(drift.joined, LISTED_MAX) or type(drift.held_back) is not bool:
         raise ValueError("not an alarm")
     return drift

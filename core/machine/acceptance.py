@@ -21,8 +21,15 @@ def check_space(rows: Rows, schema: Space | None) -> Space | Refused:
     return schema
 
 
-def check_labels(rows: Rows, seen: LabelSet, config: Config) -> Refused | None:
-    """Why the labels of rows can no longer join the classes seen, or None."""
+def check_labels(rows: Rows, seen: LabelSet, configs: Sequence[Config]) -> Refused | None:
+    """Why the labels of rows can no longer join the classes seen, or None.
+
+    Args:
+        rows: the rows.
+        seen: the classes.
+        configs: of all learners of the model's rows, the model's own first.
+    """
+    config = configs[0]
     if config.task == "regression" or seen.knows(rows.y):  # type: ignore[arg-type]
         return None
     skip = set(rows.skip)
@@ -35,8 +42,9 @@ def check_labels(rows: Rows, seen: LabelSet, config: Config) -> Refused | None:
             return Refused("a label is not one of the declared labels any more")
         if joined.clash(label) is not None:
             return Refused("a label shows under the same JSON key as another label of the model")
-        if len(joined.labels) >= (bound := config.algorithm.class_bound):
-            return Refused(f"the model has as many classes as {config.algorithm_id} learns: {bound}")
+        least = min((one.algorithm for one in configs), key=lambda algorithm: algorithm.class_bound)
+        if len(joined.labels) >= least.class_bound:
+            return Refused(f"the model has as many classes as {least.id} learns: {least.class_bound}")
         joined.add(label)
     return None
 

@@ -189,6 +189,7 @@ class Answers:
         config: the model's configuration.
         seen: the classes seen, by index; ``add`` adds to it.
         calibration: of the same model so far, or ``fresh``.
+        before: rows of the model that came before the learner's first: it was a challenger then, or not there yet.
 
     Attributes:
         seen: as given.
@@ -196,8 +197,8 @@ class Answers:
         calibration: the parameters of core.machine.calibration; the state.
     """
 
-    def __init__(self, config: Config, seen: LabelSet, calibration: Floats) -> None:
-        self.seen = seen
+    def __init__(self, config: Config, seen: LabelSet, calibration: Floats, before: int = 0) -> None:
+        self.seen, self.before = seen, before
         self.said = seen if config.labels is None else LabelSet(config.labels)
         self.calibration = calibration
         self._config = config
@@ -215,8 +216,8 @@ class Answers:
 
     def of(self, prediction: Prediction, rows: int) -> Prediction:
         """A learner's prediction in terms of the labels, after so many rows."""
-        p, labels = self._probabilities(prediction), len(self.said.labels)
-        return Prediction(*say_rows(p, self._order, self._costs, self.calibration, labels, rows))
+        p, labels, n = self._probabilities(prediction), len(self.said.labels), rows - self.before
+        return Prediction(*say_rows(p, self._order, self._costs, self.calibration, labels, n))
 
     def score(self, prediction: Prediction, truth: Ints, rows: int, given: "Given" = Given()) -> Answered:  # noqa: B008
         """A-priori predictions of n rows beside the classes that came, from which the calibration learns.
@@ -231,7 +232,7 @@ class Answers:
         known = labels - (given.new and self.said is self.seen)
         p, weights = self._probabilities(prediction), _NO_WEIGHTS if given.weights is None else given.weights
         own, state = (prediction.value, p, truth, weights), (self._order, self._costs, self.calibration)
-        return Answered(*score_rows(*own, *state, given.fits, labels, known, rows))
+        return Answered(*score_rows(*own, *state, given.fits, labels, known, rows - self.before))
 
     def _probabilities(self, prediction: Prediction) -> Floats:
         """The learner's probabilities; those of a vote where it has none."""
@@ -264,7 +265,7 @@ class Answers:
         q[[*told]] = [*told.values()]
         if untold := [k for k in range(len(q)) if k not in told]:
             q[untold] = max(1.0 - q.sum(), 0.0) / len(untold)
-            mass = max(1.0 / (rows + 1.0), MASS_MIN)
+            mass = max(1.0 / (rows - self.before + 1.0), MASS_MIN)
             q = (1.0 - mass) * q + mass / max(len(q), 2)
         return self.index(answer.prediction), q
 

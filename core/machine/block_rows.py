@@ -31,6 +31,13 @@ def rows_of(segments: Sequence[Rows]) -> BlockRows:
     return raw, labels, (discounts, weights), all_served if any(all_served) else None
 
 
+def part_of(rows: BlockRows, part: slice) -> BlockRows:
+    """Some of the rows of a block."""
+    raw, labels, (discounts, weights), served = rows
+    given = tuple(None if one is None else one[part] for one in (discounts, weights))
+    return raw[part], labels[part], given, None if served is None else served[part]  # type: ignore[return-value]
+
+
 def _column(given: Sequence[Floats | None]) -> Floats | None:
     """What the rows of several segments were sent with: in all of them, or in none."""
     found = [one for one in given if one is not None]

@@ -1,9 +1,10 @@
 """A change of the configuration, checked against the model as it stands: by those who ask for it, and by ``apply``."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from core.challenger_config import challenging, own_fields
 from core.config import Config, parse_ignored
 from core.config_changes import CATEGORIES, changed, fields_changed
 from core.features import Feature, Schema
@@ -12,11 +13,11 @@ from core.machine.state import ModelState
 from core.problems import Conflict, Invalid
 
 
-class Change(NamedTuple):
-    """What a change comes to.
+class MemberChange(NamedTuple):
+    """What a change comes to for one learner.
 
     Attributes:
-        config: the configuration after it.
+        config: its configuration after it.
         features: those in force after it, where some of them get further categories; else None.
         fields: the fields of the configuration that differ, in the order of their names.
     """
@@ -24,6 +25,24 @@ class Change(NamedTuple):
     config: Config
     features: tuple[Feature, ...] | None
     fields: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a change comes to.
+
+    Attributes:
+        own: for the model's own learner.
+        challengers: for the challengers, by their names.
+    """
+
+    own: MemberChange
+    challengers: Mapping[str, MemberChange] = field(default_factory=dict)
+
+    @property
+    def configs(self) -> list[Config]:
+        """All configurations after it, the model's own first."""
+        return [self.own.config, *(one.config for one in self.challengers.values())]
 
 
 def change_of(model: ModelState, asked: Mapping[str, Any]) -> Change:
@@ -41,12 +60,20 @@ def change_of(model: ModelState, asked: Mapping[str, Any]) -> Change:
     if asked.get("ignore") is not None and model.prediction_schema is not None:
         parse_ignored(config.ignore, model.prediction_schema.features)
     features = None if asked.get(CATEGORIES) is None else _features(model, asked[CATEGORIES])
-    fields = fields_changed(model.config, config)
-    if features is None:
-        return Change(config, None, fields)
-    if model.prediction_schema is not None and config.features == model.prediction_schema.features:
+    in_force = None if model.prediction_schema is None else model.prediction_schema.features
+    if features is not None and config.features == in_force:
         config = replace(config, features=features)
-    return Change(config, features, sorted([*fields, "features"]))
+    own = _change(model.config, config, features)
+    challengers = {
+        name: _change(one.member.config, challenging(config, own_fields(one.member.config)), features)
+        for name, one in model.challengers.items()
+    }
+    return Change(own, challengers)
+
+
+def _change(before: Config, after: Config, features: tuple[Feature, ...] | None) -> MemberChange:
+    fields = {*fields_changed(before, after), *([] if features is None else ["features"])}
+    return MemberChange(after, features, sorted(fields))
 
 
 def _features(model: ModelState, added: object) -> tuple[Feature, ...] | None:
@@ -61,6 +88,7 @@ def _features(model: ModelState, added: object) -> tuple[Feature, ...] | None:
     found = with_categories(schema.features, added, CATEGORIES)
     if found == schema.features:
         return None
-    if (problem := model.switching.obstacle_to_extend()) is not None:
-        raise Invalid.of(CATEGORIES, problem)
+    for learner in (model, *(one.member for one in model.challengers.values())):
+        if (problem := learner.switching.obstacle_to_extend()) is not None:
+            raise Invalid.of(CATEGORIES, problem)
     return found

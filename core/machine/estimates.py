@@ -1,12 +1,15 @@
 """What work on a model takes, before it is done: floating-point operations, memory, and how it may be cut."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
+from core.challenger_config import challenging
 from core.config_changes import CATEGORIES
-from core.entry import Configure, Overlap, Reset, Restore, Rows, Segment, Switch
+from core.entry import Challenge, Configure, Overlap, Reset, Restore, Rows, Segment, Switch
 from core.features import Schema
 from core.features.feature import width_of
 from core.machine.state import ModelState
+from core.problems import Invalid
 from core.switching.feature_recovery import Kind
 from core.switching.overlap import OverlapPeriod
 from core.switching.phases import mapping_bytes
@@ -22,11 +25,11 @@ BUILD_FLOPS = 20.0
 class Estimates(ModelState):
     """The state of one model with what learning, predicting and switching takes: the catalogue's estimates, coarse."""
 
-    _row_cost = (0, 0, 0.0)
-    """Columns, classes, and what learning a row with so many costs: every tick asks for it."""
-
     def flops_to_predict(self, rows: int) -> float:
-        """Floating-point operations of predicting, or of learning, some rows: the catalogue's estimate, coarse."""
+        """Floating-point operations of predicting, or of learning, some rows: the catalogue's estimate, coarse.
+
+        Without those of the challengers, which are not asked for predictions.
+        """
         now, routes = self.switching.now, self.switching.routes
         if now is None or now.phase == "steady":
             return rows * self._flops_of_row(1 if now is None else now.schema.width)
@@ -35,14 +38,26 @@ class Estimates(ModelState):
 
     def rows_to_merge(self, flops: float) -> int:
         """How many rows of neighbouring entries may be learned as one block of so many operations; 0: none may."""
+        return int(flops / self.flops_to_learn(1)) if self.row_exact else 0
+
+    @property
+    def row_exact(self) -> bool:
+        """Whether a block of rows is learned, by the challengers as well, as its rows are one by one, bit for bit."""
         now = self.switching.now
-        return int(flops / self.flops_to_learn(1)) if now is not None and now.row_exact else 0
+        exact = now is not None and now.row_exact
+        if self.challengers:
+            return exact and all(one.member.row_exact for one in self.challengers.values())
+        return exact
 
     def flops_to_learn(self, rows: int) -> float:
         """Floating-point operations of applying some rows."""
         flops = self.flops_to_predict(rows) + ROW_FLOPS * rows
         now = self.switching.now
-        return flops + now.flops_to_map(rows) if isinstance(now, OverlapPeriod) else flops
+        if isinstance(now, OverlapPeriod):
+            flops += now.flops_to_map(rows)
+        if self.challengers:
+            flops += sum(one.member.flops_to_learn(rows) for one in self.challengers.values())
+        return flops
 
     def flops_to_apply(self, segments: Sequence[Segment]) -> float:
         """Floating-point operations of applying some segments."""
@@ -61,6 +76,8 @@ class Estimates(ModelState):
         flops = self.flops_to_predict(learned) + ROW_FLOPS * learned + BUILD_FLOPS * built
         if isinstance(now, OverlapPeriod) and (learned or mapped or steps):
             flops += now.flops_to_map(learned + mapped)
+        if self.challengers:
+            flops += sum(one.member.flops_to_apply(segments) for one in self.challengers.values())
         return flops
 
     def _bytes_to_build(self, segment: Segment) -> int:
@@ -79,6 +96,10 @@ class Estimates(ModelState):
         if isinstance(segment, Switch) and segment.features is not None:
             width = width_of(segment.features)
             return self.config.state_bytes(width) + mapping_bytes(width, width, "linear")
+        if isinstance(segment, Challenge) and self.prediction_schema is not None:
+            with suppress(Invalid):  # the model has changed meanwhile: it will be refused
+                config = challenging(self.config, segment.config)
+                return config.state_bytes(self.prediction_schema.width, max(2, len(self.labels)))
         return 0
 
     @property
@@ -96,4 +117,5 @@ class Estimates(ModelState):
 
     def bytes_to_switch(self, following: Schema, mapping: Kind) -> int:
         """Bytes of memory that the model will hold at most during a change to a feature space."""
-        return self.switching.bytes_to_switch(following, mapping)
+        beside = sum(one.member.bytes_to_switch(following, mapping) for one in self.challengers.values())
+        return self.switching.bytes_to_switch(following, mapping) + beside

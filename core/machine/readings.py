@@ -98,12 +98,16 @@ class Readings(Estimates):
         return {**found, "classes": [labels[index] for index in found["classes"]], "ambiguity": ambiguity}
 
     def metrics_report(self) -> Header:
-        """The prequential metrics, classes by their labels; of a regression also the coverage of its intervals."""
-        if self.intervals is None:
-            return self.metrics.report(self.answers.said)
-        found = self.metrics.report(None)
-        for span, coverage in zip(("overall", "window", "fading"), self.intervals.spans(), strict=True):
-            found[span]["coverage"] = coverage
+        """The prequential metrics, classes by their labels; of a regression also the coverage of its intervals.
+
+        ``rows`` are those that this learner has scored; points and marks have the row numbers of the model.
+        """
+        found = self.metrics.report(None if self.intervals is not None else self.answers.said)
+        if self.intervals is not None:
+            for span, coverage in zip(("overall", "window", "fading"), self.intervals.spans(), strict=True):
+                found[span]["coverage"] = coverage
+        if self.before:
+            found["history"] = [{**point, "row": point["row"] + self.before} for point in found["history"]]
         return found
 
     def learner_info(self) -> Header:

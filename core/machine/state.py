@@ -6,33 +6,35 @@
     rows, metrics           rows learned and their prequential scores
     label_range, intervals  of a regression, what holds its predictions, and the intervals around them
     drift_response, outbox  drift tests and episodes; the events of their alarms
+    challengers             learners beside the model's own, each with a state like this one
 
 A saved state is one envelope (core.state.envelope) of all parts' arrays, with a header that also describes of which
-models the phase consists (core.switching.structure). Parts are named as they were when the format was fixed.
+models the phase consists (core.switching.structure). Parts are named as they were when the format was fixed. Those of
+the challengers follow, "challengers.0.metrics.ring" for example, with a header each; a model that never had any has
+nothing of them in its state.
 """
 
-from collections.abc import Callable, KeysView, Mapping, Sequence
-from typing import Any, Self
+from collections.abc import KeysView, Mapping, Sequence
+from typing import Any
 
 from numpy.typing import NDArray
 
 from core.config import Config
-from core.contract import Buffer, Header
-from core.drift.episodes import Episodes
+from core.contract import Header
 from core.drift.outbox import Outbox
 from core.features import Feature, Schema, Space
 from core.features.labels import LabelSet
 from core.intervals.conformal import Intervals
 from core.machine.answers import Answers
 from core.machine.calibration import fresh
+from core.machine.challengers import Challenger
 from core.machine.drift_response import DriftResponse
 from core.machine.label_range import LabelRange
 from core.machine.unknown_categories import UnknownCategories
 from core.metrics import ClassificationMetrics, RegressionMetrics
-from core.state import envelope
 from core.state.nesting import flatten, unflatten
 from core.switching.phases import Phase, Switching
-from core.switching.structure import build, describe, spaces_of
+from core.switching.structure import describe
 
 Learners = Sequence[tuple[Config, Sequence[Space]]]
 """The learners of a state: the configuration of each, and the feature spaces that it takes memory for."""
@@ -47,7 +49,10 @@ class ModelState:
 
     Attributes:
         config: the present configuration.
-        rows: rows learned.
+        rows: rows learned by the model.
+        before: how many of them before this learner's first: of a challenger, and of a model that was one.
+        born: where the learner was put beside the model, "version.segment"; "" for the model's first one.
+        challengers: learners beside the model's own, by name, in the order in which they were put there.
         labels: the classes seen.
         answers: what is said of predictions, over which labels.
         label_range: of a regression, what its predictions are held within.
@@ -62,11 +67,14 @@ class ModelState:
         self.config = config
         self.outbox = Outbox()
         self.regression = config.task == "regression"
+        self.born = ""
+        self.challengers: dict[str, Challenger] = {}
+        self._row_cost = 0, 0, 0.0
         self.clear(switching)
 
     def clear(self, switching: Switching | None = None) -> None:
-        """The first state, but for the outbox."""
-        self.rows = 0
+        """The first state, but for the outbox and the challengers."""
+        self.rows = self.before = 0
         self.labels = LabelSet()
         self.answers = Answers(self.config, self.labels, fresh())
         self.unknown = UnknownCategories()
@@ -84,7 +92,7 @@ class ModelState:
     def configure(self, config: Config) -> None:
         """Go on under another configuration, which ``core.config_changes`` has made of the present one."""
         self.config = config
-        self.answers = Answers(config, self.labels, self.answers.calibration)
+        self.answers = Answers(config, self.labels, self.answers.calibration, self.before)
         self.switching.configure(config)
         if self.drift_response is not None and self.prediction_schema is not None:
             self.drift_response.configure(config, self.prediction_schema)
@@ -127,7 +135,7 @@ class ModelState:
     @property
     def configs(self) -> tuple[Config, ...]:
         """The configurations of all learners of the model's rows, its own first."""
-        return (self.config,)
+        return (self.config, *(one.member.config for one in self.challengers.values()))
 
     @property
     def row_columns(self) -> tuple[str, ...]:
@@ -163,32 +171,9 @@ class ModelState:
 
     # ---------------------------------------------------------------- save
 
-    def to_bytes(self, stamp: Mapping[str, Any] | None = None) -> bytes:
-        """The whole state with a digest; equal states give equal bytes.
-
-        Args:
-            stamp: JSON-able facts about where the state was taken (version, incarnation), kept in the header.
-        """
-        return self._dumped(self.parts(), stamp)
-
-    def to_copy(self, stamp: Mapping[str, Any]) -> bytes:
-        """The whole state as another model begins with it: without the alarms, which are events of this one's log."""
-        held = {**self.parts(), "outbox": Outbox()}
-        if "episodes" in held:
-            held["episodes"] = Episodes(self.config.watch)
-        return self._dumped(held, stamp)
-
-    def _dumped(self, held: Mapping[str, Any], stamp: Mapping[str, Any] | None) -> bytes:
-        arrays, parts = flatten(held)
-        state: Header = {"rows": self.rows, "labels": self.labels.to_header(), **parts}
-        if self.unknown.counts:
-            state["unknown"] = dict(self.unknown.counts)
-        state["switching"] = describe(self.switching)
-        return envelope.dump(arrays, {"config": self.config.to_json(), "stamp": dict(stamp or {}), "state": state})
-
     def parts(self) -> dict[str, Any]:
-        """The parts there are, by their names in a state."""
-        held: dict[str, Any] = {"metrics": self.metrics, "intervals": self.intervals, "outbox": self.outbox}
+        """The parts of the learner that there are, by their names in a state."""
+        held: dict[str, Any] = {"metrics": self.metrics, "intervals": self.intervals}
         held["label_range"] = self.label_range
         held["pipeline"] = self.switching.now
         held["answers"] = None if self.regression else self.answers
@@ -196,50 +181,58 @@ class ModelState:
             held |= {"watch": response.detector, "episodes": response.episodes}
         return {name: part for name, part in held.items() if part is not None}
 
+    def packed(self, held: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], Header]:
+        """The learner as arrays and a header.
+
+        Args:
+            held: its parts, as they are to be saved.
+        """
+        arrays, parts = flatten(held)
+        state: Header = {"rows": self.rows, "labels": self.labels.to_header(), **parts}
+        if self.unknown.counts:
+            state["unknown"] = dict(self.unknown.counts)
+        if self.before:
+            state["before"] = self.before
+        if self.born:
+            state["born"] = self.born
+        state["switching"] = describe(self.switching)
+        return arrays, state
+
     @property
     def nbytes(self) -> int:
-        """Bytes of memory the state holds."""
-        return sum(part.nbytes for part in self.parts().values())
+        """Bytes of memory the state holds, that of the challengers included."""
+        own: int = self.outbox.nbytes + sum(part.nbytes for part in self.parts().values())
+        return own + sum(one.member.nbytes + one.difference.nbytes for one in self.challengers.values())
 
     # ---------------------------------------------------------------- load
 
-    @classmethod
-    def from_bytes(
-        cls, data: Buffer, admit: Callable[[Learners], None] = lambda _learners: None
-    ) -> tuple[Self, dict[str, Any]]:
-        """A model and its stamp from what ``to_bytes`` gave.
+    def unpack(self, arrays: Mapping[str, NDArray[Any]], state: Header, held: Mapping[str, Any]) -> None:
+        """Take over a learner that ``packed`` gave; after an error the holder is of no use.
 
         Args:
-            data: a saved state.
-            admit: asked before anything is allocated; raises to refuse it.
+            arrays: its arrays.
+            state: its header.
+            held: parts that are saved with its own.
 
         Raises:
-            ValueError: corrupt, of another format version, or not a state that this configuration can have.
+            ValueError: not a state of such a learner.
         """
-        arrays, header = envelope.load(data)
-        try:
-            config, state = Config.parse(header["config"]), header["state"]
-            admit([(config, spaces_of(config, state["switching"]))])
-            model = cls(config, build(config, state["switching"]))
-            model._load(arrays, state)
-            return model, dict(header["stamp"])
-        except (KeyError, TypeError, IndexError, AttributeError) as error:
-            raise ValueError(f"state is not one of a model: {error!r}") from error
-
-    def _load(self, arrays: Mapping[str, NDArray[Any]], state: Header) -> None:
         self.labels = LabelSet.from_header(state["labels"])
-        self.answers = Answers(self.config, self.labels, fresh())
+        self.before, self.born = state.get("before", 0), state.get("born", "")
+        self.answers = Answers(self.config, self.labels, fresh(), self.before)
         self.unknown = UnknownCategories.from_header(state.get("unknown", {}))
-        unflatten(self.parts(), arrays, state)
+        unflatten({**self.parts(), **held}, arrays, state)
         self.rows = state["rows"]
         self._check_together()
 
     def _check_together(self) -> None:
         """Parts that are each a state of their own must be of one and the same model."""
+        if {*map(type, (self.rows, self.before))} != {int} or self.before < 0 or not isinstance(self.born, str):
+            raise ValueError("no such numbers of rows")
         rows, classes, now = self.metrics.rows, len(self.labels), self.switching.now
         scored = 0 if self.intervals is None else self.intervals.rows
         ranged = rows if self.label_range is None else self.label_range.rows
-        known = type(self.rows) is int and self.rows == rows == ranged
+        known = self.rows - self.before == rows == ranged
         if not known or scored > rows or (rows > 0 and now is None):
             raise ValueError("the rows of the parts differ")
         declared = self.config.labels

@@ -122,7 +122,7 @@ def of_classes(answered: Answered) -> Scored:
 
 def learn_numbers(block: TrainingBlock, truth: Floats) -> Scored:
     """Learn regression rows with their numbers (n,), in order."""
-    return _joined([*_number_parts(block, truth)]) if block.acts and len(truth) else block.learn(truth)
+    return joined([*_number_parts(block, truth)]) if block.acts and len(truth) else block.learn(truth)
 
 
 def _number_parts(block: TrainingBlock, truth: Floats) -> Iterator[Scored]:
@@ -142,7 +142,7 @@ def learn_classes(block: TrainingBlock, labels: Sequence[Label]) -> Scored:
     if not found:  # every row of a request may have been learned before
         return of_classes(block.answers.unsaid(labels))
     if -1 in found or block.acts:
-        return _joined([*_class_parts(block, labels, truth)])
+        return joined([*_class_parts(block, labels, truth)])
     return block.learn(truth)
 
 
@@ -171,7 +171,7 @@ def _known(truth: Ints) -> int:
     return int(unseen[0]) if len(unseen) else len(truth)
 
 
-def _joined(parts: Sequence[Scored]) -> Scored:
+def joined(parts: Sequence[Scored]) -> Scored:
     """Parts of a block as one."""
     if len(parts) == 1:
         return parts[0]

@@ -90,6 +90,10 @@ class PrequentialMetrics(ABC):
         """Remember that something (a drift, a switch, a reset) happened after ``row`` rows; ``extra`` is JSON-able."""
         self._marks.add({"row": row, "kind": kind, **extra})
 
+    def hand_marks(self, other: "PrequentialMetrics") -> None:
+        """Give the marks to the metrics that go on for the model; these begin with none."""
+        other._marks, self._marks = self._marks, Marks()  # noqa: SLF001 - of the same class
+
     @abstractmethod
     def headline(self) -> float | None:
         """The one number that a list of models shows, None before the first row."""

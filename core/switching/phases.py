@@ -144,6 +144,18 @@ class Switching:
             assert isinstance(in_force.schema, Schema)  # their rows may still arrive
             yield RowRoute(union, in_force, RowPart(in_force.schema, union), new=new, predicted=predicted)
 
+    def beside(self, config: Config) -> "Switching":
+        """The spaces of a learner that begins beside this one, in the space in force.
+
+        Rows in flight of spaces left behind are taken as here, but for those that an expert of an earlier space learns.
+        """
+        found, now = Switching(config, None), self.now
+        found.retired, found.alike, found.switches = [*self.retired], dict(self.alike), self.switches
+        if now is not None:
+            union = now.union if isinstance(now, Ensemble) else None
+            found.enter(Pipeline(config, now.schema), self.aborted or union)
+        return found
+
     def configure(self, config: Config) -> None:
         """Go on under another configuration of the same algorithm, parameters and seed."""
         self.config = config

@@ -29,12 +29,13 @@ def plan(machine: Machine, admit: Admit, asked: Mapping[str, Any], ids: tuple[st
         Invalid: naming each field that cannot be changed, or is wrong.
         Conflict: features cannot get categories now.
     """
-    config, features, fields = machine.plan_change(asked)
+    change = machine.plan_change(asked)
+    config, features, fields = change.own
     space = machine.prediction_schema
     if fields and space is not None:
         width = space.width if features is None else sum(feature.width for feature in features)
         classes = max(len(machine.labels), len(config.labels or ()))
-        admit(admission.of_change([config], width, classes, _grown(fields)))
+        admit(admission.of_change(change.configs, width, classes, _grown(fields)))
     return Configure(asked, ids) if fields or ids else None
 
 

@@ -11,6 +11,9 @@
     switch   ["switch", 1, action, features as declared | nil, mapping | nil, ids]
     overlap  ["overlap", 1, space, n, X float64 (n, F), ids]
     config   ["config", 1, {field: new value}, ids]     a change of the configuration
+    challenge ["challenge", 1, name, {field: value}, most, ids]     a challenger beside the model
+    withdraw ["withdraw", 1, name, ids]
+    promote  ["promote", 1, name, ids]
     answer   [1, version, rows, predictions, losses, learned, probabilities of the true labels, refusal | nil,
               [phase | nil, overlap rows, warning | nil] | nil, feature state after a switch (JSON), mapped]
 
@@ -25,6 +28,7 @@ import numpy as np
 
 from core.contract import Buffer, Floats
 from core.entry import (
+    Challenge,
     Configure,
     Configured,
     Entry,
@@ -32,6 +36,7 @@ from core.entry import (
     Mapped,
     Outcome,
     Overlap,
+    Promote,
     Refused,
     Replaced,
     Reset,
@@ -41,6 +46,7 @@ from core.entry import (
     ServedPrediction,
     Switch,
     Switched,
+    Withdraw,
 )
 from core.features import Feature, parse_features
 from service.store.entries import RawEntry
@@ -115,6 +121,26 @@ class _Configure(msgspec.Struct, array_like=True, tag="config", frozen=True):
     ids: tuple[str, ...] = ()
 
 
+class _Challenge(msgspec.Struct, array_like=True, tag="challenge", frozen=True):
+    format: int
+    name: str
+    config: dict[str, Any]
+    most: int
+    ids: tuple[str, ...] = ()
+
+
+class _Withdraw(msgspec.Struct, array_like=True, tag="withdraw", frozen=True):
+    format: int
+    name: str
+    ids: tuple[str, ...] = ()
+
+
+class _Promote(msgspec.Struct, array_like=True, tag="promote", frozen=True):
+    format: int
+    name: str
+    ids: tuple[str, ...] = ()
+
+
 class Answer(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """The answer to a request, as it is sent to the client and, where the request has an id, stored.
 
@@ -156,7 +182,7 @@ class Answer(msgspec.Struct, array_like=True, frozen=True, gc=False):
         return None if self.switch is None else self.switch[2]
 
 
-Record = RowsRecord | _Reset | _Restore | _State | _Switch | _Overlap | _Configure
+Record = RowsRecord | _Reset | _Restore | _State | _Switch | _Overlap | _Configure | _Challenge | _Withdraw | _Promote
 _encoder = msgspec.msgpack.Encoder()
 _segments = msgspec.msgpack.Decoder(Record)
 _answers = msgspec.msgpack.Decoder(Answer)
@@ -207,6 +233,10 @@ def _record(segment: Segment) -> tuple[Any, ...]:
         return "overlap", FORMAT, segment.space, len(segment.X), float_bytes(segment.X), segment.ids
     if isinstance(segment, Configure):
         return "config", FORMAT, segment.changes, segment.ids
+    if isinstance(segment, Challenge):
+        return "challenge", FORMAT, segment.name, segment.config, segment.most, segment.ids
+    if isinstance(segment, Withdraw | Promote):
+        return "withdraw" if isinstance(segment, Withdraw) else "promote", FORMAT, segment.name, segment.ids
     if not segment.digest:
         raise ValueError("the log names a state by its digest")
     return "state", FORMAT, segment.digest, segment.size, segment.source, segment.ids
@@ -252,6 +282,10 @@ def _segment(record: Record, skip: tuple[int, ...]) -> Segment:
         return Overlap(record.space, _matrix(record), record.ids, skip)
     if isinstance(record, _Configure):
         return Configure(record.changes, record.ids)
+    if isinstance(record, _Challenge):
+        return Challenge(record.name, record.config, record.most, record.ids)
+    if isinstance(record, _Withdraw | _Promote):
+        return (Withdraw if isinstance(record, _Withdraw) else Promote)(record.name, record.ids)
     if isinstance(record, _State):
         return Restore(b"", record.source, record.ids, record.digest, record.size)
     return Restore(record.state, record.source, record.ids)

@@ -136,4 +136,4 @@ class Requests:
 
     def foreign(self):
         """The state of another model."""
-        return Restore(Machine(Config.parse({"algorithm": "rls", "task": "regression", "seed": 99})).to_bytes())
+        return Restore(Machine(Config.parse({"algorithm": "rls", "task": "regression", "seed": 99})).to_bytes(), "import")

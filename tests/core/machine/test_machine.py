@@ -158,7 +158,7 @@ def test_what_an_earlier_entry_made_impossible_is_refused_and_changes_nothing():
         Rows(model.prediction_schema.id, model.prediction_schema.features, X, ["new", 0]),
         segment(other, X, ["y", "y"]),
     )
-    refused(model, Restore(b"not a state"), Restore(machine(KINDS[1]).to_bytes()))
+    refused(model, Restore(b"not a state"), Restore(machine(KINDS[1]).to_bytes(), "import"))
 
 
 def test_a_refused_segment_does_not_disturb_its_neighbours():

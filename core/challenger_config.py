@@ -1,0 +1,84 @@
+"""The configuration of a challenger: a learner beside a model's own, for the same rows and the same labels.
+
+    of its own     algorithm, params, seed, watch, on_drift
+    the model's    task, features, labels, and all else that says how rows are read or answers are made
+
+A challenger's configuration is made of the model's and of its own fields, and made again whenever the model's changes.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+from core.config import FIELDS, Config
+from core.features.feature import parse_features
+from core.learners.catalogue import find
+from core.problems import Invalid, suggestion
+
+Promote = Literal["never", "auto"]
+PROMOTE: tuple[Promote, ...] = ("never", "auto")
+OWN = ("algorithm", "params", "seed", "watch", "on_drift")
+"""Fields that a challenger has by itself."""
+CHALLENGER_FIELDS = (*OWN, "promote")
+"""Fields of the body that puts one beside a model; others of a model's may be there if they are the model's."""
+
+
+def own_fields(config: Config) -> dict[str, Any]:
+    """What a configuration says of its learner, as a body."""
+    said = replace(config, features=None).to_json()
+    return {name: said[name] for name in OWN}
+
+
+def promote_of(raw: Mapping[str, Any]) -> Promote:
+    """Whether a challenger is promoted by itself.
+
+    Raises:
+        Invalid: not one of the choices.
+    """
+    value: Promote = raw.get("promote", "never")
+    if value not in PROMOTE:
+        raise Invalid.of("promote", "is not one of the choices" + suggestion(value, PROMOTE), list(PROMOTE))
+    return value
+
+
+def challenging(model: Config, raw: Mapping[str, Any]) -> Config:
+    """The configuration of a challenger to a model.
+
+    Args:
+        model: the model's configuration.
+        raw: the challenger's body; ``promote`` is passed over.
+
+    Raises:
+        Invalid: naming the field.
+    """
+    named = raw.get("algorithm")
+    if isinstance(named, str) and find(named).sparse != model.algorithm.sparse:
+        reads = "named sparse rows" if model.algorithm.sparse else "declared features"
+        raise Invalid.of("algorithm", f"{named} cannot challenge {model.algorithm_id}: this model's rows are {reads}")
+    shared = {name: value for name, value in replace(model, features=None).to_json().items() if name not in OWN}
+    for name in raw:
+        if name not in CHALLENGER_FIELDS:
+            _check_shared(model, name, raw[name], shared)
+    own = {name: raw[name] for name in OWN if name in raw}
+    if model.algorithm.sparse:
+        read_by = {name: model.params[name] for name in ("compressed_dim", "projection")}
+        own = {"seed": model.seed, **own, "params": {**read_by, **(own.get("params") or {})}}
+    found = replace(Config.parse({**shared, **own}), features=model.features)
+    if model.algorithm.sparse and found.space != model.space:
+        raise Invalid.of("params", "have to read rows as the model: same compressed_dim, projection and seed")
+    return found
+
+
+def _check_shared(model: Config, name: str, value: object, shared: Mapping[str, Any]) -> None:
+    """Refuse a field that a model does not have, or has otherwise."""
+    if name not in FIELDS:
+        raise Invalid.of(
+            name, "is not a field of a challenger" + suggestion(name, CHALLENGER_FIELDS), [*CHALLENGER_FIELDS]
+        )
+    if name == "features":
+        same = value is None or parse_features(value) == model.features
+    else:
+        same = json.dumps(value, sort_keys=True) == json.dumps(shared.get(name), sort_keys=True)
+    if not same:
+        raise Invalid.of(name, "is shared with the model: leave it out", [*CHALLENGER_FIELDS])

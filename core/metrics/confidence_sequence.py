@@ -1,0 +1,59 @@
+r"""A confidence sequence for a running mean: an interval that holds at all rows at once.
+
+Looked at after every row, an ordinary confidence interval leaves zero sooner or later. This one may be looked at, and
+acted upon, whenever one likes. For differences d_1, d_2, ... in [-1, 1] let mu_t = E[d_t | the rows before] and
+
+    S_t = sum_{i <= t} d_i            V_t = sum_{i <= t} d_i^2, or anything larger
+
+With probability 1 - alpha, S_t - sum_i mu_i <= u(V_t) for all t, where u(v) is the s at which
+
+    ln m(s, v) = rho ln rho - ln Gamma(rho) - ln P(rho, rho)
+                 + ln Gamma(v + rho) + ln P(v + rho, s + v + rho) - (v + rho) ln(s + v + rho) + s + v
+
+reaches ln(1 / alpha); P is the regularised lower incomplete gamma function. m is a mixture over lambda of the
+supermartingales exp(lambda S - (-ln(1 - lambda) - lambda) V), and rho says for which V it is narrowest. Nothing is
+assumed of how rows depend on each other, nor that the mean stays as it is: the interval is of the mean of the mu_i.
+
+Source: Howard, Ramdas, McAuliffe, Sekhon: Time-uniform, nonparametric, nonasymptotic confidence sequences, Annals of
+Statistics 49(2), 2021: theorem 4 (empirical Bernstein, with 0 as the prediction of each difference) and proposition 9
+(gamma-exponential mixture, c = 1).
+"""
+
+import math
+
+from scipy.special import gammainc, gammaln
+
+CONFIDENCE = 0.95
+"""Of both sides together."""
+RHO = 2.0
+"""Narrowest where V is some twenty: so many rows on which two classifiers do not agree."""
+_ENOUGH = math.log(2.0 / (1.0 - CONFIDENCE))
+_STEPS = 60
+
+
+def exceeds(s: float, v: float) -> bool:
+    """Whether S - u(V) is above 0: the mean has been above 0 on the rows so far, with ``CONFIDENCE``."""
+    return s > 0.0 and _log_mixture(s, v) >= _ENOUGH
+
+
+def radius(v: float) -> float:
+    """u(v), at half of 1 - ``CONFIDENCE``: S is within it of the sum of the means."""
+    low, high = 0.0, 1.0
+    while _log_mixture(high, v) < _ENOUGH:
+        low, high = high, 2.0 * high
+    for _ in range(_STEPS):
+        middle = 0.5 * (low + high)
+        if _log_mixture(middle, v) < _ENOUGH:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _log_mixture(s: float, v: float) -> float:
+    """Ln m(s, v), for s and v of at least 0; it grows with s."""
+    a, x = v + RHO, s + v + RHO
+    return float(_FIRST + gammaln(a) + math.log(gammainc(a, x)) - a * math.log(x) + s + v)
+
+
+_FIRST = float(RHO * math.log(RHO) - gammaln(RHO) - math.log(gammainc(RHO, RHO)))

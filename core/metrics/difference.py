@@ -1,0 +1,160 @@
+r"""The paired difference of two learners' losses on the same rows, and whether it is more than chance.
+
+For each row on which both have said something, before its label came,
+
+    classification    d = [first is wrong] - [second is wrong]
+    regression        d = (min(e1^2, b) - min(e2^2, b)) / b,    b = 4 times the variance of the labels before the row
+
+lies in [-1, 1]; above 0 the second one is better. The scale of a regression is known after 10 labels that are not all
+equal; errors of more than two deviations of the labels count as two. The interval is a confidence sequence
+(core.metrics.confidence_sequence) of the mean of d, which holds at all rows at once. Its
+
+    V = max( sum of d^2,  n / L times the variance of the sums of d over batches of L rows, L = 32, 256 )
+
+is the sum of squares where rows are as good as independent; where differences keep their sign for a while, as in
+streams that drift, the sums of batches vary more, and widen the interval. A regression's numbers are shown in units of
+squared labels: times b as it is now.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from core.contract import Floats, Header
+from core.metrics.confidence_sequence import CONFIDENCE, exceeds, radius
+from core.metrics.prequential import READ_FLOATS
+from core.metrics.regression import ERROR_MAX
+from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout
+
+BOUND = 4.0
+"""A squared error counts as at most so many variances of the labels."""
+SCALE_ROWS = 10
+"""Labels of a regression before its first difference."""
+BATCHES = (32, 256)
+"""Rows of the batches whose sums widen the interval."""
+BATCHES_MIN = 4
+"""Batches before their sums are looked at."""
+NO_NUMBERS = np.empty(0)
+"""The labels of a classification: none are needed."""
+
+_ROWS, _SUM, _SQUARES, _LABELS, _MEAN, _VAR, _BATCHES = 0, 1, 2, 3, 4, 5, 6
+_SCALARS = _BATCHES + 2 * len(BATCHES)
+
+
+@njit(f"void({READ_FLOATS}, {READ_FLOATS}, {READ_FLOATS}, f8[::1])", cache=True)
+def _absorb(first: Floats, second: Floats, truth: Floats, s: Floats) -> None:
+    """Compare the losses (n,) of two learners, row by row; NaN where one of them said nothing."""
+    for i in range(first.shape[0]):
+        bound = 1.0
+        if truth.shape[0]:
+            bound = BOUND * s[_VAR] if s[_LABELS] >= SCALE_ROWS else 0.0
+            level = min(max(truth[i], -ERROR_MAX), ERROR_MAX)
+            s[_LABELS] += 1.0
+            before = level - s[_MEAN]
+            s[_MEAN] += before / s[_LABELS]
+            s[_VAR] += (max(before * (level - s[_MEAN]), 0.0) - s[_VAR]) / s[_LABELS]
+        if bound == 0.0 or np.isnan(first[i]) or np.isnan(second[i]):
+            continue
+        d = min(first[i] / bound, 1.0) - min(second[i] / bound, 1.0)
+        s[_ROWS] += 1.0
+        s[_SUM] += d
+        s[_SQUARES] += d * d
+        for k in range(len(BATCHES)):
+            at = _BATCHES + 2 * k
+            s[at] += d
+            if s[_ROWS] % BATCHES[k] == 0.0:
+                s[at + 1] += s[at] * s[at]
+                s[at] = 0.0
+
+
+class Difference:
+    """The difference of two learners' losses, a state machine over the rows that both predicted."""
+
+    LAYOUT = Layout(
+        {
+            "scalars": Array(
+                _SCALARS,
+                within=1e301,
+                places={
+                    **dict.fromkeys((_ROWS, _LABELS), WHOLE),
+                    **dict.fromkeys((_SQUARES, _VAR, *range(_BATCHES + 1, _SCALARS, 2)), NOT_NEGATIVE),
+                },
+                at="_scalars",
+            )
+        }
+    )
+
+    def __init__(self) -> None:
+        self._scalars = np.zeros(_SCALARS)
+
+    def absorb(self, first: Floats, second: Floats, truth: Floats = NO_NUMBERS) -> None:
+        """Compare n rows in order. A block leaves the same bits as its rows one at a time.
+
+        Args:
+            first: (n,) losses, 0 or 1, or squared errors; NaN where nothing was said.
+            second: those of the other learner.
+            truth: (n,) the numbers that came; (0,) for a classification.
+        """
+        _absorb(first, second, truth, self._scalars)
+
+    @property
+    def rows(self) -> int:
+        """Rows on which the two were compared."""
+        return int(self._scalars[_ROWS])
+
+    @property
+    def _spread(self) -> float:
+        """V."""
+        return max(float(self._scalars[_SQUARES]), *(self._batched(k, rows) for k, rows in enumerate(BATCHES)))
+
+    def _batched(self, k: int, rows: int) -> float:
+        """What V would be by the sums over batches of so many rows; 0 before there are enough."""
+        s, at, batches = self._scalars, _BATCHES + 2 * k, self.rows // rows
+        if batches < BATCHES_MIN:
+            return 0.0
+        closed = s[_SUM] - s[at]
+        deviations = max(s[at + 1] - closed * closed / batches, 0.0)
+        return float(self.rows / rows * deviations / (batches - 1))
+
+    @property
+    def favours_second(self) -> bool:
+        """Whether the interval is above 0: the second one has been better, and not by chance."""
+        return exceeds(float(self._scalars[_SUM]), self._spread)
+
+    @property
+    def low(self) -> float:
+        """The lower end of the interval, of d."""
+        return max(-1.0, (float(self._scalars[_SUM]) - radius(self._spread)) / max(self.rows, 1))
+
+    def report(self) -> Header:
+        """Mean and interval, None before the first row that was compared."""
+        found: Header = {"mean": None, "low": None, "high": None, "confidence": CONFIDENCE, "rows": self.rows}
+        scale = BOUND * float(self._scalars[_VAR]) if self._scalars[_LABELS] else 1.0
+        if self.rows:
+            n, total, reach = self.rows, float(self._scalars[_SUM]), radius(self._spread)
+            found["mean"] = scale * total / n
+            found["low"], found["high"] = scale * max(-1.0, (total - reach) / n), scale * min(1.0, (total + reach) / n)
+        return found | ({"bound": scale} if self._scalars[_LABELS] else {})
+
+    # ---------------------------------------------------------------- state
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory the state holds."""
+        return self.LAYOUT.held_bytes(self)
+
+    def to_arrays(self) -> tuple[dict[str, NDArray[np.float64]], Header]:
+        """The state: the sums."""
+        return self.LAYOUT.to_arrays(self), {}
+
+    def load_arrays(self, arrays: Mapping[str, NDArray[np.float64]], header: Header) -> None:
+        """Take over a state that ``to_arrays`` gave.
+
+        Raises:
+            ValueError: no difference can have it; the state is unchanged.
+        """
+        if header:
+            raise ValueError("the header must hold nothing")
+        self.LAYOUT.load(self, arrays)

@@ -1,0 +1,115 @@
+"""Paired differences of losses, and the confidence sequence around their mean."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.integrate import quad
+
+from core.metrics.confidence_sequence import RHO, _log_mixture, exceeds, radius
+from core.metrics.difference import BATCHES, BOUND, SCALE_ROWS, Difference
+
+
+@pytest.mark.parametrize(("s", "v"), [(0.0, 0.0), (3.0, 1.0), (12.5, 40.0), (60.0, 300.0)])
+def test_the_mixture_is_the_integral_over_lambda(s, v):
+    """Of exp(lambda s - psi(lambda) v), the gamma prior of proposition 9 truncated to lambda in [0, 1)."""
+
+    def at(rate, s, v):  # with 1 - rate = exp(-t): the density is proportional to (1 - rate)^(rho - 1) exp(rho rate)
+        return np.exp(rate * (s + v) + v * np.log1p(-rate) + (RHO - 1) * np.log1p(-rate) + RHO * rate - shift)
+
+    shift = 0.0
+    whole = quad(at, 0, 1, args=(0.0, 0.0))[0]
+    shift = s
+    assert_allclose(
+        _log_mixture(s, v), np.log(quad(at, 0, 1, args=(s, v), limit=200)[0] / whole) + shift, rtol=1e-6, atol=1e-9
+    )
+
+
+def test_the_radius_is_where_the_mixture_is_large_enough():
+    """Beyond it zero is left behind, within it not."""
+    for v in (0.0, 2.0, 30.0, 5000.0):
+        assert not exceeds(0.999 * radius(v), v)
+        assert exceeds(1.001 * radius(v), v)
+    assert not exceeds(-1e9, 1.0)
+
+
+def test_fair_coins_are_seldom_taken_for_biased_ones():
+    """At no row of 3000 looked at, in most of 100 runs; biased ones are found."""
+    rng = np.random.default_rng(0)
+    left = found = 0
+    for _ in range(100):
+        steps = np.where(rng.random(3000) < 0.04, np.where(rng.random(3000) < 0.5, 1.0, -1.0), 0.0)
+        better = np.where(steps != 0, np.where(rng.random(3000) < 0.75, 1.0, -1.0), 0.0)
+        for moves in (steps, better):
+            sums, squares = moves.cumsum()[99::100], (moves**2).cumsum()[99::100]
+            hits = any(exceeds(s, v) for s, v in zip(sums, squares, strict=True))
+            left, found = left + (hits and moves is steps), found + (hits and moves is better)
+    assert left <= 5
+    assert 95 <= found
+
+
+def test_losses_of_classes_are_compared_row_by_row():
+    """The mean is that of the rows on which both have said something; the interval holds it."""
+    rng = np.random.default_rng(1)
+    first, second = (rng.integers(0, 2, 700).astype(float) for _ in range(2))
+    first[::7] = np.nan
+    found = Difference()
+    found.absorb(first, second)
+    report = found.report()
+    assert 600 == report["rows"] == found.rows
+    assert report["mean"] == pytest.approx(np.nanmean(first - second))
+    assert report["low"] < report["mean"] < report["high"]
+    assert 0.95 == report["confidence"]
+    assert not found.favours_second
+
+
+def test_squared_errors_are_compared_on_the_scale_of_the_labels():
+    """Each is clipped at four variances of the labels before its row; ten labels come first."""
+    rng = np.random.default_rng(2)
+    y = 5.0 + 3.0 * rng.normal(size=300)
+    first, second = (10.0 * rng.exponential(size=300)) ** 2, rng.normal(size=300) ** 2
+    found = Difference()
+    found.absorb(first, second, y)
+    bounds = np.array([BOUND * y[:row].var() for row in range(SCALE_ROWS, 300)])
+    expected = (np.minimum(first[SCALE_ROWS:], bounds) - np.minimum(second[SCALE_ROWS:], bounds)) / bounds
+    report = found.report()
+    assert (290, BOUND * y.var()) == (report["rows"], pytest.approx(report["bound"]))
+    assert report["mean"] == pytest.approx(expected.mean() * BOUND * y.var())
+    assert found.favours_second
+    wild = Difference()
+    wild.absorb(np.full(40, 1e300), np.zeros(40), np.tile([1e300, -1e300], 20))
+    assert all(np.isfinite(wild.report()[end]) for end in ("low", "mean", "high"))
+
+
+def test_differences_that_keep_their_sign_widen_the_interval():
+    """The same numbers, once mixed and once in long runs of one sign."""
+    rng = np.random.default_rng(3)
+    runs = np.repeat(np.where(rng.random(40) < 0.6, 1.0, 0.0), BATCHES[1])
+    mixed, in_runs = Difference(), Difference()
+    mixed.absorb(rng.permutation(runs), np.zeros(len(runs)))
+    in_runs.absorb(runs, np.zeros(len(runs)))
+    assert mixed.report()["mean"] == in_runs.report()["mean"]
+    assert in_runs.report()["low"] < mixed.report()["low"]
+
+
+@pytest.mark.parametrize("regression", [False, True])
+def test_a_block_leaves_the_bits_of_its_rows_and_a_saved_one_goes_on(regression):
+    """In any cut, and loaded from its arrays."""
+    rng = np.random.default_rng(4)
+    first, second, y = rng.random((3, 600))
+    whole, cut = Difference(), Difference()
+    truth = y if regression else np.empty(0)
+    whole.absorb(first, second, truth)
+    for start in range(0, 600, 37):
+        part = slice(start, start + 37)
+        loaded = Difference()
+        loaded.load_arrays(*cut.to_arrays())
+        cut = loaded
+        cut.absorb(first[part], second[part], truth[part])
+    assert whole.to_arrays()[0]["scalars"].tobytes() == cut.to_arrays()[0]["scalars"].tobytes()
+    with pytest.raises(ValueError, match="header"):
+        cut.load_arrays(cut.to_arrays()[0], {"rows": 1})
+
+
+def test_nothing_is_said_before_the_first_row():
+    """No mean, no interval."""
+    assert {"mean": None, "low": None, "high": None, "confidence": 0.95, "rows": 0} == Difference().report()
