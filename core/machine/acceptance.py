@@ -22,7 +22,7 @@ def check_space(rows: Rows, schema: Space | None) -> Space | Refused:
 
 
 def check_labels(rows: Rows, seen: LabelSet, configs: Sequence[Config]) -> Refused | None:
-    """Why the labels of rows can no longer join the classes seen, or None.
+    """Why the labels of rows, some of which no row had before, can no longer join the classes seen, or None.
 
     Args:
         rows: the rows.
@@ -30,8 +30,6 @@ def check_labels(rows: Rows, seen: LabelSet, configs: Sequence[Config]) -> Refus
         configs: of all learners of the model's rows, the model's own first.
     """
     config = configs[0]
-    if config.task == "regression" or seen.knows(rows.y):  # type: ignore[arg-type]
-        return None
     skip = set(rows.skip)
     declared = None if config.labels is None else LabelSet(config.labels)
     joined = LabelSet.from_header(seen.to_header())

@@ -140,16 +140,22 @@ class Machine(Contest):
         """Fix the space if this segment proposes it; refuse what earlier entries have made impossible."""
         known = rows.space in self.switching.routes
         if known or (rows.served is not None and rows.space in self.switching.retired):
-            return check_labels(rows, self.labels, self.configs)
+            return self._check_labels(rows)
         space = check_space(rows, self.prediction_schema)
         if isinstance(space, Refused):
             return space
-        if (refused := check_labels(rows, self.labels, self.configs)) is None:
+        if (refused := self._check_labels(rows)) is None:
             # Every phase has a route for its own space: rows that are accepted without one are the first.
             assert self.switching.now is None
             for member in self.members:
                 member.enter(Switching(member.config, space))
         return refused
+
+    def _check_labels(self, rows: Rows) -> Refused | None:
+        """Why the labels of rows can no longer join the classes seen, or None: most have been seen."""
+        if self.regression or self.labels.knows(rows.y):  # type: ignore[arg-type]
+            return None
+        return check_labels(rows, self.labels, self.configs)
 
     def _outcomes(
         self,

@@ -135,6 +135,8 @@ class ModelState:
     @property
     def configs(self) -> tuple[Config, ...]:
         """The configurations of all learners of the model's rows, its own first."""
+        if not self.challengers:
+            return (self.config,)
         return (self.config, *(one.member.config for one in self.challengers.values()))
 
     @property
