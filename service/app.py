@@ -253,6 +253,7 @@ def bounds(settings: Settings) -> Bounds:
         wait_timeout_s=settings.wait_timeout_s,
         grace_s=settings.grace_s,
         snapshots_kept=settings.snapshots_kept,
+        challengers_max=settings.challengers_max,
         snapshot_min_bytes=settings.snapshot_min_kb * 1024,
     )
 

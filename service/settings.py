@@ -74,6 +74,7 @@ class Settings(BaseSettings):
     drift_events_all_max: int = Field(
         10_000, ge=1, le=100_000, description="Drift events kept of all models together, for GET /drift and its stream."
     )
+    challengers_max: int = Field(8, ge=0, le=64, description="Most challengers per model; beyond it 409.")
     streams_max: int = Field(
         100, ge=0, description="Most open streams of drift events and of rows together; beyond it 503."
     )

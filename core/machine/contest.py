@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from core.challenger_config import challenging, own_fields, promote_of
+from core.config import Config
 from core.contract import Header
 from core.drift.outbox import Outbox, joined_alarm, of_alarm
 from core.entry import Challenge, Configured, Places, Promote, Refused, Withdraw
@@ -98,8 +99,8 @@ class Contest(Saved):
 
     # ---------------------------------------------------------------- challengers
 
-    def plan_challenge(self, name: str, raw: Mapping[str, Any], most: int) -> Challenge | None:
-        """A challenger as a client asks for it, checked; None where it is there already.
+    def plan_challenge(self, name: str, raw: Mapping[str, Any], most: int) -> tuple[Challenge | None, Config]:
+        """A challenger as a client asks for it, checked, and its configuration; None where it is there already.
 
         Args:
             name: what it is to be called.
@@ -118,26 +119,24 @@ class Contest(Saved):
             if known.member.config.canonical != config.canonical:
                 raise Conflict(f"challenger {name} exists with another configuration; DELETE it first")
             if known.promote == promote:
-                return None
+                return None, config
         elif len(self.challengers) >= most:
             raise Conflict(f"the model has {len(self.challengers)} challengers, of at most {most}: DELETE one first")
         elif self.phase == "overlap":
             raise Conflict("a change of features is under way: complete or abort it first")
         elif len(self.labels) > (bound := config.algorithm.class_bound):
             raise Conflict(f"{config.algorithm_id} learns at most {bound} classes; the model has {len(self.labels)}")
-        return Challenge(name, {**own_fields(config), "promote": promote}, most)
+        return Challenge(name, {**own_fields(config), "promote": promote}, most), config
 
     def _challenge(self, segment: Challenge, place: str) -> Configured | Refused:
         try:
-            if self.plan_challenge(segment.name, segment.config, segment.most) is None:
-                return Configured(self.rows)
+            _, config = self.plan_challenge(segment.name, segment.config, segment.most)
         except (Invalid, Conflict) as error:
             return Refused(str(error))
         known, promote = self.challengers.get(segment.name), promote_of(segment.config)
         if known is not None:
             known.promote = promote
             return Configured(self.rows)
-        config = challenging(self.config, segment.config)
         member = Member(config, self.switching.beside(config))
         member.born = place
         member.begin_at(self.labels, self.rows)

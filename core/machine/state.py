@@ -133,6 +133,11 @@ class ModelState:
         return None if now is None else now.next_schema
 
     @property
+    def since_version(self) -> int:
+        """The version that the entry made which put the learner there; 0 for the model's first one."""
+        return int(self.born.partition(".")[0] or 0)
+
+    @property
     def configs(self) -> tuple[Config, ...]:
         """The configurations of all learners of the model's rows, its own first."""
         if not self.challengers:
@@ -229,7 +234,7 @@ class ModelState:
 
     def _check_together(self) -> None:
         """Parts that are each a state of their own must be of one and the same model."""
-        if {*map(type, (self.rows, self.before))} != {int} or self.before < 0 or not isinstance(self.born, str):
+        if {*map(type, (self.rows, self.before))} != {int} or self.before < 0 or not _is_place(self.born):
             raise ValueError("no such numbers of rows")
         rows, classes, now = self.metrics.rows, len(self.labels), self.switching.now
         scored = 0 if self.intervals is None else self.intervals.rows
@@ -247,3 +252,8 @@ class ModelState:
         tested = self.drift_response.detector.classes
         if tested != classes or now.classes_differ(classes) or self.metrics.classes > len(self.answers.said):
             raise ValueError("the classes of the parts differ")
+
+
+def _is_place(born: object) -> bool:
+    """Whether a saved place is one: numbers between dots, or none at all."""
+    return isinstance(born, str) and all(part.isdecimal() for part in born.split(".") if born)

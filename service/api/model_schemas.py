@@ -20,7 +20,7 @@ def _optional(schema: dict[str, Any]) -> None:
         field.pop("default", None)
 
 
-def _as_sent(cls: Any, body: Any, _: Any) -> Any:
+def as_sent(cls: Any, body: Any, _: Any) -> Any:
     """The body as it was sent: ``core.config`` checks it, as it checks those of imported states."""
     del cls
     if not isinstance(body, dict):
@@ -162,7 +162,7 @@ class ModelBody(RequestBody):
     description: str = Field("", max_length=DESCRIPTION_MAX, description="A note for people.")
     tags: Tags = Field({}, description="Names and values to find and group models by.")
 
-    _left_to_core = model_validator(mode="wrap")(_as_sent)
+    _left_to_core = model_validator(mode="wrap")(as_sent)
 
 
 class ModelChanges(RequestBody):
@@ -196,7 +196,7 @@ class ModelChanges(RequestBody):
     description: str | None = Field(None, max_length=DESCRIPTION_MAX)
     tags: Tags | None = None
 
-    _left_to_core = model_validator(mode="wrap")(_as_sent)
+    _left_to_core = model_validator(mode="wrap")(as_sent)
 
 
 class Model(BaseModel):

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from service.api import (
+    challengers,
     configuration,
     copies,
     drift,
@@ -43,6 +44,7 @@ ROUTERS = (
     pending.router,
     drift.router,
     weights.router,
+    challengers.router,
     features.router,
     overlap.router,
     state.router,

@@ -58,6 +58,7 @@ class Bounds:
     wait_timeout_s: float
     grace_s: float
     snapshots_kept: int
+    challengers_max: int
     snapshot_min_bytes: int
 
 

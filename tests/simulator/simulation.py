@@ -38,6 +38,7 @@ BOUNDS = Bounds(
     wait_timeout_s=0.5,
     grace_s=1.0,
     snapshots_kept=2,
+    challengers_max=8,
     snapshot_min_bytes=10**9,
 )  # fmt: skip
 SMALL_BUDGETS = (1, 30_000)

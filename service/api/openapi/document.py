@@ -31,6 +31,7 @@ TAGS = [
     {"name": "batches", "description": "Rows in order, each tested, then trained."},
     {"name": "streams of rows", "description": "A line in, a line out, for as long as the client sends."},
     {"name": "models", "description": "Models, their metrics and their weights."},
+    {"name": "challengers", "description": "Learners beside a model's own, compared with it on every row."},
     {"name": "drift", "description": "Changes in the data: events, listed and live."},
     {"name": "features", "description": "A change of features: both sets for a while, then the new one."},
     {"name": "state", "description": "Snapshots, export and import, reset."},

@@ -60,6 +60,10 @@ CHANGES = _examples(
     tags=("Names to find it by", {"tags": {"team": "pricing"}}),
     labels=("A third class", {"add_labels": ["SAME"]}),
 )
+CHALLENGERS = _examples(
+    candidate=("Another algorithm, to be compared", {"algorithm": "vigod"}),
+    automatic=("Promoted by itself once it is surely better", {"algorithm": "dynamic_odm", "promote": "auto"}),
+)
 PREDICT = _examples(
     row=("One row", {"features": ROW}),
     tracked=("Kept until its label comes", {"features": ROW, "track": True}),

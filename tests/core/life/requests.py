@@ -136,4 +136,5 @@ class Requests:
 
     def foreign(self):
         """The state of another model."""
-        return Restore(Machine(Config.parse({"algorithm": "rls", "task": "regression", "seed": 99})).to_bytes(), "import")
+        other = Machine(Config.parse({"algorithm": "rls", "task": "regression", "seed": 99}))
+        return Restore(other.to_bytes(), "import")

@@ -52,7 +52,7 @@ def prices(rows, seed=0):
 
 
 def challenge(model, name, body):
-    return model.commit(model.machine.plan_challenge(name, body, MOST))
+    return model.commit(model.machine.plan_challenge(name, body, MOST)[0])
 
 
 def numbers(learner):
@@ -89,8 +89,8 @@ def test_rows_one_by_one_in_blocks_and_merged_are_the_same_bits(kind):
     found = []
     for size in (1, 37, ROWS):
         model, version = Machine(Config.parse(body)), 2
-        model.apply(Entry(1, 1, (model.plan_challenge("dfop", {**DFOP, "promote": "auto"}, MOST),)))
-        model.apply(Entry(2, 2, (model.plan_challenge("slow", {"algorithm": "fesl_s"}, MOST),)))
+        model.apply(Entry(1, 1, (model.plan_challenge("dfop", {**DFOP, "promote": "auto"}, MOST)[0],)))
+        model.apply(Entry(2, 2, (model.plan_challenge("slow", {"algorithm": "fesl_s"}, MOST)[0],)))
         schema, said = model.feedback_schema, []
         for start in range(0, ROWS, size):
             rows = Rows(schema.id, None, X[start : start + size], y[start : start + size])
@@ -113,7 +113,7 @@ def test_merged_entries_are_the_entries_one_by_one():
     one, merged = Machine(Config.parse({**MODEL, "on_drift": "report"})), None
     one.apply(Entry(1, 1, (Rows(one.feedback_schema.id, None, X[:2], ["u", "v"]),)))
     for name, body in {"a": {**DFOP, "promote": "auto"}, "b": {"algorithm": "dynamic_odm"}}.items():
-        one.apply(Entry(one.rows, 1, (one.plan_challenge(name, body, MOST),)))
+        one.apply(Entry(one.rows, 1, (one.plan_challenge(name, body, MOST)[0],)))
     merged, _ = Machine.from_bytes(one.to_bytes())
     cuts = range(10, 1210, 10)
     for version, stop in enumerate(cuts, 3):
@@ -272,10 +272,10 @@ def test_what_cannot_be_is_refused_and_changes_nothing():
     with pytest.raises(Invalid, match="challenger"):
         plan("previous", DFOP, MOST)
     assert plan("x", {**DFOP, "task": "classification", "features": ["a", "b"]}, MOST) == plan("x", DFOP, MOST)
-    asked = plan("x", DFOP, 1)
+    asked, _ = plan("x", DFOP, 1)
     model.commit(asked)
-    assert plan("x", DFOP, 1) is None
-    model.commit(plan("x", {**DFOP, "promote": "auto"}, 1))
+    assert plan("x", DFOP, 1)[0] is None
+    model.commit(plan("x", {**DFOP, "promote": "auto"}, 1)[0])
     assert "auto" == model.machine.challengers["x"].promote
     state = model.machine.to_bytes()
     for segment in (

@@ -1,0 +1,144 @@
+"""/models/{name}/challengers: learners beside a model's own, for the same rows, one of which may become the model."""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, cast
+
+from fastapi import APIRouter, Body, Path, Request, Response
+
+from core.entry import Segment
+from core.machine import Machine
+from service.api.challenger_schemas import ChallengerBody, ChallengerEntry, ChallengerList, Champion
+from service.api.context import NAME, Context, Ctx, IdempotencyKey, ModelName
+from service.api.idempotency import answer_if_seen
+from service.api.identity import REQUEST, identity_of
+from service.api.model_schemas import Model
+from service.api.models import ReadModel, shown
+from service.api.openapi.examples import CHALLENGERS
+from service.api.route import ADMIN, READ, Route
+from service.api.row_requests import REFUSED
+from service.api.state import EMPTY
+from service.errors import NotFound
+from service.runtime import challengers
+from service.runtime.engine import Freshness
+from service.runtime.replica import Replica
+from service.runtime.threads import in_thread_if_large, load_algorithm
+
+router = APIRouter(route_class=Route, tags=["challengers"])
+ChallengerName = Annotated[
+    str, Path(pattern=f"^{NAME.pattern}$", openapi_examples={"candidate": {"value": "candidate"}})
+]
+Plan = Callable[[Machine, tuple[str, ...]], Segment | None]
+"""Makes the segment of a request out of the model as it stands, and what the request is remembered by."""
+
+
+@router.get("/models/{name}/challengers", dependencies=[READ], response_model_exclude_unset=True)
+async def list_challengers(replica: ReadModel) -> ChallengerList:
+    """List challengers.
+
+    With their metrics and the paired difference of their losses to the model's.
+    """
+    async with replica.held():
+        machine = replica.machine
+        score = machine.summary().score
+        found = await in_thread_if_large(machine.nbytes if machine.challengers else 0, _entries, machine)
+        return ChallengerList(
+            champion=Champion(algorithm=machine.config.algorithm_id, score=score),
+            challengers=found,
+            version=replica.version,
+            incarnation=replica.incarnation,
+        )
+
+
+def _entries(machine: Machine) -> list[ChallengerEntry]:
+    return [ChallengerEntry(**challengers.shown(name, one)) for name, one in machine.challengers.items()]
+
+
+@router.put(
+    "/models/{name}/challengers/{challenger}",
+    dependencies=[ADMIN],
+    status_code=201,
+    response_model_exclude_unset=True,
+    response_description="It learns every row from here on",
+    responses={200: {"model": ChallengerEntry, "description": "It is there already; at most `promote` has changed"}},
+)
+async def put_challenger(
+    ctx: Ctx,
+    name: ModelName,
+    challenger: ChallengerName,
+    body: Annotated[ChallengerBody, Body(openapi_examples=CHALLENGERS)],
+    request: Request,
+    response: Response,
+    key: IdempotencyKey,
+) -> ChallengerEntry:
+    """Put a challenger beside a model.
+
+    From the next row on it learns every row that the model learns, in the same order, on every replica: it begins with
+    nothing learned, in the features in force. Each row is predicted by both before it is learned, and their losses are
+    compared; the model's answers stay its own. Features, labels and what is said of missing values, categories and
+    costs are the model's. The same body again is 200, and may change `promote`; another one is 409.
+    """
+    sent = cast("Mapping[str, Any]", body)
+    await load_algorithm(sent)
+    most, admit = ctx.engine.bounds.challengers_max, ctx.engine.models.admit
+    known = False
+
+    def plan(machine: Machine, ids: tuple[str, ...]) -> Segment | None:
+        nonlocal known
+        known = challenger in machine.challengers
+        return challengers.put(machine, admit, challenger, sent, most, ids)
+
+    replica = await _commit(ctx, name, request, key, plan, await request.body())
+    response.status_code = 200 if known else 201
+    async with replica.held():
+        return ChallengerEntry(**challengers.shown(challenger, challengers.known(replica.machine, challenger)))
+
+
+@router.delete(
+    "/models/{name}/challengers/{challenger}",
+    dependencies=[ADMIN],
+    status_code=204,
+    response_description="It is gone, with what it has learned",
+)
+async def delete_challenger(
+    ctx: Ctx, name: ModelName, challenger: ChallengerName, request: Request, key: IdempotencyKey
+) -> None:
+    """Take a challenger away."""
+    await _commit(ctx, name, request, key, lambda machine, ids: challengers.withdraw(machine, challenger, ids))
+
+
+@router.post(
+    "/models/{name}/challengers/{challenger}/promote",
+    dependencies=[ADMIN, EMPTY],
+    response_model_exclude_unset=True,
+    response_description="The model as it is now",
+)
+async def promote_challenger(
+    ctx: Ctx, name: ModelName, challenger: ChallengerName, request: Request, key: IdempotencyKey
+) -> Model:
+    """Make a challenger the model.
+
+    An entry of the log: every replica promotes at the same row. The model's rows, ids, drift events and marks count on
+    (the promotion is a mark); its metrics are those of the challenger, over the rows that it has learned. The former
+    model goes on learning as the challenger `previous`, in place of an older one, and is never promoted by itself;
+    promoting it swaps the two. All differences start anew. An Idempotency-Key makes a retry safe.
+    """
+    return await shown(
+        await _commit(ctx, name, request, key, lambda machine, ids: challengers.promote(machine, challenger, ids))
+    )
+
+
+async def _commit(ctx: Context, name: str, request: Request, key: str | None, plan: Plan, body: bytes = b"") -> Replica:
+    """Commit what a request asks for; the model as it is after it."""
+    engine = ctx.engine
+    asked = f"{request.method} {request.url.path}\n".encode()
+    identity = identity_of(key, None, REQUEST, (asked, body))
+    replica = await engine.replica(name, Freshness(strong=True))  # which challengers there are, the log says
+    version = 0
+    try:
+        segment = plan(replica.machine, identity.ids)
+    except (*REFUSED, NotFound) as error:
+        await answer_if_seen(ctx, replica, identity, error)
+    else:
+        if segment is not None:
+            version = (await replica.inbox.submit(segment, identity.digests)).answer.version
+    return await engine.replica(name, Freshness(min_version=version))

@@ -1,0 +1,182 @@
+"""Challengers: learners beside a model's own, over HTTP and on every replica."""
+
+import numpy as np
+import pytest
+
+from tests.service.api_fixtures import DFOP, RLS, columnar, features, problem
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+VIGO = {"algorithm": "vigo"}
+
+
+def turning(rows, start=0):
+    """Labelled rows of two classes, on either side of a line that turns round after 300."""
+    X = np.random.default_rng(0).normal(size=(start + rows, 2))[start:]
+    sides = np.where(np.arange(start, start + rows) < 300, 1, -1)
+    return {
+        "columns": ["a", "b"],
+        "data": X.tolist(),
+        "labels": ["UP" if side * x[0] > 0 else "DOWN" for x, side in zip(X, sides, strict=True)],
+    }
+
+
+async def put(api, path, name, body, status=201, **how):
+    """The answer to a challenger that is put beside a model."""
+    answer = await api.ask("PUT", f"{path}/challengers/{name}", json=body, **how)
+    assert status == answer.status_code, answer.text
+    return answer.json()
+
+
+async def listed(api, path):
+    """The challengers by name."""
+    return {one["name"]: one for one in (await api.get(f"{path}/challengers"))["challengers"]}
+
+
+async def test_a_challenger_is_put_shown_and_taken_away(api):
+    """It begins with the next row; each step is a version; the same again is none."""
+    path = await api.learnt(rows=4)
+    told = await put(api, path, "other", VIGO)
+    assert await listed(api, path) == {"other": told}
+    assert (5, 0, "never", "vigo") == (
+        told["since_version"],
+        told["rows"],
+        told["config"]["promote"],
+        told["config"]["algorithm"],
+    )
+    assert {"mean": None, "low": None, "high": None, "confidence": 0.95, "rows": 0} == told["difference"]
+    before = await api.get(path)
+    assert told == await put(api, path, "other", VIGO, 200)
+    assert before == await api.get(path)
+    assert "auto" == (await put(api, path, "other", {**VIGO, "promote": "auto"}, 200))["promote"]
+    problem(await api.ask("PUT", f"{path}/challengers/other", json={"algorithm": "rls"}), 409)
+    await api.post(f"{path}/feedback/batch", {**columnar(6), "labels": ["UP", "DOWN"] * 3})
+    shown = await api.get(f"{path}/challengers")
+    assert "dfop" == shown["champion"]["algorithm"]
+    assert (await api.get(f"{path}/metrics"))["overall"]["accuracy"] == shown["champion"]["score"]
+    (one,) = shown["challengers"]
+    assert (6, 6, 6) == (one["rows"], one["metrics"]["rows"], one["difference"]["rows"])
+    assert one["difference"]["low"] <= one["difference"]["mean"] <= one["difference"]["high"]
+    gone = await api.ask("DELETE", f"{path}/challengers/other")
+    assert (204, b"") == (gone.status_code, gone.content)
+    missing = problem(await api.ask("DELETE", f"{path}/challengers/other"), 404, "challenger")
+    assert [] == missing["errors"][0]["allowed"]
+    assert {} == await listed(api, path)
+
+
+async def test_a_challenger_learns_as_a_model_of_its_own_and_its_model_as_without_it(api):
+    """The same metrics to the last digit, in whatever pieces the rows come."""
+    path, alone, other = await api.new(), await api.new(), await api.new({**DFOP, **VIGO})
+    await put(api, path, "other", VIGO)
+    for start, rows in ((0, 1), (1, 40), (41, 159)):
+        for one in (path, alone, other):
+            await api.post(f"{one}/feedback/batch", turning(rows, start))
+    scores = [(await api.get(f"{one}/metrics"))["overall"] for one in (path, alone, other)]
+    (own,) = (await listed(api, path)).values()
+    assert scores == [scores[0], scores[0], own["metrics"]["overall"]]
+
+
+async def test_a_promotion_is_a_mark_and_rows_count_on(api):
+    """The former model is "previous"; promoting it swaps the two; a retry under a key does not."""
+    path = await api.learnt(rows=4)
+    await put(api, path, "other", VIGO)
+    await api.post(f"{path}/feedback/batch", {**columnar(6), "labels": ["UP", "DOWN"] * 3})
+    key = {"Idempotency-Key": "promote-1"}
+    for _ in range(2):
+        told = await api.post(f"{path}/challengers/other/promote", headers=key)
+        assert (7, 10, "vigo") == (told["version"], told["rows"], told["config"]["algorithm"])
+        assert DFOP["features"] == told["config"]["features"]
+    expected = {"row": 10, "kind": "promotion", "challenger": "other", "algorithm": "vigo", "by": "request"}
+    assert expected == (await api.get(f"{path}/metrics"))["marks"][-1]
+    found = await listed(api, path)
+    assert {("previous", "never", "dfop", 10, 0)} == {
+        (name, one["promote"], one["config"]["algorithm"], one["rows"], one["since_version"])
+        for name, one in found.items()
+    }
+    assert 0 == found["previous"]["difference"]["rows"]
+    learnt = await api.post(f"{path}/feedback", {"features": features(1), "label": "UP"})
+    assert (8, 11) == (learnt["version"], learnt["rows"])
+    told = await api.post(f"{path}/challengers/previous/promote")
+    assert ("dfop", 11) == (told["config"]["algorithm"], told["metrics"]["rows"])
+    assert ["previous"] == [*await listed(api, path)]
+    found = problem(await api.ask("POST", f"{path}/challengers/nobody/promote"), 404, "challenger")
+    assert ["previous"] == found["errors"][0]["allowed"]
+    assert {"version", "rows"} <= set(await api.post(f"{path}/reset"))
+    assert {"previous": 0} == {name: one["rows"] for name, one in (await listed(api, path)).items()}
+
+
+async def test_a_better_challenger_is_promoted_by_itself_at_one_row(api, start):
+    """On every replica and after a reload: the answers change in the middle of a batch, and the states agree."""
+    path = await api.new({**DFOP, "algorithm": "rls"})
+    other = await start()
+    await put(api, path, "fast", {"algorithm": "dfop", "promote": "auto"})
+    for begin in range(0, 1200, 400):
+        await api.post(f"{path}/feedback/batch", turning(400, begin))
+    (mark,) = [one for one in (await api.get(f"{path}/metrics"))["marks"] if one["kind"] == "promotion"]
+    assert ("fast", "auto", 0) == (mark["challenger"], mark["by"], mark["row"] % 100)
+    assert await api.state(path) == await other.state(path)
+    assert await listed(api, path) == await listed(other, path)
+    await api.post(f"{path}/snapshots", status=201)
+    await api.post(f"{path}/feedback/batch", turning(50, 1200))
+    late = await start()
+    assert await api.state(path) == await late.state(path)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"algorithm": "sparse_dfop"}, "algorithm"),
+        ({"algorithm": "none"}, "algorithm"),
+        ({"algorithm": "vigo", "labels": ["UP", "SAME"]}, "labels"),
+        ({"algorithm": "vigo", "features": ["a"]}, "features"),
+        ({"algorithm": "vigo", "task": "regression"}, "task"),
+        ({"algorithm": "dfop", "params": {"forgetting_rate": 7}}, "params.forgetting_rate"),
+        ({"algorithm": "dfop", "promote": "soon"}, "promote"),
+        ({"algorithm": "dfop", "colour": 1}, "colour"),
+    ],
+)
+async def test_a_challenger_that_cannot_be_is_refused(api, body, field):
+    """422 names the field, and nothing changes."""
+    path = await api.shared()
+    before = await api.state(path)
+    problem(await api.ask("PUT", f"{path}/challengers/one", json=body), 422, field)
+    assert before == await api.state(path)
+    problem(await api.ask("PUT", f"{path}/challengers/-", json=VIGO), 422, "challenger")
+    problem(await api.ask("PUT", f"{path}/challengers/previous", json=VIGO), 422, "challenger")
+    problem(await api.ask("PUT", "/models/nobody/challengers/one", json=VIGO), 404)
+
+
+async def test_there_are_bounds_on_their_number_and_their_memory(start):
+    """409 for one more, 422 for one too large; keys of scope read may look only."""
+    small = await start(challengers_max=1, model_limit_mb=1, api_keys="root:r00t:admin,eye:l00k:read,hand:l3arn:learn")
+    small.client.headers["X-API-Key"] = "r00t"
+    path = await small.new({**RLS, "features": [f"x{at}" for at in range(200)]})
+    large = {"algorithm": "dfop", "params": {"forgetting_rate": "auto"}}
+    found = problem(await small.ask("PUT", f"{path}/challengers/large", json=large), 422, "algorithm")
+    assert "<= 1 MiB of state" == found["errors"][0]["allowed"]
+    await put(small, path, "one", {"algorithm": "fesl_c"})
+    problem(await small.ask("PUT", f"{path}/challengers/two", json={"algorithm": "fesl_c"}), 409)
+    for secret in ("l00k", "l3arn"):
+        eye = {"X-API-Key": secret}
+        assert 200 == (await small.ask("GET", f"{path}/challengers", headers=eye)).status_code
+        for method, end in (("PUT", "two"), ("DELETE", "one"), ("POST", "one/promote")):
+            body = {"json": {"algorithm": "rls"}} if method == "PUT" else {}
+            assert 403 == (await small.ask(method, f"{path}/challengers/{end}", headers=eye, **body)).status_code
+
+
+async def test_a_copy_has_the_challengers_of_its_model_and_a_restore_brings_them_back(api):
+    """With what they have learned; their versions are those of the new log."""
+    path = await api.learnt(RLS, rows=4)
+    await put(api, path, "other", {"algorithm": "dfop"})
+    await api.post(f"{path}/feedback/batch", {**columnar(20), "labels": [0.5] * 20})
+    kept = (await api.post(f"{path}/snapshots", status=201))["version"]
+    before = await listed(api, path)
+    name = f"{path.split('/')[2]}.copy"
+    await api.post(f"{path}/copy", {"name": name}, 201)
+    copy = await listed(api, f"/models/{name}")
+    assert {"other": {**before["other"], "since_version": 0}} == copy
+    await api.post(f"{path}/challengers/other/promote")
+    await api.ask("DELETE", f"{path}/challengers/previous")
+    await api.post(f"{path}/restore", {"version": kept})
+    assert before == await listed(api, path)
+    assert "rls" == (await api.get(path))["config"]["algorithm"]
