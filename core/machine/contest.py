@@ -47,7 +47,10 @@ class Contest(Saved):
         X, labels, given, served = rows
         if served is None:
             return rows
-        own = [None if one is None else one.said_by(learner) or (replace(one, lags=None) if told else None) for one in served]
+        own = [None if one is None else one.said_by(learner) for one in served]
+        if told:  # by a learner that may have other lags
+            of = zip(own, served, strict=True)
+            own = [replace(one, lags=None) if said is None and one is not None else said for said, one in of]
         return X, labels, given, own
 
     def _learn_together(self, space: str, rows: BlockRows, places: Places) -> Scored:

@@ -7,9 +7,9 @@ from typing import Any
 from core.problems import Problem
 from service.errors import OnepassError, RequestConflict
 from service.runtime.jobs import Job, Reply
-from service.store import codec
 from service.store.codec import Answer
 from service.store.log import SeenId
+from service.store.records import FORMAT
 
 FIELDS = {"i:": "id", "p:": "prediction_id", "k:": "Idempotency-Key", "o:": "id", "s:": "id"}
 """The field that an id came in, by the prefix it is stored under."""
@@ -56,7 +56,7 @@ def repeated(rows: int, earlier: Earlier) -> Reply | OnepassError:
     last = max((answer for _, answer in earlier), key=_version)
     learned = all(answer.learned for _, answer in earlier)
     mapped = all(answer.mapped for _, answer in earlier)
-    nothing = Answer(codec.FORMAT, last.version, last.rows, [], [], learned, mapped=mapped)
+    nothing = Answer(FORMAT, last.version, last.rows, [], [], learned, mapped=mapped)
     return Reply(_merged(rows, nothing, earlier), rows, True, earlier)
 
 
@@ -77,7 +77,7 @@ def _merged(rows: int, now: Answer, earlier: Earlier) -> Answer:
         else:
             merged.append((before[row].predictions[0], before[row].losses[0], _probabilities(before[row])[0]))
     predictions, losses, p_true = ([*part] for part in zip(*merged, strict=True))
-    return Answer(codec.FORMAT, now.version, now.rows, predictions, losses, now.learned, p_true, mapped=now.mapped)
+    return Answer(FORMAT, now.version, now.rows, predictions, losses, now.learned, p_true, mapped=now.mapped)
 
 
 def _probabilities(answer: Answer) -> list[float]:

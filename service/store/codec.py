@@ -1,27 +1,13 @@
-"""Bytes of the log and back: segments and answers as MessagePack arrays with a version number in front.
+"""Bytes of the log and back: segments (records.py has their layout) and answers as MessagePack arrays.
 
-    rows     ["rows", 1, space, features as declared | nil, n, X float64 (n, F), labels [...] | float64, discounts,
-              served, ids]
-             ["rows", 2, ... the same ..., weights]                    rows that count more or less than once
-             [... the same ..., weights | nil, baselines, intervals | nil, lag columns float64 | nil]
-                                              what was said beside what was served, and what it was made with
-    reset    ["reset", 1, ids]
-    state    ["state", 1, digest, size, source, ids]    a restore or import; states.py has the bytes
-    restore  ["restore", 1, state, source, ids]         the same as written by earlier versions
-    switch   ["switch", 1, action, features as declared | nil, mapping | nil, ids]
-    overlap  ["overlap", 1, space, n, X float64 (n, F), ids]
-    config   ["config", 1, {field: new value}, ids]     a change of the configuration
-    challenge ["challenge", 1, name, {field: value}, most, ids]     a challenger beside the model
-    withdraw ["withdraw", 1, name, ids]
-    promote  ["promote", 1, name, ids]
     answer   [1, version, rows, predictions, losses, learned, probabilities of the true labels, refusal | nil,
               [phase | nil, overlap rows, warning | nil] | nil, feature state after a switch (JSON), mapped]
 
-Arrays are little-endian float64 in C order. A record with another version number is refused, never guessed at.
+A version number stands in front. A record with another one is refused, never guessed at.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -50,95 +36,22 @@ from core.entry import (
 )
 from core.features import Feature, parse_features
 from service.store.entries import RawEntry
-
-FORMAT = 1
-"""Version of the records."""
-WEIGHTED = 2
-"""That of rows with weights: code that does not know weights must not learn such rows without them."""
-Predicted = str | int | bool | float | None
-"""A prediction: a label, a number, or nothing."""
-Bounds = tuple[tuple[float, float] | None, ...] | None
-"""Intervals that were served, level by level."""
-
-
-class RowsRecord(msgspec.Struct, array_like=True, tag="rows", frozen=True, gc=False):
-    """Rows as bytes; see the layout above."""
-
-    format: int
-    space: str
-    features: list[str | dict[str, Any]] | None
-    count: int
-    x: bytes
-    labels: list[str | int | bool] | bytes
-    discounts: bytes | None = None
-    served: tuple[Predicted, list[tuple[str | int | bool, float]] | None] | None = None
-    ids: tuple[str, ...] = ()
-    weights: bytes | None = None
-    baselines: tuple[Predicted, ...] | None = None
-    interval: Bounds = None
-    lags: bytes | None = None
-
-
-class _Reset(msgspec.Struct, array_like=True, tag="reset", frozen=True):
-    format: int
-    ids: tuple[str, ...] = ()
-
-
-class _Restore(msgspec.Struct, array_like=True, tag="restore", frozen=True):
-    format: int
-    state: bytes
-    source: str
-    ids: tuple[str, ...] = ()
-
-
-class _State(msgspec.Struct, array_like=True, tag="state", frozen=True):
-    format: int
-    digest: str
-    size: int
-    source: str
-    ids: tuple[str, ...] = ()
-
-
-class _Switch(msgspec.Struct, array_like=True, tag="switch", frozen=True):
-    format: int
-    action: Literal["begin", "complete", "abort"]
-    features: list[str | dict[str, Any]] | None = None
-    mapping: Literal["linear", "kernel"] | None = None
-    ids: tuple[str, ...] = ()
-
-
-class _Overlap(msgspec.Struct, array_like=True, tag="overlap", frozen=True):
-    format: int
-    space: str
-    count: int
-    x: bytes
-    ids: tuple[str, ...] = ()
-
-
-class _Configure(msgspec.Struct, array_like=True, tag="config", frozen=True):
-    format: int
-    changes: dict[str, Any]
-    ids: tuple[str, ...] = ()
-
-
-class _Challenge(msgspec.Struct, array_like=True, tag="challenge", frozen=True):
-    format: int
-    name: str
-    config: dict[str, Any]
-    most: int
-    ids: tuple[str, ...] = ()
-
-
-class _Withdraw(msgspec.Struct, array_like=True, tag="withdraw", frozen=True):
-    format: int
-    name: str
-    ids: tuple[str, ...] = ()
-
-
-class _Promote(msgspec.Struct, array_like=True, tag="promote", frozen=True):
-    format: int
-    name: str
-    ids: tuple[str, ...] = ()
+from service.store.records import (
+    FORMAT,
+    WEIGHTED,
+    Bounds,
+    ChallengeRecord,
+    ConfigureRecord,
+    OverlapRecord,
+    Predicted,
+    PromoteRecord,
+    Record,
+    ResetRecord,
+    RowsRecord,
+    StateRecord,
+    SwitchRecord,
+    WithdrawRecord,
+)
 
 
 class Answer(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -182,7 +95,6 @@ class Answer(msgspec.Struct, array_like=True, frozen=True, gc=False):
         return None if self.switch is None else self.switch[2]
 
 
-Record = RowsRecord | _Reset | _Restore | _State | _Switch | _Overlap | _Configure | _Challenge | _Withdraw | _Promote
 _encoder = msgspec.msgpack.Encoder()
 _segments = msgspec.msgpack.Decoder(Record)
 _answers = msgspec.msgpack.Decoder(Answer)
@@ -274,19 +186,19 @@ def record_of(blob: Buffer) -> Record:
 def _segment(record: Record, skip: tuple[int, ...]) -> Segment:
     if isinstance(record, RowsRecord):
         return _rows(record, skip)
-    if isinstance(record, _Reset):
+    if isinstance(record, ResetRecord):
         return Reset(record.ids)
-    if isinstance(record, _Switch):
+    if isinstance(record, SwitchRecord):
         return Switch(record.action, _features(record.features), record.mapping, record.ids)
-    if isinstance(record, _Overlap):
+    if isinstance(record, OverlapRecord):
         return Overlap(record.space, _matrix(record), record.ids, skip)
-    if isinstance(record, _Configure):
+    if isinstance(record, ConfigureRecord):
         return Configure(record.changes, record.ids)
-    if isinstance(record, _Challenge):
+    if isinstance(record, ChallengeRecord):
         return Challenge(record.name, record.config, record.most, record.ids)
-    if isinstance(record, _Withdraw | _Promote):
-        return (Withdraw if isinstance(record, _Withdraw) else Promote)(record.name, record.ids)
-    if isinstance(record, _State):
+    if isinstance(record, WithdrawRecord | PromoteRecord):
+        return (Withdraw if isinstance(record, WithdrawRecord) else Promote)(record.name, record.ids)
+    if isinstance(record, StateRecord):
         return Restore(b"", record.source, record.ids, record.digest, record.size)
     return Restore(record.state, record.source, record.ids)
 
@@ -310,7 +222,7 @@ def lag_columns(kept: bytes | None) -> tuple[float, ...] | None:
     return None if kept is None else tuple(np.frombuffer(kept, dtype="<f8").tolist())
 
 
-def _matrix(record: RowsRecord | _Overlap) -> Floats:
+def _matrix(record: RowsRecord | OverlapRecord) -> Floats:
     return np.frombuffer(record.x, dtype="<f8").reshape(record.count, -1)
 
 

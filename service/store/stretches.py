@@ -17,8 +17,9 @@ import numpy as np
 
 from core.entry import Entry, Learned, MergedRows, Rows
 from service.store import codec
-from service.store.codec import FORMAT, Answer, Item, Record, RowsRecord
+from service.store.codec import Answer, Item
 from service.store.entries import RawEntry
+from service.store.records import FORMAT, Record, RowsRecord
 
 MERGED_ENTRIES_MAX = 1000
 """Most entries of a stretch."""

@@ -11,7 +11,8 @@ import numpy as np
 
 from core.contract import Floats
 from core.entry import ServedPrediction
-from service.store.codec import FORMAT, Bounds, Predicted, beside_served, decoded, float_bytes, lag_columns
+from service.store.codec import beside_served, decoded, float_bytes, lag_columns
+from service.store.records import FORMAT, Bounds, Predicted
 
 
 class Tracked(msgspec.Struct, array_like=True, frozen=True):

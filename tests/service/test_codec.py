@@ -8,6 +8,7 @@ from numpy.testing import assert_array_equal
 from core.entry import Configure, Learned, Mapped, Overlap, Reset, Restore, Rows, ServedPrediction, Switch, Switched
 from core.features import parse_features
 from service.store import codec, tracked
+from service.store.records import FORMAT
 
 FEATURES = parse_features(
     ["a", {"name": "day", "type": "categorical", "categories": ["mon", 0]}, {"name": "b", "min": 0}]
@@ -38,7 +39,7 @@ def test_proposed_features_come_back_with_their_kinds():
     X = np.ones((1, 3))
     back = codec.decode(codec.encode(Rows("space", FEATURES, X, ["UP"])))
     assert FEATURES == back.features
-    old = msgspec.msgpack.encode(("rows", codec.FORMAT, "space", ("a", "b", "c"), 1, X.tobytes(), ["UP"]))
+    old = msgspec.msgpack.encode(("rows", FORMAT, "space", ("a", "b", "c"), 1, X.tobytes(), ["UP"]))
     assert parse_features(["a", "b", "c"]) == codec.decode(old).features
     assert old[1:17] == codec.encode(Rows("space", parse_features(["a", "b", "c"]), X, ["UP"]))[1:17]
 
@@ -48,7 +49,7 @@ def test_a_state_is_named_not_held():
     assert b"bytes" not in codec.encode(Restore(b"bytes", "import", (), "00ff", 5))
     with pytest.raises(ValueError, match="digest"):
         codec.encode(Restore(b"bytes"))
-    held = msgspec.msgpack.encode(("restore", codec.FORMAT, b"bytes", "import", ("id",)))
+    held = msgspec.msgpack.encode(("restore", FORMAT, b"bytes", "import", ("id",)))
     assert Restore(b"bytes", "import", ("id",)) == codec.decode(held)
 
 
@@ -140,8 +141,8 @@ def test_every_row_of_a_batch_has_a_record_of_its_own(p_true):
     found = codec.records(rows, codec.outcome_answer(7, outcome))
     shares = [[share] for share in p_true] or [[], []]
     assert [
-        ("i:a", codec.Answer(codec.FORMAT, 7, 11, ["UP"], [0.0], True, shares[0])),
-        ("i:c", codec.Answer(codec.FORMAT, 7, 12, [None], [None], True, shares[1])),
+        ("i:a", codec.Answer(FORMAT, 7, 11, ["UP"], [0.0], True, shares[0])),
+        ("i:c", codec.Answer(FORMAT, 7, 12, [None], [None], True, shares[1])),
     ] == [(identity, codec.decode_answer(blob)) for identity, blob in found]
 
 

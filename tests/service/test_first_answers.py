@@ -11,6 +11,7 @@ from service.runtime.stats import Stats
 from service.store import codec
 from service.store.codec import Answer
 from service.store.log import SeenId
+from service.store.records import FORMAT
 
 CONFIG = Config.parse({"algorithm": "rls", "task": "regression", "features": ["a"]})
 
@@ -29,7 +30,7 @@ def _replica(incarnation):
 async def test_the_answer_of_a_namesake_is_not_given():
     """The model is deleted and created again while the answer is looked for; the new one knows the id as well."""
     namesake = _replica("new")
-    answer = codec.encode_answer(Answer(codec.FORMAT, 1, 1, [0.5], [0.25]))
+    answer = codec.encode_answer(Answer(FORMAT, 1, 1, [0.5], [0.25]))
     namesake.answers.put([("i:a", 1, answer)], own=False)
 
     async def load(name, before):

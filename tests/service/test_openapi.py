@@ -30,6 +30,10 @@ STORY = [
     "POST /models/{name}/feedback/stream",
     "GET /models/{name}/metrics",
     "PATCH /models/{name}",
+    "GET /models/{name}/challengers",
+    "PUT /models/{name}/challengers/{challenger}",
+    "DELETE /models/{name}/challengers/{challenger}",
+    "POST /models/{name}/challengers/{challenger}/promote",
     "GET /models/{name}/drift",
     "GET /drift",
     "GET /drift/stream",
@@ -125,7 +129,7 @@ async def test_every_body_has_an_example_that_fits_its_schema(document):
                 assert "npy" not in kind or "numpy.save" in operation["description"], route  # all that Swagger UI shows
             else:
                 assert content["example"], (route, kind)
-    assert 10 == count
+    assert 11 == count
 
 
 async def test_every_success_says_what_has_happened(document):
@@ -223,6 +227,7 @@ async def test_the_successes_of_a_route_are_those_it_has(document):
     others = {
         "PUT /models/{name}": {"200", "201"},
         "PUT /models/{name}/state": {"200", "201"},
+        "PUT /models/{name}/challengers/{challenger}": {"200", "201"},
         "POST /models/{name}/snapshots": {"201"},
         "POST /models/{name}/copy": {"201"},
         "DELETE /models/{name}": {"204"},

@@ -25,6 +25,7 @@ from service.runtime.stats import Stats
 from service.runtime.steps import One
 from service.store import codec, stretches
 from service.store.entries import RawEntry
+from service.store.records import FORMAT
 from tests.core.life.logs import single_rows, written
 from tests.core.life.steps import STORY, WHOLE_LIFE
 from tests.core.life.streams import bodies, plain_body
@@ -44,7 +45,7 @@ def raw(entry):
     segments = []
     for at, segment in enumerate(entry.segments):
         if isinstance(segment, Restore):
-            record = ("restore", codec.FORMAT, bytes(segment.state), segment.source, segment.ids)
+            record = ("restore", FORMAT, bytes(segment.state), segment.source, segment.ids)
             segments.append((at, msgspec.msgpack.encode(record), ()))
         else:
             skip = segment.skip if isinstance(segment, Rows | Overlap) else ()

@@ -1,0 +1,145 @@
+"""The records of segments: MessagePack arrays with a version number.
+
+    rows     ["rows", 1, space, features as declared | nil, n, X float64 (n, F), labels [...] | float64, discounts,
+              served, ids]
+             ["rows", 2, ... the same ..., weights]                    rows that count more or less than once
+             [... the same ..., weights | nil, baselines, intervals | nil, lag columns float64 | nil]
+                                              what was said beside what was served, and what it was made with
+    reset    ["reset", 1, ids]
+    state    ["state", 1, digest, size, source, ids]    a restore or import; states.py has the bytes
+    restore  ["restore", 1, state, source, ids]         the same as written by earlier versions
+    switch   ["switch", 1, action, features as declared | nil, mapping | nil, ids]
+    overlap  ["overlap", 1, space, n, X float64 (n, F), ids]
+    config   ["config", 1, {field: new value}, ids]     a change of the configuration
+    challenge ["challenge", 1, name, {field: value}, most, ids]     a challenger beside the model
+    withdraw ["withdraw", 1, name, ids]
+    promote  ["promote", 1, name, ids]
+
+Arrays are little-endian float64 in C order.
+"""
+
+from typing import Any, Literal
+
+import msgspec
+
+FORMAT = 1
+"""Version of the records."""
+WEIGHTED = 2
+"""That of rows with weights: code that does not know weights must not learn such rows without them."""
+Predicted = str | int | bool | float | None
+"""A prediction: a label, a number, or nothing."""
+Bounds = tuple[tuple[float, float] | None, ...] | None
+"""Intervals that were served, level by level."""
+
+
+class RowsRecord(msgspec.Struct, array_like=True, tag="rows", frozen=True, gc=False):
+    """Rows as bytes; see the layout above."""
+
+    format: int
+    space: str
+    features: list[str | dict[str, Any]] | None
+    count: int
+    x: bytes
+    labels: list[str | int | bool] | bytes
+    discounts: bytes | None = None
+    served: tuple[Predicted, list[tuple[str | int | bool, float]] | None] | None = None
+    ids: tuple[str, ...] = ()
+    weights: bytes | None = None
+    baselines: tuple[Predicted, ...] | None = None
+    interval: Bounds = None
+    lags: bytes | None = None
+
+
+class ResetRecord(msgspec.Struct, array_like=True, tag="reset", frozen=True):
+    """``reset`` as bytes; see the layout above."""
+
+    format: int
+    ids: tuple[str, ...] = ()
+
+
+class RestoreRecord(msgspec.Struct, array_like=True, tag="restore", frozen=True):
+    """``restore`` as bytes; see the layout above."""
+
+    format: int
+    state: bytes
+    source: str
+    ids: tuple[str, ...] = ()
+
+
+class StateRecord(msgspec.Struct, array_like=True, tag="state", frozen=True):
+    """``state`` as bytes; see the layout above."""
+
+    format: int
+    digest: str
+    size: int
+    source: str
+    ids: tuple[str, ...] = ()
+
+
+class SwitchRecord(msgspec.Struct, array_like=True, tag="switch", frozen=True):
+    """``switch`` as bytes; see the layout above."""
+
+    format: int
+    action: Literal["begin", "complete", "abort"]
+    features: list[str | dict[str, Any]] | None = None
+    mapping: Literal["linear", "kernel"] | None = None
+    ids: tuple[str, ...] = ()
+
+
+class OverlapRecord(msgspec.Struct, array_like=True, tag="overlap", frozen=True):
+    """``overlap`` as bytes; see the layout above."""
+
+    format: int
+    space: str
+    count: int
+    x: bytes
+    ids: tuple[str, ...] = ()
+
+
+class ConfigureRecord(msgspec.Struct, array_like=True, tag="config", frozen=True):
+    """``config`` as bytes; see the layout above."""
+
+    format: int
+    changes: dict[str, Any]
+    ids: tuple[str, ...] = ()
+
+
+class ChallengeRecord(msgspec.Struct, array_like=True, tag="challenge", frozen=True):
+    """``challenge`` as bytes; see the layout above."""
+
+    format: int
+    name: str
+    config: dict[str, Any]
+    most: int
+    ids: tuple[str, ...] = ()
+
+
+class WithdrawRecord(msgspec.Struct, array_like=True, tag="withdraw", frozen=True):
+    """``withdraw`` as bytes; see the layout above."""
+
+    format: int
+    name: str
+    ids: tuple[str, ...] = ()
+
+
+class PromoteRecord(msgspec.Struct, array_like=True, tag="promote", frozen=True):
+    """``promote`` as bytes; see the layout above."""
+
+    format: int
+    name: str
+    ids: tuple[str, ...] = ()
+
+
+Record = (
+    RowsRecord
+    | ResetRecord
+    | RestoreRecord
+    | StateRecord
+    | SwitchRecord
+    | OverlapRecord
+    | ConfigureRecord
+    | ChallengeRecord
+    | WithdrawRecord
+    | PromoteRecord
+)
+"""What a segment is as bytes."""
