@@ -77,7 +77,8 @@ def test_a_module_waits_for_the_kernels_it_imports() -> None:
     jobs = {name: job for job in Sources().jobs() for name in job.modules}
     assert {"core.numerics.linalg"} == jobs["core.learners.dfop.kernels"].needs
     assert {"core.learners.dfop.kernels", "core.numerics.linalg"} == jobs["core.learners.dfop.blocks"].needs
-    assert set() == jobs["core.learners.vigo.kernels"].needs
+    assert {"core.learners.vigo.cholesky"} == jobs["core.learners.vigo.kernels"].needs
+    assert set() == jobs["core.learners.vigo.cholesky"].needs
     # core.metrics imports all three, so whoever imports one imports the others.
     assert jobs["core.metrics.prequential"] is jobs["core.metrics.regression"]
 

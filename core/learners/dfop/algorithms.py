@@ -96,7 +96,8 @@ _COMPRESSED_DIM = Param(
     "compressed_dim",
     "integer",
     100,
-    "d, the columns that the names of a row are projected onto (Algorithm 2); a row costs d^2, however many names.",
+    "d, the columns that the names of a row are projected onto (Algorithm 2); a row costs d^2, however many names. "
+    "Rare classes need more columns, and class_costs.",
     minimum=1,
     maximum=10_000,
 )

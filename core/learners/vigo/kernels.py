@@ -1,9 +1,10 @@
 """The rows of VIGO, compiled: everything that happens once per row (equations: gaussians.py; windows and tests:
 learner.py).
 
-All compiled code is in this one file, because Numba's cache watches only the file of the function it compiled. Sums
-are taken in one fixed order, without fast-math, and the GIL is released. What happens on every row takes its arrays one
-by one: a tuple of them costs a reference count each per call, and more where Python calls.
+All compiled code but the Cholesky factors (cholesky.py) is in this one file, because Numba's cache watches only the
+file of the function it compiled. Sums are taken in one fixed order, without fast-math, and the GIL is released. What
+happens on every row takes its arrays one by one: a tuple of them costs a reference count each per call, and more where
+Python calls.
 
     A, L, S   upper triangles; row j of L is column j of the Cholesky factor, its diagonal holds 1 / L_jj
     means     m and xbar of every class
@@ -16,6 +17,7 @@ import numpy as np
 from numba import float64, int64, njit, types
 
 from core.contract import Floats, Ints
+from core.learners.vigo.cholesky import factorise
 
 BETA, NU, SHARE, WAITING, ROWS, COUNT, OLD, MISTAKES, LATEST, PRIOR, LOGDET, CONSTANT, EXPONENT, RATIO = range(14)
 """A class's row of ``stats``: beta, nu, share; n; its rows since building began; c and the last window's c; wrong
@@ -105,29 +107,14 @@ def _student(s: State, k: int) -> None:
 @njit(cache=True, nogil=True)
 def _factor(s: State, k: int) -> None:
     """L L' = W^{-1} / nu + floor for class k, in place."""
-    A, L, D = s.A, s.L, s.A.shape[1]
-    nu, logdet, least = s.stats[k, NU], 0.0, np.empty(D)
+    A, F, D, nu = s.A, s.L[k], s.A.shape[1], s.stats[k, NU]
+    least = np.empty(D)
     for j in range(D):
         for i in range(j, D):
-            L[k, j, i] = A[k, j, i] / nu
-        L[k, j, j] += _extra(s, j, s.stats[k, SHARE], nu)
-        least[j] = _PIVOT_MIN * L[k, j, j]
-    for j in range(D):
-        pivot = L[k, j, j]
-        if not pivot > least[j]:
-            pivot = least[j]
-            L[k, j, j + 1 :] = 0.0
-        root = math.sqrt(pivot)
-        inverse = 1.0 / root
-        logdet += math.log(root)
-        L[k, j, j] = inverse
-        for i in range(j + 1, D):
-            L[k, j, i] *= inverse
-        for i in range(j + 1, D):
-            a = L[k, j, i]
-            for h in range(i, D):
-                L[k, i, h] -= a * L[k, j, h]
-    s.stats[k, LOGDET] = logdet
+            F[j, i] = A[k, j, i] / nu
+        F[j, j] += _extra(s, j, s.stats[k, SHARE], nu)
+        least[j] = _PIVOT_MIN * F[j, j]
+    s.stats[k, LOGDET] = factorise(F, least)
 
 
 @njit(cache=True, nogil=True)
