@@ -149,7 +149,7 @@ def test_a_configuration_that_cannot_be_read_is_left_to_who_reads_it(threads: li
     from service.runtime.loader import load_algorithm_of
     from service.runtime.threads import load_algorithm
 
-    for stored in (b"", b"[]", b'{"algorithm": 3}', b"{}"):
+    for stored in (b"", b"[]", b'{"algorithm": 3}', b'{"algorithm": null}'):
         asyncio.run(load_algorithm_of(stored))
     asyncio.run(load_algorithm({"algorithm": ["vigo"]}))
     assert [] == threads
