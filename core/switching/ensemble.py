@@ -91,11 +91,15 @@ class Ensemble(Nested):
             expert.configure(config)
 
     def begin(self, classes: int) -> None:
-        """Start after a switch: the carried expert at the recovered one's weights, step sizes at their first values."""
+        """Start after a switch: the carried expert at the recovered one's weights, step sizes at their first values.
+
+        The recovered one goes on as it was where its columns are an image of the new ones: to it nothing has changed.
+        """
         if "carried" in self.experts:
             self._carry(classes)
-        for expert in self.experts.values():
-            expert.restart()
+        for name, expert in self.experts.items():
+            if name != "recovered" or not self.input_mapping.exact:
+                expert.restart()
 
     def _carry(self, classes: int) -> None:
         """Start the carried expert at the old one's weights and the new one's scale."""

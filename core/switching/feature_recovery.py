@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Weights
-from core.switching.mapping_limits import ROWS_MIN
+from core.switching.mapping_limits import RIDGE, ROWS_MIN
 
 if TYPE_CHECKING:
     from core.switching.kernel_mapping import KernelMapping
@@ -79,6 +79,11 @@ class FeatureRecovery:
     def error(self) -> float | None:
         """Relative squared error of the vanished columns on rows not learned yet; see ``linear_mapping.py``."""
         return self.mapping.error
+
+    @property
+    def exact(self) -> bool:
+        """Whether the vanished columns were found to be an image of the sources; see ``ridge.py``."""
+        return bool(self.mapping.ridge[0] < RIDGE)
 
     def freeze(self) -> None:
         """Nothing is learned any more."""

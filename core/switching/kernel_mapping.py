@@ -35,8 +35,8 @@ from numpy.typing import NDArray
 from core.contract import Floats, Header, Ints
 from core.state.layout import NOT_NEGATIVE, Array, Layout
 from core.switching.linear_mapping import check_counts, relative_error, update_errors, within
-from core.switching.mapping_limits import CHOICE_ROWS_MAX, ROWS_MIN, STORED_MAX
-from core.switching.ridge import RIDGE, RIDGE_ARRAY, chosen, flops_to_choose, inverse_with
+from core.switching.mapping_limits import CHOICE_ROWS_MAX, RIDGE, ROWS_MIN, STORED_MAX
+from core.switching.ridge import RIDGE_ARRAY, chosen, flops_to_choose, inverse_with
 
 PAPER_SCALE = 1.0 / math.sqrt(10.0)
 """What makes exp(-|x - x'|^2 / 20) of distances in units of h = 1."""

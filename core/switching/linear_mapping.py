@@ -21,7 +21,7 @@ solutions, each O(d2^2 (d2 + d1)), is as much again.
 **Held-out error.** From row 3 on each row is first recovered by the last solution. Per old column, with B the
 rows before, e the mean squared error of late and v the mean squared distance from the mean of the rows before,
 
-    e += max(.02, 4 / (B + 2)) (error^2 - e),    v += max(.02, 1 / (B - 1)) (distance^2 - v)
+    v += max(.02, 1 / (B - 1)) (distance^2 - v),    e += max(.02, 4 / (B + 2)) (min(error^2, 10 v) - e)
 
 so that e covers the last quarter of few rows and the last 50 of many: it measures the mapping of now. Reported is
 the mean of e / v over the columns, each at most 10: 0 is perfect, 1 is no better than the mean.
@@ -46,8 +46,8 @@ from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Ints, Weights
 from core.state.layout import NOT_NEGATIVE, ROWS_MAX, Array, Layout, counts
-from core.switching.mapping_limits import CHOICE_ROWS_MAX, ROWS_MIN, linear_rows_max
-from core.switching.ridge import RIDGE, RIDGE_ARRAY, chosen, flops_to_choose, inverse_with
+from core.switching.mapping_limits import CHOICE_ROWS_MAX, RIDGE, ROWS_MIN, linear_rows_max
+from core.switching.ridge import RIDGE_ARRAY, chosen, flops_to_choose, inverse_with
 
 RIDGE_PAPER = 1e-10
 ERROR_MAX = 10.0
@@ -101,8 +101,8 @@ def update_errors(x1: Floats, recovered: Floats, mean: Floats, rows: int, errors
     late, all_rows = max(_RATE, _LATE / max(rows + 2.0, _LATE)), max(_RATE, 1.0 / max(rows - 1.0, 1.0))
     for j in range(x1.shape[0]):
         a, b = min(abs(x1[j] - recovered[j]), _INPUT_MAX), x1[j] - mean[j]
-        errors[0, j] += late * (a * a - errors[0, j])
         errors[1, j] += all_rows * (b * b - errors[1, j])
+        errors[0, j] += late * (min(a * a, ERROR_MAX * errors[1, j]) - errors[0, j])
 
 
 def relative_error(errors: Floats) -> float | None:

@@ -1,4 +1,4 @@
-r"""The ridge of a mapping between feature spaces: .03, unless leave-one-out asks for another one.
+r"""The ridge of a mapping between feature spaces: .03, unless leave-one-out asks for a smaller one.
 
 Of B rows with a kernel matrix K (B, B) of the new space and centred old columns Y (B, d1), ridge regression with
 l = r trace(K) / B recovers S y of an old column y, with A = (K + l I)^{-1},
@@ -8,8 +8,9 @@ l = r trace(K) / B recovers S y of an old column y, with A = (K + l I)^{-1},
 the mean over the columns j that vary. The intercept is among what is left out; the deviations that rows are
 standardised by are not. Exact for centred K (linear_mapping.py); for another one a row's part in the mean is kept.
 
-r is the best of 1e-5, 1e-4 ... 1 if its e(r) is less than half of e(.03), else .03. So another ridge is taken where old
-columns are an image of the new ones, and not for the gain that the best of six shows by chance.
+r is the best of 1e-5, 1e-4, .001 and .01 if its e(r) is less than half of e(.03), else .03. So a smaller one is taken
+where old columns are an image of the new ones, and not for the gain that the best of several shows by chance. Larger
+ones are not tried: where they halve e, it is for a few rows far out.
 
 Source: Hastie, Tibshirani, Friedman: The Elements of Statistical Learning, 2nd edition, 2009: (5.26), (7.64).
 """
@@ -19,13 +20,11 @@ import numpy as np
 from core.contract import Floats
 from core.numerics.linalg import spd_inverse
 from core.state.layout import Array, Range
-from core.switching.mapping_limits import CHOICE_ROWS_MAX
+from core.switching.mapping_limits import CHOICE_ROWS_MAX, RIDGE
 
-RIDGE = 0.03
-"""What a mapping is solved with where nothing speaks against it."""
-RIDGES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
-"""What is tried instead."""
-RIDGE_ARRAY = Array(1, within=Range(min(RIDGES), max(RIDGES)))
+RIDGES = (1e-5, 1e-4, 1e-3, 1e-2)
+"""What is tried instead of .03."""
+RIDGE_ARRAY = Array(1, within=Range(min(RIDGES), RIDGE))
 """A mapping's ridge in its state."""
 _GAIN = 0.5
 _REST_MIN = 1e-12

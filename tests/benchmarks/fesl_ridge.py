@@ -13,6 +13,7 @@ import numpy as np
 
 from core.contract import Floats
 from core.switching import ridge
+from core.switching.mapping_limits import RIDGE
 from tests.benchmarks.streams import DATA, classification, regression
 from tests.benchmarks.switches import DIMENSIONS, Life, Spaces, image, mapped, static
 
@@ -65,7 +66,7 @@ def _both(lost: Callable[[Spaces], float], streams: list[Spaces]) -> tuple[float
     """The mean over the streams with .03 alone, and with what is chosen."""
     means = []
     try:
-        for ridges in ((ridge.RIDGE,), CHOSEN):
+        for ridges in ((RIDGE,), CHOSEN):
             ridge.RIDGES = ridges
             means.append(float(np.mean([lost(stream) for stream in streams])))
     finally:

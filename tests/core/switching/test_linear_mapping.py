@@ -185,6 +185,16 @@ def test_the_error_is_small_where_columns_can_be_recovered_and_one_where_they_ca
 
 
 @every_kind
+def test_one_row_far_out_is_no_poor_mapping(kind):
+    """The first two rows are nearly equal, so that the third is recovered a thousand deviations away."""
+    X2, X1 = rows(30)
+    X2[1] = X2[0] * (1 + 1e-6)
+    mapping = kind(D2, D1)
+    mapping.learn(X2, X1)
+    assert mapping.error < 0.3
+
+
+@every_kind
 def test_a_nonlinear_map_is_the_kernel_s(kind):
     """On a map that bends, the kernel recovers what the line cannot."""
     X2 = np.random.default_rng(0).uniform(-2, 2, size=(200, 1))
