@@ -140,6 +140,7 @@ bench-drift-latency: test-setup ## from the answer to a drift's row to its event
 bench-vigo: test-setup ## VIGO, VIGOd, VIGOw: the paper's tables, and rows per second beside other libraries'
 	$(PY) -m tests.benchmarks.vigo
 	$(PY) -m tests.benchmarks.vigo_speed
+	$(PY) -m tests.benchmarks.vigo_prior
 
 lock: .venv/stamp-test ## rewrite the lock files from pyproject.toml: tests, this machine, image, uv
 	$(LOCK) pyproject.toml --extra replay --group dev --output-file tests/requirements.txt
