@@ -1,6 +1,7 @@
-"""The command ``onepass``: serve, settings, replay."""
+"""The command ``onepass``: serve, settings, replay, compare."""
 
 import argparse
+import importlib
 import importlib.util
 import json
 import logging
@@ -31,8 +32,10 @@ _WORKERS = (
     "ONEPASS_WORKERS: Onepass serves with one process; start one per core behind a balancer that hashes the model's "
     "name; unset ONEPASS_WORKERS"
 )
+_FILES = {"replay": "service.replay.command", "compare": "service.replay.compare"}
+"""Commands that send a file, and their modules."""
 _EXTRA = ("rich", "matplotlib")
-"""What ``onepass replay`` needs beyond the service's own packages."""
+"""What these need beyond the service's own packages."""
 _COMPILE = (
     "import sys; sys.path[:] = sys.argv[1:]; from service.first_run.steps import main; sys.exit(main(['compile']))"
 )
@@ -58,10 +61,11 @@ def _command(arguments: Sequence[str] | None) -> int:
     commands = parser.add_subparsers(title="commands", dest="command", required=True)
     _serve_options(commands.add_parser("serve", help="run the service"))
     replay_options.add(commands.add_parser("replay", help=replay_options.SUMMARY))
+    replay_options.add_compare(commands.add_parser("compare", help=replay_options.COMPARE_SUMMARY))
     commands.add_parser("settings", help="print every setting: its value, its default, what it means")
     options = parser.parse_args(arguments)
-    if options.command == "replay":
-        return _replay(options)
+    if options.command in _FILES:
+        return _send_file(options)
     if "ONEPASS_WORKERS" in os.environ:  # no longer a setting, but setting it means expecting more than one process
         print(_WORKERS, file=sys.stderr)
         return 2
@@ -245,24 +249,25 @@ def _stop_at_eof() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-# ------------------------------------------------------------------------------------------------ replay
+# ------------------------------------------------------------------------------------------------ replay, compare
 
 
-def _replay(options: argparse.Namespace) -> int:
+def _send_file(options: argparse.Namespace) -> int:
+    said = f"onepass {options.command}"
     if any(importlib.util.find_spec(name) is None for name in _EXTRA):
-        print("onepass replay: needs packages that serving does not: pip install 'onepass[replay]'", file=sys.stderr)
+        print(f"{said}: needs packages that serving does not: pip install 'onepass[replay]'", file=sys.stderr)
         return 1
-    from service.replay import command  # noqa: PLC0415  brings rich and httpx, which no other command needs
-
+    # brings rich and httpx, which no other command needs
+    command = importlib.import_module(_FILES[options.command])
     try:
         result = command.run(options)
         if result is not None:
             print(json.dumps(result))
     except Failed as failed:
-        print(f"onepass replay: {failed}", file=sys.stderr)
+        print(f"{said}: {failed}", file=sys.stderr)
         return 1
     except Interrupted as interrupted:
-        print("onepass replay: interrupted", file=sys.stderr)
+        print(f"{said}: interrupted", file=sys.stderr)
         return 128 + interrupted.signal
     return 0
 

@@ -1,6 +1,6 @@
-"""``onepass replay``: send a file of rows through a running service, one by one, in the order of the file.
+"""``onepass replay`` and ``compare``: send a file of rows through a service, one by one, in the order of the file.
 
-    options     the command line; every command loads it, so it imports little
+    options     the command lines; every command loads them, so it imports little
     command     the steps of a replay, and signals
     source      the rows, read once and in batches; files opens CSV, gzip, standard input and Parquet
     kinds       what columns hold: numbers, booleans, times or strings
@@ -9,6 +9,7 @@
     private     a service for one replay, where no URL is given
     report      progress, and the table at the end (rich)
     chart       the curves over the rows (matplotlib)
+    compare     the steps of a comparison: one model with challengers; ranking is its table, comparison_chart its curves
 
 It is a client like any other: it imports nothing of the service. rich and matplotlib come with ``onepass[replay]``, so
 the command line imports only options until it has checked that they are installed.

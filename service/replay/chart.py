@@ -42,22 +42,22 @@ def write(path: Path, title: str, metrics: dict[str, Any], task: str, rows_befor
     """
     regression = task == "regression"
     score, known = ("mse", "last_value") if regression else ("accuracy", "no_change")
-    points, majority = _points(metrics, score, known), metrics["baselines"].get("majority", {}).get("accuracy")
+    curves, majority = points(metrics, score, known), metrics["baselines"].get("majority", {}).get("accuracy")
     figure = Figure(figsize=SIZE_INCHES, layout="constrained")
     axes = figure.add_subplot()
-    _draw(axes, points, f"last {metrics['window']['size']:,} rows", known.replace("_", " "), regression)
+    _draw(axes, curves, f"last {metrics['window']['size']:,} rows", known.replace("_", " "), regression)
     flat = [] if regression or majority is None else [majority]
     for share in flat:
         axes.axhline(share, color=FLAT, linewidth=1.3, linestyle=(0, (1, 1.5)), label="majority, all rows")
     _marks(axes, metrics["marks"], rows_before)
-    _scales(axes, points, flat, regression)
+    scale(axes, curves, flat, regression)
     _title(axes, title, metrics, score)
     # Below the axes: wherever it lay inside, one stream or another would run through it.
     figure.legend(loc="outside lower center", ncols=5, frameon=False, fontsize=8.5, columnspacing=1.5)
     figure.savefig(path, dpi=DPI, metadata={"Date": None} if path.suffix.lower() == ".svg" else None)
 
 
-def _points(metrics: dict[str, Any], score: str, known: str) -> Floats:
+def points(metrics: dict[str, Any], score: str, known: str) -> Floats:
     """History and present state as (4, n): rows; the model's score over the last rows and over all rows; the score over
     the last rows of the baseline that repeats the last label. NaN where a score is undefined.
     """
@@ -90,8 +90,15 @@ def _marks(axes: Axes, marks: Sequence[dict[str, Any]], rows_before: int) -> Non
         axes.axvline(rows_before, color=FLAT, linewidth=1.0, zorder=1, label="this replay begins")
 
 
-def _scales(axes: Axes, points: Floats, flat: Sequence[float], regression: bool) -> None:
-    """Limits, labels, grid and formats of both axes."""
+def scale(axes: Axes, points: Floats, flat: Sequence[float], regression: bool) -> None:
+    """Limits, labels, grid and formats of both axes.
+
+    Args:
+        axes: with the curves.
+        points: rows and curves (k, n), in the order of the rows or those of one algorithm after the other.
+        flat: heights of horizontal lines.
+        regression: whether these are errors.
+    """
     rows = points[0]
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
@@ -129,6 +136,11 @@ def _title(axes: Axes, title: str, metrics: dict[str, Any], score: str) -> None:
     shown = {name.replace("_", " "): each[score] for name, each in scores.items() if each[score] is not None}
     figures = ", ".join(f"{name} {form.format(value)}" for name, value in shown.items())
     came = f"{metrics['rows']:,} rows, each predicted before its label was known.  Overall {said}: {figures}"
-    axes.text(0, 1.02, came, transform=axes.transAxes, fontsize=9.5, color=GREY)
+    headed(axes, title, came)
+
+
+def headed(axes: Axes, title: str, below: str) -> None:
+    """The title, and a line of smaller letters below it."""
+    axes.text(0, 1.02, below, transform=axes.transAxes, fontsize=9.5, color=GREY)
     first = textwrap.fill(title, TITLE_CHARACTERS)
     axes.set_title(first, loc="left", pad=28, fontsize=13, fontweight="bold", color=INK, parse_math=False)

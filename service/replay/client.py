@@ -51,10 +51,14 @@ class Service:
         """Close the connection."""
         self._http.close()
 
+    def algorithms(self) -> list[dict[str, Any]]:
+        """The service's catalogue."""
+        listed: list[dict[str, Any]] = self._ask("GET", "algorithms")["algorithms"]
+        return listed
+
     def tasks(self, algorithm: str) -> list[str]:
         """The tasks of an algorithm; none where the service does not know it."""
-        listed = self._ask("GET", "algorithms")["algorithms"]
-        return next((entry["tasks"] for entry in listed if entry["id"] == algorithm), [])
+        return next((entry["tasks"] for entry in self.algorithms() if entry["id"] == algorithm), [])
 
     def create(self, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """The model of this name, new or the same as before.
@@ -63,6 +67,20 @@ class Service:
             Failed: refused; another model has the name.
         """
         return self._ask("PUT", path_of(name), json=body)
+
+    def challenge(self, name: str, challenger: str, body: Mapping[str, Any]) -> None:
+        """Put a challenger beside a model.
+
+        Raises:
+            Failed: refused.
+        """
+        self._ask("PUT", f"{path_of(name)}/challengers/{quote(challenger, safe='')}", json=body)
+
+    def challengers(self, name: str, version: int) -> list[dict[str, Any]]:
+        """The challengers of a model, with their metrics, of this version or a later one."""
+        told = self._ask("GET", f"{path_of(name)}/challengers", params={"min_version": version})
+        found: list[dict[str, Any]] = told["challengers"]
+        return found
 
     def learn(self, name: str, batch: Batch, label: str, id_column: str | None) -> dict[str, Any]:
         """Send a batch: each row is tested, then trained.

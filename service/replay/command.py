@@ -16,7 +16,7 @@ from service.replay.files import STANDARD_INPUT
 from service.replay.kinds import declared
 from service.replay.options import default_name
 from service.replay.row_form import RowForm
-from service.replay.source import Source, ahead
+from service.replay.source import Batch, Source, ahead
 from service.replay.stream import RowStream, Sent
 
 PRIVATE_PATIENCE_S = 5.0
@@ -40,18 +40,16 @@ def run(options: Namespace) -> dict[str, Any] | None:
     """
     options.name, options.param = options.name or default_name(options.file), dict(options.param)
     console = Console(highlight=False, stderr=options.json)
-    with _interruptible(), ExitStack() as ends:
-        source = Source(options.file, options.drop, options.limit, options.sep, options.encoding)
-        ends.callback(source.close)
-        source.need([name for name in (options.label, options.id) if name is not None])
-        features = _features(options, source)
+    with interruptible(), ExitStack() as ends:
+        source = ends.enter_context(closing(opened(options)))
+        features = features_of(options, source)
         service = ends.enter_context(closing(_service(options, ends)))
         model = service.create(options.name, _body(options, service, features))
         task, rows_before = model["config"]["task"], model["rows"]
         if rows_before:
             console.print(f"model {options.name} has learned {rows_before:,} rows already: going on from there")
-        feed = partial(_stream, model["config"]) if options.stream else _feed
-        totals = feed(service, options, source, report.Totals(task), console)
+        send = partial(_stream, model["config"]) if options.stream else _feed
+        totals = send(service, options, source, report.Totals(task), console)
         metrics = service.metrics(options.name, totals.version)
         if not options.json:
             report.table(console, _title(options), metrics, totals)
@@ -69,7 +67,18 @@ def _title(options: Namespace) -> str:
     return f"{file}: {options.algorithm}" + (f" ({params})" if params else "")
 
 
-def _features(options: Namespace, source: Source) -> list[Any] | None:
+def opened(options: Namespace) -> Source:
+    """The file, which has the columns that the options name.
+
+    Raises:
+        Failed: it cannot be read, or has no such column.
+    """
+    source = Source(options.file, options.drop, options.limit, options.sep, options.encoding)
+    source.need([name for name in (options.label, options.id) if name is not None])
+    return source
+
+
+def features_of(options: Namespace, source: Source) -> list[Any] | None:
     """The features to declare; None where the first row declares them: all are numbers, and there, too."""
     found = source.kinds()
     features = {name: declared(name, found[name]) for name in source.columns if name not in (options.label, options.id)}
@@ -103,10 +112,16 @@ def _body(options: Namespace, service: Service, features: list[Any] | None) -> d
 def _feed(
     service: Service, options: Namespace, source: Source, totals: report.Totals, console: Console
 ) -> report.Totals:
+    return feed(service, options, source.batches(options.batch), totals, console)
+
+
+def feed(
+    service: Service, options: Namespace, batches: Generator[Batch], totals: report.Totals, console: Console
+) -> report.Totals:
     """Send every row; a batch is read while the one before it is learned."""
     shown = report.progress(console, options.name, totals)
-    with shown as show, closing(ahead(source.batches(options.batch))) as batches:
-        for batch in batches:
+    with shown as show, closing(ahead(batches)) as coming:
+        for batch in coming:
             try:
                 answer = service.learn(options.name, batch, options.label, options.id)
             except Failed as refused:
@@ -173,7 +188,7 @@ def _plot(options: Namespace, metrics: dict[str, Any], task: str, rows_before: i
 
 
 @contextmanager
-def _interruptible() -> Generator[None]:
+def interruptible() -> Generator[None]:
     """The first signal ends the replay in good order, a second one at once."""
 
     def interrupt(number: int, _: object) -> None:

@@ -1,4 +1,4 @@
-"""The command line of ``onepass replay``. Loaded by every command, so it imports next to nothing."""
+"""The command lines of ``onepass replay`` and ``compare``. Loaded by every command, so it imports next to nothing."""
 
 import argparse
 import codecs
@@ -19,34 +19,61 @@ DETAILS = """\
 Each row is predicted first, then learned; all figures are of predictions made before the label was known.
 Columns are declared by what their first cells hold: numbers, true and false, times, or any strings (hashed categories).
 Without --url a private service on a temporary directory is started, and ended with the replay."""
+COMPARE_SUMMARY = "send a file of rows through several algorithms at once, and show which was best"
+COMPARE_DETAILS = """\
+One pass over the file through one model of a private service, which ends with the command: the first algorithm is the
+model's own, the others learn the same rows as its challengers. Each row is predicted first, then learned. The request
+that creates the best one is printed at the end."""
+TASKS = ("classification", "regression")
+CONTENDERS_MAX = 32
 STATUS = "Exit status: 0 done, 1 failed or refused (the reason on stderr), 2 usage, 128 + n ended by signal n."
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Declare the options of ``onepass replay``."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.description, parser.epilog = DETAILS, STATUS
     say, key = parser.add_argument, os.environ.get("ONEPASS_KEY") or None
-    tasks, missing = ("classification", "regression"), ("error", "zero", "mean")
-    say("file", type=Path, metavar="FILE", help="CSV with a header line, also as gzip, or Parquet; -: standard input")
-    say("--label", required=True, metavar="COLUMN", help="the column that holds the label")
+    _file(parser)
     say("--algorithm", default="auto", metavar="ID", help="as GET /algorithms lists them (default: %(default)s)")
-    say("--task", choices=tasks, help="default: the algorithm's only one, else classification")
+    say("--task", choices=TASKS, help="default: the algorithm's only one, else classification")
     say("--param", action="append", type=_pair, default=[], metavar="NAME=VALUE", help="repeatable; JSON, else text")
-    say("--lags", type=int, choices=range(11), default=0, metavar="K", help="last rows as columns; default: 0")
     say("--url", type=_url, help="a running service; default: a private one")
     say("--key", metavar="SECRET", default=key, help="API key with the scope admin; default: the variable ONEPASS_KEY")
+    say("--stream", action="store_true", help="send rows through /feedback/stream, each with an id, instead of batches")
+    say("--id", metavar="COLUMN", help="a column of ids: rows learned within a day are not learned again")
+    say("--plot", type=_plot, metavar="FILE", help="write a chart there: .svg or .png")
+
+
+def add_compare(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``onepass compare``."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.description, parser.epilog = COMPARE_DETAILS, STATUS
+    parser.set_defaults(url=None, id=None)
+    say = parser.add_argument
+    _file(parser)
+    listed = "ids of GET /algorithms, each maybe with parameters: dfop,dfop:forgetting_rate=0.01; default: a choice"
+    say("--algorithms", type=_contenders, default=(), metavar="A,B", help=listed)
+    say("--task", choices=TASKS, help="default: regression where the label is any number, else classification")
+    charts = parser.add_mutually_exclusive_group()
+    charts.add_argument("--plot", type=_plot, metavar="FILE", help="the chart, .svg or .png; default: compare-NAME.svg")
+    charts.add_argument("--no-plot", action="store_true", help="write no chart")
+
+
+def _file(parser: argparse.ArgumentParser) -> None:
+    """What is said of a file, and how it is sent."""
+    say, missing = parser.add_argument, ("error", "zero", "mean")
+    say("file", type=Path, metavar="FILE", help="CSV with a header line, also as gzip, or Parquet; -: standard input")
+    say("--label", required=True, metavar="COLUMN", help="the column that holds the label")
     say("--name", type=_name, help="name of the model; default: from the file's name")
     say("--batch", type=_count(BATCH_MAX), default=500, metavar="ROWS", help="rows per request; default: 500")
-    say("--stream", action="store_true", help="send rows through /feedback/stream, each with an id, instead of batches")
     say("--limit", type=_count(2**53), metavar="ROWS", help="stop after so many rows")
     say("--sep", type=_separator, default=",", metavar="CHAR", help="between cells of CSV, or tab; default: a comma")
     say("--encoding", type=_encoding, default="utf-8-sig", metavar="NAME", help="of CSV, e.g. latin-1; default: utf-8")
     say("--missing", choices=missing, default="error", help="what an empty cell becomes; default: error")
     say("--categorical", type=_columns, default=(), metavar="A,B", help="list all categories of these: read twice")
+    say("--lags", type=int, choices=range(11), default=0, metavar="K", help="last rows as columns; default: 0")
     say("--drop", type=_columns, default=(), metavar="A,B", help="columns to leave out")
-    say("--id", metavar="COLUMN", help="a column of ids: rows learned within a day are not learned again")
-    say("--plot", type=_plot, metavar="FILE", help="write a chart there: .svg or .png")
     say("--json", action="store_true", help="print the result as one JSON object; progress goes to stderr")
 
 
@@ -67,6 +94,18 @@ def _pair(text: str) -> tuple[str, Any]:
     with suppress(ValueError):
         return name, json.loads(value, parse_constant=str)  # NaN and Infinity stay text: JSON has no such numbers
     return name, value
+
+
+def _contenders(text: str) -> tuple[tuple[str, dict[str, Any]], ...]:
+    """Algorithms with their parameters: ``dfop,dfop:forgetting_rate=0.01:scaling=robust``."""
+    found = []
+    for each in text.split(","):
+        algorithm, *params = each.split(":")
+        _need(algorithm, text, "names no algorithm between two commas")
+        found.append((algorithm, dict(map(_pair, params))))
+    _need(len(found) <= CONTENDERS_MAX, text, f"has more than {CONTENDERS_MAX} algorithms")
+    _need(all(each not in found[:at] for at, each in enumerate(found)), text, "names one algorithm twice")
+    return tuple(found)
 
 
 def _separator(text: str) -> str:

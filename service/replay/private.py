@@ -28,8 +28,11 @@ _NOT_OURS = {f"ONEPASS_{name}" for name in ("REDIS_URL", "API_KEYS", "RATE_PER_S
 
 
 @contextmanager
-def service() -> Generator[str]:
+def service(**more: str) -> Generator[str]:
     """Start a service, yield its URL, and stop it.
+
+    Args:
+        more: settings of its own, by their variables.
 
     Raises:
         Failed: it does not come up.
@@ -38,7 +41,7 @@ def service() -> Generator[str]:
         listener.bind(("127.0.0.1", 0))
         listener.listen(128)
         url, log = f"http://127.0.0.1:{listener.getsockname()[1]}", Path(place) / "service.log"
-        settings = {"ONEPASS_DATA_DIR": f"{place}/data", "ONEPASS_LOG_LEVEL": "warning", "ONEPASS_GRACE_S": "5"}
+        settings = {"ONEPASS_DATA_DIR": f"{place}/data", "ONEPASS_LOG_LEVEL": "warning", "ONEPASS_GRACE_S": "5", **more}
         with log.open("wb") as said:
             child = subprocess.Popen(  # noqa: S603  our own interpreter and package
                 [sys.executable, "-P", "-m", "service.cli", "serve", "--fd", str(listener.fileno()), "--until-eof"],

@@ -49,6 +49,11 @@ class Batch(NamedTuple):
         """Number of rows."""
         return len(self.lines)
 
+    def head(self, rows: int) -> "Batch":
+        """A batch of the first of these rows."""
+        cells = self.cells[:rows]
+        return self._replace(body=_csv(self.columns, cells), cells=cells, lines=self.lines[:rows])
+
 
 class Source:
     """A file with a header and rows.
@@ -112,6 +117,11 @@ class Source:
         places = zip(self.columns, self._kept, strict=True)
         return {name: kinds.kind_of([cells[at] for cells in rows]) for name, at in places}
 
+    def first_cells(self, name: str) -> list[str]:
+        """The cells of one column in the first rows."""
+        at = self._kept[self.columns.index(name)]
+        return [cells[at] for cells, _ in self._sample if len(cells) == self._width]
+
     def begins_with_numbers(self, names: Sequence[str]) -> bool:
         """Whether the first row has numbers in some columns, so that it can say that they hold numbers."""
         first = self._sample[0][0]
@@ -130,9 +140,7 @@ class Source:
         with closing(self.rows()) as rows:
             while some := list(islice(rows, size)):
                 cells, lines = [cells for cells, _ in some], [line for _, line in some]
-                body = io.StringIO(newline="")
-                csv.writer(body).writerows([self.columns, *cells])
-                yield Batch(body.getvalue().encode(), self.columns, cells, lines, self.unit, first, self.read)
+                yield Batch(_csv(self.columns, cells), self.columns, cells, lines, self.unit, first, self.read)
                 first += len(some)
 
     @property
@@ -181,6 +189,12 @@ class Source:
     def _check(self, cells: Sequence[str], line: int) -> None:
         if len(cells) != self._width:
             raise Failed(f"{self._name}, {self.unit} {line}: {len(cells)} cells; the header has {self._width}")
+
+
+def _csv(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> bytes:
+    body = io.StringIO(newline="")
+    csv.writer(body).writerows([columns, *cells])
+    return body.getvalue().encode()
 
 
 def _sorted(cells: set[str]) -> list[str | int]:

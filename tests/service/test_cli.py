@@ -125,7 +125,7 @@ def test_a_wrong_descriptor_is_refused(capsys: pytest.CaptureFixture[str], tmp_p
         assert capsys.readouterr().err.startswith(f"--fd {file.fileno()}: ")
 
 
-@pytest.mark.parametrize("command", [[], ["serve"], ["replay"], ["settings"]])
+@pytest.mark.parametrize("command", [[], ["serve"], ["replay"], ["compare"], ["settings"]])
 def test_help_is_there(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Every command explains itself."""
     with pytest.raises(SystemExit) as ended:
@@ -155,6 +155,17 @@ def test_usage(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    "arguments", [["--algorithms", "a,,b"], ["--algorithms", "a,a"], ["--no-plot", "--plot=c.svg"], ["--url", "x"]]
+)
+def test_usage_of_compare(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """The same of its own options."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["compare", "some.csv", "--label", "y", *arguments])
+    assert 2 == ended.value.code
+    assert arguments[0] in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("file", "name"),
     [
         ("data/my stream.csv.gz", "my-stream"),
@@ -169,13 +180,13 @@ def test_default_names(file: str, name: str) -> None:
     assert name == default_name(Path(file))
 
 
-@pytest.mark.parametrize("missing", ["rich", "matplotlib"])
-def test_replay_without_its_extra(
-    missing: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("command", "missing"), [("replay", "rich"), ("compare", "matplotlib")])
+def test_files_without_the_extra(
+    command: str, missing: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where what it draws with is not installed one line says how to get it, before anything starts."""
     monkeypatch.setitem(sys.modules, missing, None)
-    assert 1 == cli.main(["replay", "some.csv", "--label", "y", "--algorithm", "dfop"])
+    assert 1 == cli.main([command, "some.csv", "--label", "y"])
     said = capsys.readouterr().err
     assert 1 == len(said.splitlines())
     assert "pip install 'onepass[replay]'" in said

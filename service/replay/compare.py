@@ -1,0 +1,208 @@
+"""``onepass compare``: a file through several algorithms at once, in one pass through one model with challengers.
+
+The steps are those of a replay; the first algorithm is the model's own. How long a row takes is measured after the
+pass: each algorithm learns the first rows once more, by itself.
+"""
+
+import time
+from argparse import Namespace
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console
+
+from service.replay import Failed, kinds, private, ranking, report
+from service.replay.client import Service
+from service.replay.command import PRIVATE_PATIENCE_S, features_of, feed, interruptible, opened
+from service.replay.files import STANDARD_INPUT
+from service.replay.options import default_name
+from service.replay.ranking import Entrant, Outcome
+from service.replay.source import Batch, Source
+
+USUAL: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("auto", {}),
+    ("dfop", {}),
+    ("dfop", {"scaling": "robust", "random_features": 100}),
+    ("rls", {}),
+    ("dynamic_odm", {}),
+    ("vigo", {}),
+    ("vigow", {}),
+    ("fesl_c", {}),
+    ("ga2m", {}),
+)
+"""What is compared where nothing is asked for: of each family those that differ most, as far as the task allows."""
+CLASSES_MAX = 100
+"""Different integers in the first rows up to which a label is a class: as many as a model learns."""
+PLAIN: dict[str, Any] = {"params": {}, "missing": "error", "lags": 0}
+"""What a body need not say."""
+TIMED_ROWS, ROUNDS = 1000, 3
+
+
+class Contender(NamedTuple):
+    """One of the algorithms.
+
+    Attributes:
+        name: of the challenger, and of the line in the table.
+        algorithm, params: of its configuration.
+    """
+
+    name: str
+    algorithm: str
+    params: dict[str, Any]
+
+
+def run(options: Namespace) -> dict[str, Any] | None:
+    """Compare.
+
+    Args:
+        options: as ``options.add_compare`` declares them.
+
+    Returns:
+        The result, where it is asked for as JSON; else it has been shown.
+
+    Raises:
+        Failed: with the reason.
+        Interrupted: by a signal; everything that was started has ended.
+    """
+    options.name = options.name or default_name(options.file)
+    console = Console(highlight=False, stderr=options.json)
+    with interruptible(), ExitStack() as ends:
+        source = ends.enter_context(closing(opened(options)))
+        shared = _shared(options, source)
+        most = max(len(options.algorithms), len(USUAL))
+        url = ends.enter_context(private.service(ONEPASS_CHALLENGERS_MAX=str(most)))
+        service = ends.enter_context(closing(Service(url, private=True, patience_s=PRIVATE_PATIENCE_S)))
+        contenders = _contenders(options.algorithms or usual(service.algorithms(), shared["task"]))
+        entrants, totals = _through_all(service, options, contenders, shared, source, console)
+    create = {"algorithm": entrants[0].algorithm, **shared, "params": entrants[0].params}
+    create = {name: value for name, value in create.items() if name not in PLAIN or value != PLAIN[name]}
+    title = f"{'standard input' if options.file == STANDARD_INPUT else options.file.name}: {options.label}"
+    outcome = Outcome(title, options.name, entrants, totals, create, None)
+    if not options.no_plot:
+        outcome = outcome._replace(chart=_plot(options.plot or Path(f"compare-{options.name}.svg"), outcome))
+    if options.json:
+        return ranking.result(outcome)
+    ranking.show(console, outcome)
+    return None
+
+
+def _shared(options: Namespace, source: Source) -> dict[str, Any]:
+    """What all contenders' configurations have in common."""
+    features, task = features_of(options, source), options.task or task_of(source.first_cells(options.label))
+    shared = {"task": task, "missing": options.missing, "lags": options.lags}
+    return shared if features is None else shared | {"features": features}
+
+
+def _through_all(
+    service: Service,
+    options: Namespace,
+    contenders: Sequence[Contender],
+    shared: dict[str, Any],
+    source: Source,
+    console: Console,
+) -> tuple[list[Entrant], report.Totals]:
+    """The file through the model and its challengers: what each has reached, the best first."""
+    _create(service, options.name, contenders, shared)
+    first: list[Batch] = []
+    batches = _keeping(source.batches(options.batch), first)
+    totals = feed(service, options, batches, report.Totals(shared["task"]), console)
+    seconds = _seconds_per_row(service, options, contenders, shared, first)
+    return ranking.ranked(_entrants(service, options.name, contenders, totals.version, seconds), shared["task"]), totals
+
+
+def task_of(cells: Sequence[str]) -> str:
+    """The task of a column of labels, by some of its cells: numbers that are no classes are to be predicted."""
+    given = [cell for cell in cells if not kinds.is_missing(cell)]
+    if kinds.kind_of(given) != "number" or not given:
+        return "classification"
+    numbers = [float(cell) for cell in given if kinds.is_number(cell)]
+    whole = all(number.is_integer() for number in numbers)
+    return "classification" if whole and len(set(numbers)) <= CLASSES_MAX else "regression"
+
+
+def usual(catalogue: Sequence[dict[str, Any]], task: str) -> list[tuple[str, dict[str, Any]]]:
+    """Of ``USUAL`` what learns the task and has the parameters."""
+    known = {entry["id"]: entry["params"]["properties"] for entry in catalogue if task in entry["tasks"]}
+    return [(own, params) for own, params in USUAL if own in known and {*params} <= {*known[own]}]
+
+
+def _contenders(asked: Sequence[tuple[str, dict[str, Any]]]) -> list[Contender]:
+    """Each with a name of its own."""
+    found: dict[str, Contender] = {}
+    for algorithm, params in asked:
+        same = sum(each.algorithm == algorithm for each in found.values())
+        name = f"{algorithm}-{same + 1}" if same else algorithm
+        found[name] = Contender(name, algorithm, params)
+    return [*found.values()]
+
+
+def _body(contender: Contender) -> dict[str, Any]:
+    return {"algorithm": contender.algorithm, "params": contender.params}
+
+
+def _create(service: Service, name: str, contenders: Sequence[Contender], shared: dict[str, Any]) -> None:
+    """The model and its challengers, before the first row."""
+    for at, contender in enumerate(contenders):
+        try:
+            if at:
+                service.challenge(name, contender.name, _body(contender))
+            else:
+                service.create(name, _body(contender) | shared)
+        except Failed as refused:
+            raise Failed(f"{contender.algorithm}: {refused}") from None
+
+
+def _keeping(batches: Generator[Batch], kept: list[Batch]) -> Generator[Batch]:
+    """The same batches; those of the first rows are kept."""
+    with closing(batches):
+        for batch in batches:
+            if (room := TIMED_ROWS - sum(one.rows for one in kept)) > 0:
+                kept.append(batch.head(room))
+            yield batch
+
+
+def _seconds_per_row(
+    service: Service,
+    options: Namespace,
+    contenders: Sequence[Contender],
+    shared: dict[str, Any],
+    first: Sequence[Batch],
+) -> Iterator[float]:
+    """How long each algorithm takes for one of the first rows alone, in a new model: the fastest of some rounds."""
+    rows = sum(batch.rows for batch in first)
+    for at, contender in enumerate(contenders):
+        rounds = []
+        for again in range(ROUNDS):
+            name = f"timed-{at}-{again}"
+            service.create(name, _body(contender) | shared)
+            began = time.perf_counter()
+            for batch in first:
+                service.learn(name, batch, options.label, None)
+            rounds.append(time.perf_counter() - began)
+        yield min(rounds) / rows
+
+
+def _entrants(
+    service: Service, name: str, contenders: Sequence[Contender], version: int, seconds: Iterator[float]
+) -> list[Entrant]:
+    """What each has reached."""
+    challengers = {one["name"]: one for one in service.challengers(name, version)}
+    found = []
+    for contender, each in zip(contenders, seconds, strict=True):
+        own = challengers.get(contender.name)
+        metrics = service.metrics(name, version) if own is None else own["metrics"]
+        difference = None if own is None else own["difference"]
+        found.append(Entrant(*contender, metrics, difference, each))
+    return found
+
+
+def _plot(path: Path, outcome: Outcome) -> str:
+    from service.replay import comparison_chart  # noqa: PLC0415  matplotlib takes long to import
+
+    try:
+        comparison_chart.write(path, outcome.title, outcome.entrants, outcome.totals.task)
+    except OSError as error:
+        raise Failed(f"{path} cannot be written: {error.strerror or error}") from error
+    return str(path)

@@ -1,0 +1,171 @@
+"""``onepass compare``: real files through a real service, several algorithms at once."""
+
+import json
+from argparse import ArgumentTypeError
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import httpx
+import pytest
+
+from core.learners.catalogue import ALGORITHMS
+from service import cli
+from service.replay import comparison_chart, options, private, ranking
+from service.replay.compare import CLASSES_MAX, USUAL, task_of, usual
+from service.replay.ranking import Entrant
+from tests.service.test_replay import ROWS, stream
+
+
+@pytest.fixture
+def shared(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The private service is that of all tests: starting one takes a second."""
+    monkeypatch.setattr(private, "service", lambda **_: nullcontext(url))
+
+
+@pytest.fixture
+def compare(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[int, str, str]]:
+    """Run the command in an empty directory; its status, what it printed, what it complained of."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        status = cli.main(["compare", *map(str, arguments), "--label", "y"])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+def entrant(name: str, score: float | None, seconds: float = 1e-5, rows: int = 5, **params: object) -> Entrant:
+    """One with few metrics."""
+    overall = {"accuracy": score, "balanced_accuracy": score, "log_loss": 0.5}
+    baselines = {"no_change": {"accuracy": 0.5, "balanced_accuracy": 0.5}, "majority": {"accuracy": 0.6}}
+    window = {"size": 1000, "accuracy": score, "baselines": baselines}
+    metrics = {"rows": rows, "overall": overall, "window": window, "baselines": baselines, "history": []}
+    return Entrant(name, name, params, metrics, None, seconds)
+
+
+def test_each_does_as_it_does_alone(tmp_path: Path, compare: Callable, url: str) -> None:
+    """The result names the best; the request that creates it makes a model that a replay brings to the same score."""
+    file = stream(tmp_path / "my stream.csv")
+    asked = "rls,dfop:forgetting_rate=0.05:scaling=standard,dfop"
+    status, said, _ = compare(file, "--algorithms", asked, "--drop", "day", "--json", "--batch", 50)
+    result = json.loads(said)
+    assert (0, ROWS, "classification") == (status, result["rows"], result["task"])
+    lines = {line["name"]: line for line in result["algorithms"]}
+    assert {"rls", "dfop", "dfop-2"} == {*lines}
+    scores = [line["accuracy"] for line in result["algorithms"]]
+    assert sorted(scores, reverse=True) == scores
+    assert result["winner"] == result["algorithms"][0]["name"]
+    assert {"no_change", "majority"} == {*result["baselines"]}
+    assert ["rls"] == [name for name, line in lines.items() if line["difference"] is None]
+    assert all(line["difference"]["rows"] > 0 for name, line in lines.items() if name != "rls")
+    assert all(line["us_per_row"] > 0 for line in lines.values())
+    assert ET.parse(result["chart"]).getroot().tag.endswith("svg")
+    create = result["create"]
+    assert 201 == httpx.put(url + create["path"], json=create["body"]).status_code
+    for name, line in lines.items():
+        params = [f"--param={key}={json.dumps(value)}" for key, value in line["params"].items()]
+        own = ["replay", file, "--label", "y", "--algorithm", line["algorithm"], *params, "--drop", "day", "--json"]
+        assert 0 == cli.main([*map(str, own), "--url", url, "--name", name, "--batch", "50"])
+        alone = httpx.get(f"{url}/models/{name}/metrics").json()
+        assert alone["overall"] == line["metrics"]["overall"]
+
+
+@pytest.mark.usefixtures("shared")
+def test_numbers_by_the_usual_algorithms(tmp_path: Path, compare: Callable) -> None:
+    """Without algorithms the usual ones; any numbers are a regression; the table, and the last line to copy."""
+    file = stream(tmp_path / "load.csv", regression=True)
+    status, said, complained = compare(file, "--drop", "day", "--no-plot")
+    assert (0, "") == (status, complained)
+    assert [] == [*tmp_path.glob("*.svg")]
+    table = said.replace("last value", "last_value").splitlines()
+    first = next(at for at, line in enumerate(table) if "\u2500\u2500" in line) + 1
+    lines = [line.split() for line in table[first:] if line.startswith("  ") and len(line.split()) > 2]
+    expected = [own for own, _ in USUAL if "regression" in ALGORITHMS[own].tasks]
+    assert sorted([*expected, "last_value"]) == sorted(line[0].partition(":")[0] for line in lines)
+    assert sorted(float(line[1]) for line in lines) == [float(line[1]) for line in lines]
+    last = said.rstrip().splitlines()[-1]
+    assert last.startswith("curl -X PUT localhost:8000/models/load --json '{")
+    body = json.loads(last.partition(" --json ")[2].strip("'"))
+    assert (lines[0][0].partition(":")[0], "regression") == (body["algorithm"], body["task"])
+
+
+@pytest.mark.usefixtures("shared")
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--algorithms", "rls,forest"], "forest: refused with HTTP 422"),
+        (["--algorithms", "rls,dfop:rate=3"], "params.rate"),
+        (["--algorithms", "rls,sparse_dfop"], "sparse_dfop cannot challenge"),
+        (["--task", "regression"], "is not a finite number"),
+    ],
+)
+def test_what_is_refused_is_said(tmp_path: Path, compare: Callable, arguments: list[str], problem: str) -> None:
+    """With the algorithm at fault, or the line."""
+    file = stream(tmp_path / f"{arguments[-1].translate(str.maketrans(',:=', '---'))}.csv")
+    status, _, complained = compare(file, "--drop", "day", *arguments)
+    assert 1 == status
+    assert complained.startswith("onepass compare: ")
+    assert problem in complained
+
+
+def test_a_column_that_is_not_there(tmp_path: Path, compare: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said before a service is started."""
+    monkeypatch.setattr(private, "service", None)
+    file = tmp_path / "x.csv"
+    file.write_text("a,b\n1,2\n")
+    assert (1, "onepass compare: x.csv has no column 'y'; its columns are a, b\n") == compare(file)[::2]
+
+
+@pytest.mark.parametrize(
+    ("cells", "task"),
+    [
+        (["UP", "DOWN", "3"], "classification"),
+        (["1", "2.0", "1"], "classification"),
+        (["true", "false"], "classification"),
+        ([str(number) for number in range(CLASSES_MAX)], "classification"),
+        ([str(number) for number in range(CLASSES_MAX + 1)], "regression"),
+        (["1.5", "2", "", "na"], "regression"),
+        ([""], "classification"),
+    ],
+)
+def test_the_label_tells_the_task(cells: list[str], task: str) -> None:
+    """Numbers that cannot be classes are to be predicted."""
+    assert task == task_of(cells)
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_the_usual_algorithms_are_in_the_catalogue(task: str) -> None:
+    """With the parameters that they are given; what the catalogue lacks is left out."""
+    catalogue = [own.describe() for own in ALGORITHMS.values()]
+    expected = [own for own in USUAL if task in ALGORITHMS[own[0]].tasks]
+    assert expected == usual(catalogue, task)
+    assert [] == usual([{**entry, "params": {"properties": {}}} for entry in catalogue if entry["id"] == "x"], task)
+
+
+def test_the_better_is_first_and_of_equal_ones_the_faster() -> None:
+    """What has no score is last."""
+    given = [entrant("none", None), entrant("slow", 0.8, 2e-5), entrant("worse", 0.7), entrant("fast", 0.8)]
+    assert ["fast", "slow", "worse", "none"] == [one.name for one in ranking.ranked(given, "classification")]
+    errors = [one._replace(metrics={"overall": {"mse": at}}) for at, one in enumerate(reversed(given))]
+    assert ["fast", "worse", "slow", "none"] == [one.name for one in ranking.ranked(errors, "regression")]
+
+
+def test_a_chart_of_many_algorithms_over_few_rows(tmp_path: Path) -> None:
+    """More curves than colours, and none of them has two points."""
+    path = tmp_path / "chart.svg"
+    comparison_chart.write(path, "few", [entrant(f"number {at}", 0.5, rows=1) for at in range(20)], "classification")
+    assert all(f"number {at}" in path.read_text() for at in range(20))
+
+
+def test_algorithms_are_named_with_their_parameters() -> None:
+    """As the table names them."""
+    asked = "dfop:forgetting_rate=0.01:scaling=robust,auto"
+    assert (("dfop", {"forgetting_rate": 0.01, "scaling": "robust"}), ("auto", {})) == options._contenders(asked)
+    assert "dfop:forgetting_rate=0.01:scaling=robust" == entrant("dfop", 1, forgetting_rate=0.01, scaling="robust").line
+    for wrong in ("a,,b", "a,a", "a:b", ",".join(f"a{at}" for at in range(40))):
+        with pytest.raises(ArgumentTypeError):
+            options._contenders(wrong)
