@@ -1,6 +1,6 @@
 """The configuration of a challenger: a learner beside a model's own, for the same rows and the same labels.
 
-    of its own     algorithm, params, seed, watch, on_drift
+    of its own     algorithm, params, seed, lags, watch, on_drift
     the model's    task, features, labels, and all else that says how rows are read or answers are made
 
 A challenger's configuration is made of the model's and of its own fields, and made again whenever the model's changes.
@@ -18,7 +18,7 @@ from core.problems import Invalid, suggestion
 
 Promote = Literal["never", "auto"]
 PROMOTE: tuple[Promote, ...] = ("never", "auto")
-OWN = ("algorithm", "params", "seed", "watch", "on_drift")
+OWN = ("algorithm", "params", "seed", "lags", "watch", "on_drift")
 """Fields that a challenger has by itself."""
 CHALLENGER_FIELDS = (*OWN, "promote")
 """Fields of the body that puts one beside a model; others of a model's may be there if they are the model's."""
@@ -27,7 +27,7 @@ CHALLENGER_FIELDS = (*OWN, "promote")
 def own_fields(config: Config) -> dict[str, Any]:
     """What a configuration says of its learner, as a body."""
     said = replace(config, features=None).to_json()
-    return {name: said[name] for name in OWN}
+    return {name: said[name] for name in OWN if name in said}
 
 
 def promote_of(raw: Mapping[str, Any]) -> Promote:

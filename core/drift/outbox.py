@@ -122,6 +122,7 @@ class Drift:
             "epsilon_cut": self.epsilon_cut,
             "windows": {"before": self.rows_before, "after": self.rows_after},
             "action": self.action,
+            "challenger": self.challenger,
         }
 
 

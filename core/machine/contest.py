@@ -6,9 +6,9 @@ from typing import Any
 
 from core.challenger_config import challenging, own_fields, promote_of
 from core.config import Config
-from core.contract import Header
+from core.contract import Floats, Header, Prediction
 from core.drift.outbox import Outbox, joined_alarm, of_alarm
-from core.entry import Challenge, Configured, Places, Promote, Refused, Withdraw
+from core.entry import Challenge, Configured, Places, Promote, Refused, ServedPrediction, Withdraw
 from core.machine.block_rows import BlockRows, part_of
 from core.machine.challengers import (
     PREVIOUS,
@@ -34,6 +34,15 @@ class Contest(Saved):
         return {**super().metrics_report(), "rows": self.rows}
 
     # ---------------------------------------------------------------- rows
+
+    def predict_to_keep(self, raw: Floats) -> tuple[Prediction, ServedPrediction]:
+        """Predict one raw row (1, F) whose label will come later: with what all learners say of it now."""
+        prediction = self.predict(raw)
+        served = self.served(prediction, 0)
+        if self.challengers:
+            members = [one.member for one in self.challengers.values()]
+            served = replace(served, beside=tuple([one.served(one.predict(raw), 0) for one in members]))
+        return prediction, served
 
     @staticmethod
     def _said_by(learner: str, rows: BlockRows, told: bool) -> BlockRows:

@@ -36,6 +36,11 @@ class Estimates(ModelState):
         row = self._flops_of_row(max(route.schema.width for route in routes.values()))
         return rows * (EXPERTS * row + self.switching.flops_to_recover)
 
+    def flops_to_keep(self) -> float:
+        """Floating-point operations of predicting a row whose label will come later, by all learners."""
+        beside = sum(one.member.flops_to_predict(1) for one in self.challengers.values())
+        return self.flops_to_predict(1) + beside
+
     def rows_to_merge(self, flops: float) -> int:
         """How many rows of neighbouring entries may be learned as one block of so many operations; 0: none may."""
         return int(flops / self.flops_to_learn(1)) if self.row_exact else 0

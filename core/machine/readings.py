@@ -34,17 +34,18 @@ class Readings(Estimates):
 
     def served(self, prediction: Prediction, row: int) -> ServedPrediction:
         """One row of a prediction as a client receives it, with what the baselines of the metrics say now."""
+        made = self._lags(), self.born
         if isinstance(self.metrics, RegressionMetrics):
             assert self.intervals is not None
             value = float(prediction.value[row])
-            return ServedPrediction(value, None, self.metrics.baselines(), self.intervals.served(value), self._lags())
+            return ServedPrediction(value, None, self.metrics.baselines(), self.intervals.served(value), *made)
         labels = self.answers.said.labels
         said = tuple(labels[index] if index >= 0 else None for index in self.metrics.baselines())
         if prediction.value[row] < 0:
-            return ServedPrediction(None, None, said, lags=self._lags())
+            return ServedPrediction(None, None, said, None, *made)
         shares = prediction.probabilities
         pairs = None if shares is None else tuple(zip(labels, shares[row].tolist(), strict=True))
-        return ServedPrediction(labels[prediction.value[row]], pairs, said, lags=self._lags())
+        return ServedPrediction(labels[prediction.value[row]], pairs, said, None, *made)
 
     def _lags(self) -> tuple[float, ...] | None:
         """The lag columns of the next row, which a row that is predicted now will be learned with; None: no lags."""

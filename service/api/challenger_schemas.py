@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
-from core.config import SEED_MAX
+from core.config import LAGS_MAX, SEED_MAX
 from service.api.metric_schemas import Metrics
 from service.api.model_schemas import RequestBody, WatchTests, as_sent
 from service.api.schemas import Incarnation, Rows, Version
@@ -16,6 +16,12 @@ class ChallengerBody(RequestBody):
     algorithm: str = Field("auto", description="An id of GET /algorithms, of the model's task. Left out: `auto`.")
     params: dict[str, Any] | None = Field(None, description="As GET /algorithms describes them.")
     seed: int = Field(0, ge=0, le=SEED_MAX, description="Of every random draw. Left out: 0.")
+    lags: int = Field(
+        0,
+        ge=0,
+        le=LAGS_MAX,
+        description="How many of the last rows learned are columns of the next one. Left out: none.",
+    )
     watch: WatchTests | None = Field(
         None, description="Its own drift tests. Left out: both with their defaults. `null` and `{}`: none."
     )

@@ -24,9 +24,7 @@ from service.runtime.replica import Replica
 from service.runtime.threads import in_thread_if_large, load_algorithm
 
 router = APIRouter(route_class=Route, tags=["challengers"])
-ChallengerName = Annotated[
-    str, Path(pattern=f"^{NAME.pattern}$", openapi_examples={"candidate": {"value": "candidate"}})
-]
+ChallengerName = Annotated[str, Path(pattern=f"^{NAME.pattern}$", openapi_examples={"demo": {"value": "candidate"}})]
 Plan = Callable[[Machine, tuple[str, ...]], Segment | None]
 """Makes the segment of a request out of the model as it stands, and what the request is remembered by."""
 

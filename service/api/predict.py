@@ -111,9 +111,12 @@ async def predict_asked(ctx: Context, replica: Replica, ask: PredictRow, size: i
         size: bytes of the body.
     """
     level = level_of(ask.interval, replica.machine.config.task)
-    space, raw, prediction = await predicted(ctx, replica, Table(ask.features, 1), size)
+    row, served = Table(ask.features, 1), None
+    if ask.track:
+        space, raw, (prediction, served) = await predicted(ctx, replica, row, size, Machine.predict_to_keep)
+    else:
+        space, raw, prediction = await predicted(ctx, replica, row, size, Machine.predict)
     (answer,) = answers(replica, prediction, level)
-    served = replica.machine.served(prediction, 0) if ask.track else None
     if ask.explain:  # at once: the model may move on while anything is waited for
         answer.explanation = await _explain(replica.machine, ask.features, raw, prediction, size)
     if served is not None:
@@ -182,25 +185,35 @@ async def _predicted_table(ctx: Context, replica: Replica, given: Sent) -> Respo
             return await in_thread_if_large(ROW_BYTES * rows, large_answer, answer)
 
 
-async def predicted(ctx: Context, replica: Replica, table: Table, size: int) -> tuple[Space, Floats, Prediction]:
+async def predicted(
+    ctx: Context, replica: Replica, table: Table, size: int, predict: Callable[[Machine, Floats], T]
+) -> tuple[Space, Floats, T]:
     """Read and predict rows in one space; read them again if the features changed in between.
+
+    Args:
+        ctx: the handler's.
+        replica: the model.
+        table: the rows.
+        size: bytes of the body.
+        predict: predicts raw rows.
 
     Returns:
         The space, the raw rows (n, F) and the prediction.
     """
     while True:
         space, raw = await read_rows(ctx, replica, size, methodcaller("prediction", table))
-        prediction = await predict_in(replica, space, raw)
+        prediction = await predict_in(replica, space, raw, predict)
         if prediction is not None:
             return space, raw, prediction
 
 
-async def predict_in(replica: Replica, space: Space, raw: Floats) -> Prediction | None:
+async def predict_in(replica: Replica, space: Space, raw: Floats, predict: Callable[[Machine, Floats], T]) -> T | None:
     """Predict from a consistent state; None if the model no longer predicts in this space."""
-    flops = replica.machine.flops_to_predict(len(raw))
+    machine = replica.machine
+    flops = machine.flops_to_keep() if predict is Machine.predict_to_keep else machine.flops_to_predict(len(raw))
     if flops <= threads.THREAD_FLOPS and not replica.lock.locked():
-        return replica.machine.predict(raw) if replica.machine.prediction_schema == space else None
-    return await _held(replica, space, flops, lambda: replica.machine.predict(raw))
+        return predict(machine, raw) if machine.prediction_schema == space else None
+    return await _held(replica, space, flops, lambda: predict(replica.machine, raw))
 
 
 async def _held(replica: Replica, space: Space, flops: float, answer: Callable[[], T]) -> T | None:

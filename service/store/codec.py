@@ -48,6 +48,7 @@ from service.store.records import (
     Record,
     ResetRecord,
     RowsRecord,
+    SaidRecord,
     StateRecord,
     SwitchRecord,
     WithdrawRecord,
@@ -105,6 +106,8 @@ class _Versioned(Protocol):
     def format(self) -> int: ...
 
 
+Shares = list[tuple[str | int | bool, float]] | None
+"""Probabilities as records have them."""
 R = TypeVar("R", bound=_Versioned)
 
 
@@ -212,9 +215,37 @@ def float_bytes(values: Floats) -> bytes:
     return np.ascontiguousarray(values, dtype="<f8").tobytes()
 
 
-def beside_served(served: ServedPrediction) -> tuple[tuple[Predicted, ...] | None, Bounds, bytes | None]:
-    """What is kept beside a prediction that was served: baselines, intervals, lag columns."""
-    return served.baselines, served.interval, None if served.lags is None else float_bytes(np.array(served.lags))
+Beside = tuple[tuple[Predicted, ...] | None, Bounds, bytes | None]
+
+
+def beside_served(served: ServedPrediction) -> tuple[Any, ...]:
+    """What is kept beside a prediction that was served: baselines, intervals, lag columns; what challengers said."""
+    if not (served.by or served.beside):
+        return _made_with(served)
+    others = [(one.by, one.prediction, one.probabilities, *_made_with(one)) for one in served.beside]
+    return *_made_with(served), served.by, others
+
+
+def _made_with(said: ServedPrediction) -> Beside:
+    return said.baselines, said.interval, None if said.lags is None else float_bytes(np.array(said.lags))
+
+
+def served_from(
+    prediction: Predicted,
+    shares: Shares,
+    kept: Beside,
+    by: str,
+    beside: Sequence[SaidRecord] = (),
+) -> ServedPrediction:
+    """A prediction as it was served, from what was kept beside it."""
+    baselines, interval, lags = kept
+    own = None if shares is None else tuple(shares)
+    others = tuple([_said(one) for one in beside])
+    return ServedPrediction(prediction, own, baselines, interval, lag_columns(lags), by, others)
+
+
+def _said(one: SaidRecord) -> ServedPrediction:
+    return served_from(one.prediction, one.probabilities, (one.baselines, one.interval, one.lags), one.by)
 
 
 def lag_columns(kept: bytes | None) -> tuple[float, ...] | None:
@@ -229,9 +260,8 @@ def _matrix(record: RowsRecord | OverlapRecord) -> Floats:
 def _rows(record: RowsRecord, skip: tuple[int, ...]) -> Rows:
     served = None
     if record.served is not None:
-        prediction, shares = record.served
-        told = record.baselines, record.interval, lag_columns(record.lags)
-        served = ServedPrediction(prediction, None if shares is None else tuple(shares), *told)
+        kept = record.baselines, record.interval, record.lags
+        served = served_from(*record.served, kept, record.by, record.beside)
     return Rows(
         space=record.space,
         features=_features(record.features),

@@ -5,6 +5,8 @@
              ["rows", 2, ... the same ..., weights]                    rows that count more or less than once
              [... the same ..., weights | nil, baselines, intervals | nil, lag columns float64 | nil]
                                               what was said beside what was served, and what it was made with
+             [... the same ..., learner, [said, ...]]      who said it, and what the challengers did:
+              said = [learner, prediction, probabilities | nil, baselines, intervals | nil, lag columns | nil]
     reset    ["reset", 1, ids]
     state    ["state", 1, digest, size, source, ids]    a restore or import; states.py has the bytes
     restore  ["restore", 1, state, source, ids]         the same as written by earlier versions
@@ -32,6 +34,17 @@ Bounds = tuple[tuple[float, float] | None, ...] | None
 """Intervals that were served, level by level."""
 
 
+class SaidRecord(msgspec.Struct, array_like=True, frozen=True):
+    """What a challenger said of a tracked row."""
+
+    by: str
+    prediction: Predicted
+    probabilities: list[tuple[str | int | bool, float]] | None
+    baselines: tuple[Predicted, ...] | None
+    interval: Bounds
+    lags: bytes | None
+
+
 class RowsRecord(msgspec.Struct, array_like=True, tag="rows", frozen=True, gc=False):
     """Rows as bytes; see the layout above."""
 
@@ -48,6 +61,8 @@ class RowsRecord(msgspec.Struct, array_like=True, tag="rows", frozen=True, gc=Fa
     baselines: tuple[Predicted, ...] | None = None
     interval: Bounds = None
     lags: bytes | None = None
+    by: str = ""
+    beside: tuple[SaidRecord, ...] = ()
 
 
 class ResetRecord(msgspec.Struct, array_like=True, tag="reset", frozen=True):

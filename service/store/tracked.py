@@ -1,9 +1,10 @@
 """Tracked predictions as bytes and back: what is kept until the label comes.
 
     [1, space, X float64 (1, F), prediction, probabilities | nil, version, what the baselines said | nil,
-     intervals | nil, lag columns float64 | nil]
+     intervals | nil, lag columns float64 | nil, learner, what the challengers said [...]]
 
-Records of earlier versions end before what the baselines said, or before the lag columns.
+Records of earlier versions end before what the baselines said, or before the lag columns; those of a model that never
+had challengers end before the learner (records.py has what follows).
 """
 
 import msgspec
@@ -11,8 +12,8 @@ import numpy as np
 
 from core.contract import Floats
 from core.entry import ServedPrediction
-from service.store.codec import beside_served, decoded, float_bytes, lag_columns
-from service.store.records import FORMAT, Bounds, Predicted
+from service.store.codec import beside_served, decoded, float_bytes, served_from
+from service.store.records import FORMAT, Bounds, Predicted, SaidRecord
 
 
 class Tracked(msgspec.Struct, array_like=True, frozen=True):
@@ -28,6 +29,8 @@ class Tracked(msgspec.Struct, array_like=True, frozen=True):
         baselines: what the baselines said then; None in records of earlier versions.
         interval: of a regression, the intervals around the prediction, level by level; None likewise.
         lags: the lag columns that it was made with, float64; None for a model without.
+        by: the learner that made it.
+        beside: what the challengers said.
     """
 
     format: int
@@ -39,12 +42,14 @@ class Tracked(msgspec.Struct, array_like=True, frozen=True):
     baselines: tuple[Predicted, ...] | None = None
     interval: Bounds = None
     lags: bytes | None = None
+    by: str = ""
+    beside: tuple[SaidRecord, ...] = ()
 
     @property
     def served(self) -> ServedPrediction:
         """The prediction as it was served."""
-        shares = None if self.probabilities is None else tuple(self.probabilities)
-        return ServedPrediction(self.prediction, shares, self.baselines, self.interval, lag_columns(self.lags))
+        kept = self.baselines, self.interval, self.lags
+        return served_from(self.prediction, self.probabilities, kept, self.by, self.beside)
 
     @property
     def raw(self) -> Floats:

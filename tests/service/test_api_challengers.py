@@ -180,3 +180,42 @@ async def test_a_copy_has_the_challengers_of_its_model_and_a_restore_brings_them
     await api.post(f"{path}/restore", {"version": kept})
     assert before == await listed(api, path)
     assert "rls" == (await api.get(path))["config"]["algorithm"]
+
+
+async def test_a_tracked_prediction_keeps_what_every_learner_said(api):
+    """Its label scores each of them by that, also after a promotion; who was not there then is not compared."""
+    path = await api.learnt(rows=6)
+    await put(api, path, "other", VIGO)
+    rows = {**columnar(20), "labels": ["UP", "DOWN"] * 10}
+    await api.post(f"{path}/feedback/batch", rows)
+    told = await api.post(f"{path}/predict", {"features": features(3), "track": True})
+    kept = await api.post(f"{path}/predict", {"features": features(4), "track": True})
+    own = (await listed(api, path))["other"]["metrics"]["overall"]["accuracy"]
+    await put(api, path, "late", {"algorithm": "rls"})
+    await api.post(f"{path}/challengers/other/promote")
+    learnt = await api.post(f"{path}/feedback", {"prediction_id": told["prediction_id"], "label": "UP"})
+    assert (told["prediction"], 27) == (learnt["prediction"], learnt["rows"])
+    assert float(told["prediction"] != "UP") == learnt["loss"]
+    found = await listed(api, path)
+    assert {"late": (1, 0), "previous": (27, 1)} == {
+        name: (one["rows"], one["difference"]["rows"]) for name, one in found.items()
+    }
+    right = (await api.get(f"{path}/metrics"))["overall"]["accuracy"] * 21 - own * 20
+    assert right == pytest.approx(round(right))
+    await api.ask("DELETE", f"{path}/challengers/previous")
+    await api.post(f"{path}/feedback", {"prediction_id": kept["prediction_id"], "label": "DOWN"})
+    assert [0] == [one["difference"]["rows"] for one in (await listed(api, path)).values()]
+
+
+async def test_the_drift_events_of_a_challenger_name_it(api):
+    """In the model's events and in the service's; the model's own name nobody."""
+    path = await api.new({**DFOP, "watch": {}})
+    await put(api, path, "other", {"algorithm": "rls", "watch": {"error_rate": {}}})
+    for begin in range(0, 900, 300):
+        await api.post(f"{path}/feedback/batch", turning(300, begin))
+    events = (await api.get(f"{path}/drift"))["events"]
+    assert {("other", "error_rate")} == {(one["challenger"], one["kind"]) for one in events}
+    everywhere = (await api.get("/drift"))["events"]
+    assert events[0]["id"] in [one["id"] for one in everywhere if one["challenger"] == "other"]
+    (own,) = (await listed(api, path)).values()
+    assert "drift" in [mark["kind"] for mark in own["metrics"]["marks"]]

@@ -5,7 +5,21 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from core.entry import Configure, Learned, Mapped, Overlap, Reset, Restore, Rows, ServedPrediction, Switch, Switched
+from core.entry import (
+    Challenge,
+    Configure,
+    Learned,
+    Mapped,
+    Overlap,
+    Promote,
+    Reset,
+    Restore,
+    Rows,
+    ServedPrediction,
+    Switch,
+    Switched,
+    Withdraw,
+)
 from core.features import parse_features
 from service.store import codec, tracked
 from service.store.records import FORMAT
@@ -155,6 +169,10 @@ def test_a_served_prediction_comes_back_as_it_was():
         ServedPrediction(1.25, None, (0.5,), INTERVALS),
         ServedPrediction("UP", (("UP", 0.75), (0, 0.25))),
         ServedPrediction(None),
+        ServedPrediction(
+            "UP", None, ("UP", 0), by="7.0", beside=(ServedPrediction(0, ((0, 0.75),), None, None, (1.5,)),)
+        ),
+        ServedPrediction(0.5, beside=(ServedPrediction(1.5, None, (None,), ((1.0, 2.0), None), by="3.1"),)),
     ):
         rows = Rows("space", None, np.zeros((1, 2)), ["UP"], served=served, ids=("p:x",))
         back = codec.decode(codec.encode(rows))
@@ -173,3 +191,11 @@ def test_predictions_that_were_served_without_intervals_are_read():
     assert ServedPrediction(1.5) == back.served
     assert ("p:x",) == back.ids
     assert ServedPrediction(1.5) == tracked.decode(msgspec.msgpack.encode([1, "space", x, 1.5, None, 7])).served
+
+
+@pytest.mark.parametrize(
+    "segment", [Challenge("a", {"algorithm": "rls", "params": {}}, 8, ("k:1",)), Withdraw("a"), Promote("b")]
+)
+def test_challengers_survive_the_log(segment):
+    """Put, taken away, promoted."""
+    assert segment == codec.decode(codec.encode(segment))

@@ -30,10 +30,10 @@ STORY = [
     "POST /models/{name}/feedback/stream",
     "GET /models/{name}/metrics",
     "PATCH /models/{name}",
-    "GET /models/{name}/challengers",
     "PUT /models/{name}/challengers/{challenger}",
+    "POST /models/{name}/feedback/batch#columns",
+    "GET /models/{name}/challengers",
     "DELETE /models/{name}/challengers/{challenger}",
-    "POST /models/{name}/challengers/{challenger}/promote",
     "GET /models/{name}/drift",
     "GET /drift",
     "GET /drift/stream",
@@ -56,6 +56,8 @@ STORY = [
     "GET /readyz",
     "GET /metrics",
     "POST /refill",
+    "PUT /models/{name}/challengers/{challenger}#candidate",
+    "POST /models/{name}/challengers/{challenger}/promote",
     "DELETE /models/{name}",
 ]
 """Every route, in an order in which all its examples can work from an empty service; ``#`` picks one of them."""
@@ -231,6 +233,7 @@ async def test_the_successes_of_a_route_are_those_it_has(document):
         "POST /models/{name}/snapshots": {"201"},
         "POST /models/{name}/copy": {"201"},
         "DELETE /models/{name}": {"204"},
+        "DELETE /models/{name}/challengers/{challenger}": {"204"},
     }
     for route, operation in operations(document).items():
         assert others.get(route, {"200"}) == {code for code in operation["responses"] if code < "300"}, route
@@ -300,7 +303,8 @@ async def test_every_example_works_from_an_empty_service(start, document):
             if route == "POST /models/{name}/restore":  # its example says where a version is to be found
                 how["content"] = json.dumps({"version": answer.json()["snapshots"][0]["version"]})
             model = named if route == "PUT /models/{name}" or named == "mail" else example_of(operation, "name")
-            answer = await fresh.ask(method, path.replace("{name}", model), **how)
+            other = example_of(operation, "challenger")
+            answer = await fresh.ask(method, path.replace("{name}", model).replace("{challenger}", other), **how)
             assert answer.status_code < 300, (step, named, how, answer.text)
             fits(document, answer, operation["responses"][str(answer.status_code)], route)
         if route == "GET /models/{name}/state":

@@ -62,7 +62,7 @@ CHANGES = _examples(
 )
 CHALLENGERS = _examples(
     candidate=("Another algorithm, to be compared", {"algorithm": "vigod"}),
-    automatic=("Promoted by itself once it is surely better", {"algorithm": "dynamic_odm", "promote": "auto"}),
+    automatic=("Promoted by itself once it is surely better", {"algorithm": "vigod", "promote": "auto"}),
 )
 PREDICT = _examples(
     row=("One row", {"features": ROW}),

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from itertools import groupby
 
 from core.features import SparseSchema
+from core.machine import Machine
 from service.api import predict
 from service.api.context import Context
 from service.api.interval import level_of
@@ -87,7 +88,7 @@ class Predicting:
             return None
         space, raw = validator.prediction(Table(table[1], len(asks), table[0]))
         level = level_of(asks[0].interval, replica.machine.config.task)
-        prediction = await predict.predict_in(replica, space, raw)
+        prediction = await predict.predict_in(replica, space, raw, Machine.predict)
         return None if prediction is None else predict.answers(replica, prediction, level)
 
     async def _one(self, segment: Segment[PredictRow], at: int, out: list[answers.Answer]) -> None:
