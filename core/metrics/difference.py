@@ -9,7 +9,7 @@ lies in [-1, 1]; above 0 the second one is better. The scale of a regression is 
 equal; errors of more than two deviations of the labels count as two. The interval is a confidence sequence
 (core.metrics.confidence_sequence) of the mean of d, which holds at all rows at once. Its
 
-    V = max( sum of d^2,  n / L times the variance of the sums of d over batches of L rows, L = 32, 256 )
+    V = max( sum of d^2,  n / L times the variance of the sums of d over batches of L rows, L = 32, 256, 1024 )
 
 is the sum of squares where rows are as good as independent; where differences keep their sign for a while, as in
 streams that drift, the sums of batches vary more, and widen the interval. A regression's numbers are shown in units of
@@ -32,10 +32,12 @@ BOUND = 4.0
 """A squared error counts as at most so many variances of the labels."""
 SCALE_ROWS = 10
 """Labels of a regression before its first difference."""
-BATCHES = (32, 256)
+BATCHES = (32, 256, 1024)
 """Rows of the batches whose sums widen the interval."""
-BATCHES_MIN = 4
+BATCHES_MIN = 3
 """Batches before their sums are looked at."""
+ROWS_MIN = 1000
+"""Rows compared before anything is concluded: fewer do not tell how long differences keep their sign."""
 NO_NUMBERS = np.empty(0)
 """The labels of a classification: none are needed."""
 
@@ -120,8 +122,8 @@ class Difference:
 
     @property
     def favours_second(self) -> bool:
-        """Whether the interval is above 0: the second one has been better, and not by chance."""
-        return exceeds(float(self._scalars[_SUM]), self._spread)
+        """Whether the interval is above 0 after rows enough: the second one has been better, and not by chance."""
+        return self.rows >= ROWS_MIN and exceeds(float(self._scalars[_SUM]), self._spread)
 
     @property
     def low(self) -> float:

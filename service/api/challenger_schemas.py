@@ -30,7 +30,8 @@ class ChallengerBody(RequestBody):
     )
     promote: Literal["never", "auto"] = Field(
         "never",
-        description="`auto`: it becomes the model by itself once `difference.low` is above 0. Left out: never.",
+        description="`auto`: it becomes the model by itself once `difference.low` is above 0, after 1000 compared rows "
+        "at the earliest. Left out: never.",
     )
 
     _left_to_core = model_validator(mode="wrap")(as_sent)

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.integrate import quad
 
 from core.metrics.confidence_sequence import RHO, _log_mixture, exceeds, radius
-from core.metrics.difference import BATCHES, BOUND, SCALE_ROWS, Difference
+from core.metrics.difference import BATCHES, BOUND, ROWS_MIN, SCALE_ROWS, Difference
 
 
 @pytest.mark.parametrize(("s", "v"), [(0.0, 0.0), (3.0, 1.0), (12.5, 40.0), (60.0, 300.0)])
@@ -74,6 +74,11 @@ def test_squared_errors_are_compared_on_the_scale_of_the_labels():
     report = found.report()
     assert (290, BOUND * y.var()) == (report["rows"], pytest.approx(report["bound"]))
     assert report["mean"] == pytest.approx(expected.mean() * BOUND * y.var())
+    assert report["low"] > 0
+    assert not found.favours_second
+    while found.rows < ROWS_MIN:
+        assert not found.favours_second
+        found.absorb(first, second, y)
     assert found.favours_second
     wild = Difference()
     wild.absorb(np.full(40, 1e300), np.zeros(40), np.tile([1e300, -1e300], 20))
