@@ -41,6 +41,7 @@ VARIANTS = (
     ("gdfop", "random_features", 6),
     ("odm", "random_features", 6),
     ("dfop", "forgetting_rate", 0.05),
+    ("dynamic_odm", "vote", "majority"),
 )
 """Parameters by which another learner stands behind the same algorithm."""
 CASES += [

@@ -18,14 +18,17 @@ STEPS = (
 
 @pytest.mark.parametrize("params", STEPS, ids=str)
 @pytest.mark.parametrize("size", [1e-308, 1e-160, 1e-8, 1e8, 1e160, 1e308])
+@pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.filterwarnings("error")
-def test_units_leave_everything_finite(params, size):
+def test_units_leave_everything_finite(params, size, classes):
     """Rows of any size, without scaling and with any step, leave a finite state within its ball."""
     X, y = stream(300)
-    learner = built(**params)
+    learner = built(classes=classes, **params)
+    y = y + 2 * (X[:, 0] > 0.5) if classes > 2 else y
     told = learner.learn(X * size if size < 1e300 else np.clip(X, -1, 1) * size, y)
     assert np.isfinite(told.probabilities).all()
-    assert (np.square(learner.W).sum(axis=2) <= 20.0 * (1 + 1e-9)).all()
+    squares = np.square(learner.W).sum(axis=2)
+    assert ((squares if classes == 2 else squares.sum(axis=0) / 2) <= 20.0 * (1 + 1e-9)).all()
     assert all(np.isfinite(array).all() for array in learner.to_arrays()[0].values())
 
 
@@ -114,3 +117,21 @@ def test_values_that_cannot_be_are_refused(name, change):
     with pytest.raises(ValueError):
         learner.load_arrays({**arrays, name: change(arrays[name])}, header)
     assert before == pack(*learner.to_arrays())
+
+
+def test_states_of_classes_that_were_learned_one_against_the_rest_go_on():
+    """Their columns may be larger together than those of a candidate can be: they load, shrink, and say the same."""
+    X, _ = stream(400)
+    y = np.argmax(X[:, :3], axis=1)
+    learner, older = built("odm", classes=3), built("odm", classes=3)
+    learner.learn(X, y)
+    arrays, header = learner.to_arrays()
+    columns = arrays["weights"] - np.array([0, 0, 0, 0, 1.0])
+    columns *= np.sqrt(19.9 / np.square(columns).sum(axis=2, keepdims=True))
+    older.load_arrays({**arrays, "weights": columns}, header)
+    before = older.predict(X).value
+    told = older.learn(X[:1], y[:1])
+    assert before[0] == told.value[0]
+    assert np.square(older.W).sum() / 2 <= 20.0 * (1 + 1e-9)
+    assert (older.predict(X).value == before).mean() > 0.9
+    assert (older.learn(X, y).value == y).mean() > 0.8
