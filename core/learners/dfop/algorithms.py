@@ -132,8 +132,8 @@ _DENSE = (
         id="dfop",
         summary="Least squares that forgets exponentially, at a rate it finds by itself; no drift need be announced.",
         use_when=(
-            "A row may take 6 us, or weights are to be read: 91.6 % on drifting streams (rls 84.8); numbers to .171 of "
-            "their variance, with lags .055 (auto .054)."
+            "A row may take 4 us, or weights are to be read: 91.7 % on drifting streams (rls 89.3); numbers to .171 "
+            "of their variance, with lags .055 (auto .054)."
         ),
         equation="min_w sum_i (1 - mu)^(t - i) (y_i - w'x_i)^2, exactly, row by row",
         params=(_RATE_OR_AUTO, _VARIANCE, BIAS, UNSCALED),
@@ -155,8 +155,8 @@ _DENSE = (
         id="rls",
         summary="Recursive least squares: all rows count alike; the best one where nothing drifts.",
         use_when=(
-            "Nothing drifts: as good as dfop on shuffled files (75.9 and 76.0 %) in a third of the time, but 7 points "
-            "behind where classes drift."
+            "Nothing drifts: as good as dfop on shuffled files (75.9 and 76.4 %) in less than half the time, but 10 "
+            "points behind where classes turn."
         ),
         equation="min_w sum_i (y_i - w'x_i)^2 + |w|^2 / p0, exactly, row by row",
         params=(_VARIANCE, BIAS, UNSCALED),

@@ -142,8 +142,8 @@ _LISTED = (
         id="dynamic_odm",
         summary="ODM learners that start again every 8, 16, 32 ... rows, weighed by how well they do: follows drift.",
         use_when=(
-            "Classes drift and rows may be measured wrongly: 91.7 %, and 91.3 with 1 % of the rows times "
-            "1e4 (dfop 91.6 and 83.2, robustly scaled 90.3)."
+            "Classes drift and rows may be measured wrongly: 91.8 %, and 91.3 with 1 % of the rows times 1e4 (dfop "
+            "91.7 and 82.9, robustly scaled 90.4)."
         ),
         equation="sum_k b_k w_k'x; w_k: odm since its last restart; b_k <- share(b_k exp(-3 min(f_k/(4 lambda), 1)))",
         params=(*_CANDIDATE, _VARIANT, _CANDIDATES, _VOTE, _HORIZON, _BOUND, _VARIATION, *_STEPS, *_INPUTS),
