@@ -88,7 +88,7 @@ HELD: dict[str, Callable[[int], Stream]] = {
     "agrawal": partial(_generated, generators.agrawal),
     "led": partial(_generated, generators.led),
     "chess board": partial(_generated, generators.chess_board),
-    "rbf, fast": lambda rows: _generated(generators.rbf, rows, classes=2, speed=1e-3),
+    "rbf fast": lambda rows: _generated(generators.rbf, rows, classes=2, speed=1e-3),
     "hyperplane-A": lambda rows: _generated(generators.hyperplane, rows, abrupt=True),
 }
 

@@ -31,15 +31,17 @@ class Columns(Nested):
 
     Args:
         spec: of `auto`.
-        experts: those that there are; only sets that one of them reads are made.
+        experts: those that there are.
+
+    Attributes:
+        read: the sets that are made, those that experts read which are awake.
     """
 
     def __init__(self, spec: Spec, experts: tuple[Recipe, ...]) -> None:
-        read = {recipe.columns for recipe in experts}
+        self.read = read = {recipe.columns for recipe in experts}
         self.scaler = Scaler("robust", spec.dimension)
         count = random_features(spec) if RANDOM in read else 0
         self._random = RandomFeatures(spec.seed, spec.dimension, count) if count else None
-        self._products = PRODUCTS in read
         self.history = LagColumns(spec.dimension, 1, LAGGED_LABELS) if LAGGED in read else None
 
     def absorb(self, X: Floats, y: Floats | None = None) -> dict[int, Floats]:
@@ -54,9 +56,9 @@ class Columns(Nested):
         found = {RAW: X, SCALED: Z}
         if self.history is not None:
             found[LAGGED] = self.history.lag(X) if y is None else self.history.absorb(X, y)
-        if self._random is not None:
+        if self._random is not None and RANDOM in self.read:
             found[RANDOM] = self._random.expand(Z)
-        if self._products:
+        if PRODUCTS in self.read:
             n, d = Z.shape
             found[PRODUCTS] = np.empty((n, d + d * (d + 1) // 2))
             _multiply(Z, found[PRODUCTS])

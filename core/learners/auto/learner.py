@@ -2,13 +2,13 @@
 
     X  -columns->  raw, scaled, random, products, lagged  -experts->  P  -mixture->  prediction
 
-Every expert learns every row. An expert that takes no row weights counts each row once; the mixture counts all by
-their weights. Experts and column sets: core.learners.auto.experts; equations: core.learners.auto.mixing for classes,
-number_mixing for numbers.
+Every expert learns every row, but for those that rest (core.learners.auto.resting). An expert that takes no row weights
+counts each row once; the mixture counts all by their weights. Experts and column sets: core.learners.auto.experts;
+equations: core.learners.auto.mixing for classes, number_mixing for numbers.
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,11 +19,13 @@ from core.learners.auto.columns import Columns
 from core.learners.auto.experts import OBJECT_BYTES, expert_spec, recipes
 from core.learners.auto.mixture import Mixture
 from core.learners.auto.number_mixture import NumberMixture
+from core.learners.auto.resting import REST_ROWS
 from core.state.nesting import Nested
 
 _NONE = np.empty(0)
 _CHUNK_ROWS = 1024
-"""Rows whose columns and predictions are held at once; chunks end at absolute row numbers, as blocks do."""
+"""Rows whose columns and predictions are held at once; chunks end at absolute row numbers, as blocks do. Where experts
+may rest they are REST_ROWS."""
 
 
 class Auto(Nested):
@@ -46,9 +48,18 @@ class Auto(Nested):
             recipe.name: recipe.family.build(expert_spec(spec, recipe)) for recipe in self._recipes
         }
         self.mixture: Any = self.mixing([*self.experts])
+        exact = all(recipe.family.row_exact(expert_spec(spec, recipe)) for recipe in self._recipes)
+        self._chunk = REST_ROWS if exact else _CHUNK_ROWS
+        self._take_turns()
+
+    def _take_turns(self) -> None:
+        """What every row needs of the experts awake, and which column sets they read."""
+        awake = {self.mixture.names[place] for place in self.mixture.awake}
+        recipes_awake = [recipe for recipe in self._recipes if recipe.name in awake]
         self._turns = [
-            (self.experts[recipe.name], recipe.columns, recipe.family.row_weights) for recipe in self._recipes
+            (self.experts[recipe.name], recipe.columns, recipe.family.row_weights) for recipe in recipes_awake
         ]
+        self.columns.read = {recipe.columns for recipe in recipes_awake}
 
     @abstractmethod
     def _predict(self, X: Floats) -> Prediction:
@@ -75,15 +86,18 @@ class Auto(Nested):
     ) -> Prediction:
         """Test, then train on X (n, d), y (n,); see ``core.contract.Learner``. Takes no discounts."""
         del discounts
-        n, end = X.shape[0], _CHUNK_ROWS - self.mixture.rows % _CHUNK_ROWS
-        if n <= end:
+        n, end = X.shape[0], self._chunk - self.mixture.rows % self._chunk
+        if n < end:
             return self._learn(X, y, weights)
         told, begin = [], 0
         while begin < n:
             part = slice(begin, end)
             told.append(self._learn(X[part], y[part], None if weights is None else weights[part]))
-            begin, end = end, end + _CHUNK_ROWS
-        return _joined(told)
+            if end <= n and self._chunk == REST_ROWS:
+                self.mixture.decide()
+                self._take_turns()
+            begin, end = end, end + self._chunk
+        return _joined(told) if len(told) > 1 else told[0]
 
     def forget(self) -> None:
         """Every expert that can discounts its past, and all are weighed anew."""
@@ -91,6 +105,7 @@ class Auto(Nested):
             if isinstance(expert, Forgetful):
                 expert.forget()
         self.mixture.forget()
+        self._take_turns()
 
     def extend(self, other: Self, places: Ints) -> None:
         """Go on for a learner of fewer columns; see ``core.contract.Extensible``.
@@ -107,6 +122,13 @@ class Auto(Nested):
             else:
                 anew.append(recipe.name)
         self.mixture.extend(other.mixture, anew)
+        self._take_turns()
+
+    def _told(self, said: Floats) -> Iterator[tuple[str, float, Any]]:
+        """Names and weights of the experts awake that read columns, beside what they say (A, ...)."""
+        weights = self.mixture.weights.tolist()
+        places = self.mixture.awake[: len(self._turns)].tolist()
+        return ((self.mixture.names[at], weights[at], own) for at, own in zip(places, said.tolist(), strict=True))
 
     def weights(self) -> None:
         """None: the mixture is not linear."""
@@ -135,6 +157,9 @@ class Auto(Nested):
             raise ValueError(f"the state must be one of {sorted(self.parts())}")
         fresh = type(self)(self._spec)
         Nested.load_arrays(fresh, arrays, header)
+        if fresh.mixture.resting.any() and fresh._chunk != REST_ROWS:  # noqa: SLF001  of its own class
+            raise ValueError("experts that learn in blocks never rest")
+        fresh._take_turns()  # noqa: SLF001  likewise
         vars(self).update(vars(fresh))
 
 
@@ -166,10 +191,10 @@ class AutoClassifier(Auto):
         """What each expert says of one row x (1, d).
 
         Returns:
-            ``classes``: the indices of the classes; ``experts``: for each that reads columns its name, its weight and
-            its probabilities of the classes, in their order; ``ambiguity``: None.
+            ``classes``: the indices of the classes; ``experts``: for each that is awake and reads columns its name, its
+            weight and its probabilities of the classes, in their order; ``ambiguity``: None.
         """
-        told = zip(self.experts, self.mixture.weights.tolist(), self._said(x)[:, 0].tolist(), strict=False)
+        told = self._told(self._said(x)[:, 0])
         return {
             "classes": [*range(self.mixture.classes)],
             "experts": [{"expert": name, "weight": weight, "probabilities": p} for name, weight, p in told],
@@ -207,10 +232,10 @@ class AutoRegressor(Auto):
         """What each expert says of one row x (1, d).
 
         Returns:
-            ``experts``: for each that reads columns its name, its weight and its ``prediction``; ``classes``: none;
-            ``ambiguity``: None.
+            ``experts``: for each that is awake and reads columns its name, its weight and its ``prediction``;
+            ``classes``: none; ``ambiguity``: None.
         """
-        told = zip(self.experts, self.mixture.weights.tolist(), self._said(x)[0][:, 0].tolist(), strict=False)
+        told = self._told(self._said(x)[0][:, 0])
         return {
             "classes": [],
             "experts": [{"expert": name, "weight": weight, "prediction": value} for name, weight, value in told],

@@ -31,13 +31,16 @@ import numpy as np
 from numba import njit
 
 from core.contract import Floats, Ints
+from core.learners.auto.resting import USE_RATE
 
-SLOPE, CURVATURE, POOL, SQUARES, CHOICE, RIGHT = range(6)
-"""Columns of the table of experts: a, H, v, G, b, and the share of rows that its class was right in."""
-ROWS, LAST, POOLED = range(3)
-"""Places in the counters: rows; the last label plus 1, 0 for none; c."""
+SLOPE, CURVATURE, POOL, SQUARES, CHOICE, RIGHT, USE, WAKES, SPELLS = range(9)
+"""Columns of the table of experts: a, H, v, G, b, and the share of rows that its class was right in; then those of
+core.learners.auto.resting."""
+ROWS, LAST, POOLED, WRONG, RECENT = range(5)
+"""Places in the counters: rows; the last label plus 1, 0 for none; c; the fading share of rows whose class was wrong;
+how many were wrong since the last row number divisible by REST_ROWS."""
 LABEL_EXPERTS = ("label_order", "label_order_recent", "label_share", "label_share_recent")
-FIELDS, COUNTERS = 6, 3
+FIELDS, COUNTERS = 9, 5
 
 _CLIP, _PROBABILITY_MIN = 1e-4, 1e-6
 _LOG_MIN = math.log(_CLIP)
@@ -51,7 +54,7 @@ _SHARE_DECAYS = np.array([1.0, 0.99])
 
 _ROWS_IN = "Array(f8, 3, 'C', readonly=True)"
 _VECTOR_IN = "Array(f8, 1, 'C', readonly=True)"
-_STATE = "f8[:,::1], f8[:,:,::1], f8[::1]"
+_STATE = "i8[::1], f8[:,::1], f8[:,:,::1], f8[::1]"
 
 
 @njit(cache=True, nogil=True)
@@ -62,11 +65,11 @@ def _label_share(counted: Floats, k: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _said(P: Floats, e: int, i: int, k: int, labels: Floats, last: int) -> float:
-    """What expert e says a priori of class k in row i; those of labels come behind the others."""
-    own = e - P.shape[0]
+def _said(P: Floats, a: int, i: int, k: int, labels: Floats, last: int) -> float:
+    """What the a-th expert awake says a priori of class k in row i; those of labels come behind the others."""
+    own = a - P.shape[0]
     if own < 0:
-        return float(P[e, i, k])
+        return float(P[a, i, k])
     return _label_share(labels[own % 2, 0 if own >= 2 else last], k)
 
 
@@ -100,20 +103,20 @@ def _largest(values: Floats) -> int:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _mix_row(
-    P: Floats, i: int, table: Floats, labels: Floats, counters: Floats, logs: Floats, tempered: Floats,
+    P: Floats, i: int, awake: Ints, table: Floats, labels: Floats, counters: Floats, logs: Floats, tempered: Floats,
     features: Floats, mixed: Floats, p: Floats,
 ) -> int:  # fmt: skip
-    """Row i: logs, t and f (E, K) of all experts, pool and choice into ``mixed`` (2, K), p (n, K); its class."""
-    E, K, last = table.shape[0], p.shape[1], int(counters[LAST])
+    """Row i: logs, t and f (A, K) of the experts awake, pool and choice into ``mixed`` (2, K), p (n, K); its class."""
+    K, last = p.shape[1], int(counters[LAST])
     pool, choice = mixed
     pool[:], choice[:] = 0.0, 0.0
-    for e in range(E):
+    for a, e in enumerate(awake):
         for k in range(K):
-            logs[e, k] = math.log(max(_said(P, e, i, k, labels, last), _CLIP))
-        _temper(table[e, SLOPE], logs[e], tempered[e], features[e])
+            logs[a, k] = math.log(max(_said(P, a, i, k, labels, last), _CLIP))
+        _temper(table[e, SLOPE], logs[a], tempered[a], features[a])
         for k in range(K):
-            pool[k] += table[e, POOL] * features[e, k]
-            choice[k] += table[e, CHOICE] * tempered[e, k]
+            pool[k] += table[e, POOL] * features[a, k]
+            choice[k] += table[e, CHOICE] * tempered[a, k]
     top, total = pool.max(), 0.0
     for k in range(K):
         pool[k] = math.exp(pool[k] - top)
@@ -149,23 +152,37 @@ def _fit_expert(
         own[POOL] = min(max(v, -POOL_MAX), POOL_MAX)
 
 
+@njit(cache=True, nogil=True)
+def _note_use(awake: Ints, table: Floats, c: float) -> None:
+    """The use of the experts awake after a row: their shares of the pool, by size, and of the choice."""
+    total = 0.0
+    for e in awake:
+        total += abs(table[e, POOL])
+    for e in awake:
+        pooled = abs(table[e, POOL]) / total if total > 0.0 else 0.0
+        table[e, USE] += USE_RATE * (c * pooled + (1.0 - c) * table[e, CHOICE] - table[e, USE])
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def _fit_row(
-    y: int, weight: float, table: Floats, counters: Floats, logs: Floats, tempered: Floats, features: Floats,
-    mixed: Floats,
+    y: int, wrong: bool, weight: float, awake: Ints, table: Floats, counters: Floats, logs: Floats, tempered: Floats,
+    features: Floats, mixed: Floats,
 ) -> None:  # fmt: skip
-    """All weights after a row of class y that ``_mix_row`` has mixed."""
-    E, total = table.shape[0], 0.0
+    """All weights after a row of class y that ``_mix_row`` has mixed; ``wrong``: whether another class was said."""
+    A, total = awake.shape[0], 0.0
     counters[ROWS] += 1.0
     rate, miss = max(1.0 / counters[ROWS], _RIGHT_RATE), math.exp(-_CHOICE_RATE * weight)
-    for e in range(E):
-        _fit_expert(table[e], y, logs[e], tempered[e], features[e], mixed[0], weight)
-        right = _largest(tempered[e]) == y
+    counters[WRONG] += rate * (wrong - counters[WRONG])
+    counters[RECENT] += wrong
+    _note_use(awake, table, counters[POOLED])
+    for a, e in enumerate(awake):
+        _fit_expert(table[e], y, logs[a], tempered[a], features[a], mixed[0], weight)
+        right = _largest(tempered[a]) == y
         table[e, RIGHT] += rate * ((1.0 if right else 0.0) - table[e, RIGHT])
         table[e, CHOICE] *= 1.0 if right else miss
         total += table[e, CHOICE]
-    for e in range(E):
-        table[e, CHOICE] = (1.0 - _SHARE) * table[e, CHOICE] / total + _SHARE / E
+    for e in awake:
+        table[e, CHOICE] = (1.0 - _SHARE) * table[e, CHOICE] / total + _SHARE / A
     miss = math.exp(-_TOP_RATE * weight)
     c = counters[POOLED] * (1.0 if _largest(mixed[0]) == y else miss)
     other = (1.0 - counters[POOLED]) * (1.0 if _largest(mixed[1]) == y else miss)
@@ -186,27 +203,33 @@ def _count_label(y: int, weight: float, labels: Floats, counters: Floats) -> Non
 
 
 @njit(f"void({_ROWS_IN}, {_STATE}, i8[::1], f8[:,::1])", cache=True, nogil=True)
-def predict_rows(P: Floats, table: Floats, labels: Floats, counters: Floats, value: Ints, p: Floats) -> None:
-    """Classes (n,) and probabilities (n, K), K >= 1, of n rows, from those of the experts P (E, n, K)."""
-    E, K = table.shape[0], p.shape[1]
-    logs, tempered, features, mixed = np.empty((E, K)), np.empty((E, K)), np.empty((E, K)), np.empty((2, K))
+def predict_rows(
+    P: Floats, awake: Ints, table: Floats, labels: Floats, counters: Floats, value: Ints, p: Floats
+) -> None:
+    """Classes (n,) and probabilities (n, K), K >= 1, of n rows.
+
+    P (A - 4, n, K) are the probabilities of those experts ``awake`` (A,), rows of the table, that read columns.
+    """
+    A, K = awake.shape[0], p.shape[1]
+    logs, tempered, features, mixed = np.empty((A, K)), np.empty((A, K)), np.empty((A, K)), np.empty((2, K))
     for i in range(P.shape[1]):
-        value[i] = _mix_row(P, i, table, labels, counters, logs, tempered, features, mixed, p)
+        value[i] = _mix_row(P, i, awake, table, labels, counters, logs, tempered, features, mixed, p)
 
 
 @njit(f"void({_ROWS_IN}, Array(i8, 1, 'C', readonly=True), {_VECTOR_IN}, {_STATE}, i8[::1], f8[:,::1])",
       cache=True, nogil=True)  # fmt: skip
 def learn_rows(
-    P: Floats, y: Ints, weights: Floats, table: Floats, labels: Floats, counters: Floats, value: Ints, p: Floats
-) -> None:
+    P: Floats, y: Ints, weights: Floats, awake: Ints, table: Floats, labels: Floats, counters: Floats, value: Ints,
+    p: Floats,
+) -> None:  # fmt: skip
     """``predict_rows`` for each row before its class y (n,) moves the weights.
 
     Weights are (n,), or (0,): every row counts once.
     """
-    E, K = table.shape[0], p.shape[1]
-    logs, tempered, features, mixed = np.empty((E, K)), np.empty((E, K)), np.empty((E, K)), np.empty((2, K))
+    A, K = awake.shape[0], p.shape[1]
+    logs, tempered, features, mixed = np.empty((A, K)), np.empty((A, K)), np.empty((A, K)), np.empty((2, K))
     for i in range(P.shape[1]):
         weight = weights[i] if weights.shape[0] else 1.0
-        value[i] = _mix_row(P, i, table, labels, counters, logs, tempered, features, mixed, p)
-        _fit_row(y[i], weight, table, counters, logs, tempered, features, mixed)
+        value[i] = _mix_row(P, i, awake, table, labels, counters, logs, tempered, features, mixed, p)
+        _fit_row(y[i], value[i] != y[i], weight, awake, table, counters, logs, tempered, features, mixed)
         _count_label(y[i], weight, labels, counters)

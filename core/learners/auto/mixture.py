@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from core.algorithm import CLASS_BOUND
 from core.contract import Floats, Header, Ints
 from core.learners.auto import mixing
+from core.learners.auto.resting import LEAST_OF_CLASSES, REST_ROWS, SPELL_MAX, decide, errs_more
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout, Range, counts
 
 _SUM_ERROR = 1e-6
@@ -18,9 +19,9 @@ class Mixture:
     """What mixes the predictions of E experts, those of labels included.
 
     State, for K classes:
-        table (E, 6)         see SLOPE and the others
+        table (E, 9)         see SLOPE and the others
         labels (2, K + 1, K) counts of labels, and behind them of those after each label; two decays
-        counters (3,)        see ROWS and the others
+        counters (5,)        see ROWS and the others
 
     Args:
         experts: names of those that read columns.
@@ -38,12 +39,21 @@ class Mixture:
                     mixing.SQUARES: NOT_NEGATIVE,
                     mixing.CHOICE: Range(0.0, 1.0),
                     mixing.RIGHT: Range(0.0, 1.0),
+                    mixing.USE: Range(0.0, 1.0),
+                    mixing.WAKES: WHOLE,
+                    mixing.SPELLS: Range(0.0, SPELL_MAX, whole=True),
                 },
             ),
             "labels": Array(2, "after", "K", within=Range(0.0, mixing.COUNT_MAX)),
             "tally": Array(
                 mixing.COUNTERS,
-                places={mixing.ROWS: WHOLE, mixing.LAST: WHOLE, mixing.POOLED: Range(0.0, 1.0)},
+                places={
+                    mixing.ROWS: WHOLE,
+                    mixing.LAST: WHOLE,
+                    mixing.POOLED: Range(0.0, 1.0),
+                    mixing.WRONG: Range(0.0, 1.0),
+                    mixing.RECENT: Range(0.0, REST_ROWS, whole=True),
+                },
                 at="counters",
             ),
         }
@@ -55,10 +65,30 @@ class Mixture:
         E = len(self.names)
         self.table = np.zeros((E, mixing.FIELDS))
         self.table[:, mixing.SLOPE], self.table[:, mixing.CURVATURE] = 1.0, mixing.CURVATURE_FIRST
-        self.table[:, mixing.POOL] = self.table[:, mixing.CHOICE] = 1.0 / E
+        for column in (mixing.POOL, mixing.CHOICE, mixing.USE):
+            self.table[:, column] = 1.0 / E
         self.labels = np.zeros((2, 1, 0))
         self.counters = np.zeros(mixing.COUNTERS)
         self.counters[mixing.POOLED] = 0.5
+        self.wake()
+
+    def wake(self) -> None:
+        """Take in from the table who is awake."""
+        self.awake = np.flatnonzero(self.table[:, mixing.WAKES] == 0.0)
+
+    def decide(self) -> None:
+        """Experts rest and wake; called at row numbers divisible by REST_ROWS (core.learners.auto.resting)."""
+        worse = errs_more(self.counters[mixing.RECENT] / REST_ROWS, self.counters[mixing.WRONG])
+        self.counters[mixing.RECENT] = 0.0
+        decide(self.table[:, mixing.USE :], LEAST_OF_CLASSES, len(mixing.LABEL_EXPERTS), self.rows, worse)
+        self._settle()
+
+    def _settle(self) -> None:
+        """The choice is among those awake."""
+        self.wake()
+        choice = self.table[:, mixing.CHOICE]
+        choice[self.table[:, mixing.WAKES] > 0.0] = 0.0
+        choice /= choice.sum()
 
     @staticmethod
     def sizes(experts: int, classes: int) -> dict[str, int]:
@@ -80,16 +110,16 @@ class Mixture:
         self.labels = np.pad(self.labels, ((0, 0), (0, 1), (0, 1)))
 
     def predict(self, P: Floats) -> tuple[Ints, Floats]:
-        """Classes (n,), -1 where there is none, and probabilities (n, K) from those of the experts P (E, n, K)."""
+        """Classes (n,), -1 where there is none, and probabilities (n, K) from those of the experts awake, P."""
         value, p = self._room(P.shape[1])
         if self.classes:
-            mixing.predict_rows(P, self.table, self.labels, self.counters, value, p)
+            mixing.predict_rows(P, self.awake, self.table, self.labels, self.counters, value, p)
         return value, p
 
     def learn(self, P: Floats, y: Ints, weights: Floats) -> tuple[Ints, Floats]:
         """The same for each row before its class y (n,) moves the weights; the rows' own are (n,), or (0,): 1."""
         value, p = self._room(P.shape[1])
-        mixing.learn_rows(P, y, weights, self.table, self.labels, self.counters, value, p)
+        mixing.learn_rows(P, y, weights, self.awake, self.table, self.labels, self.counters, value, p)
         return value, p
 
     def _room(self, n: int) -> tuple[Ints, Floats]:
@@ -100,6 +130,7 @@ class Mixture:
         fresh = Mixture(self.names[: -len(mixing.LABEL_EXPERTS)])
         self.table, self.labels = fresh.table, np.zeros(self.labels.shape)
         self.counters[mixing.POOLED] = fresh.counters[mixing.POOLED]
+        self.wake()
 
     def extend(self, other: "Mixture", anew: Collection[str]) -> None:
         """Go on for a mixture that has learned the same rows.
@@ -111,14 +142,22 @@ class Mixture:
         self.labels, self.counters = other.labels.copy(), other.counters.copy()
         known = {name: row for name, row in zip(other.names, other.table, strict=True) if name not in anew}
         for name, own in zip(self.names, self.table, strict=True):
-            own[:] = known.get(name, (1.0, mixing.CURVATURE_FIRST, 0.0, 0.0, 0.0, 0.0))
-        choice = self.table[:, mixing.CHOICE]
-        choice[:] = choice / choice.sum() if choice.sum() > 0.0 else 1.0 / len(choice)
+            own[:] = known.get(name, (1.0, mixing.CURVATURE_FIRST, *[0.0] * 4, 1.0 / len(self.names), 0.0, 0.0))
+        if not self.table[:, mixing.CHOICE].any():
+            self.table[:, mixing.CHOICE] = 1.0
+        self._settle()
+
+    @property
+    def resting(self) -> NDArray[np.bool_]:
+        """Who rests."""
+        found: NDArray[np.bool_] = self.table[:, mixing.WAKES] > 0.0
+        return found
 
     @property
     def weights(self) -> Floats:
         """What each expert counts for, in shares of 1: in the pool, where negative weights are none, and the choice."""
         pool, c = np.maximum(self.table[:, mixing.POOL], 0.0), self.counters[mixing.POOLED]
+        pool[self.resting] = 0.0
         total = pool.sum()
         pooled = pool / total if total > 0.0 else np.full(len(pool), 1.0 / len(pool))
         return np.asarray(c * pooled + (1.0 - c) * self.table[:, mixing.CHOICE])
@@ -128,8 +167,10 @@ class Mixture:
         seen = self.counters[mixing.ROWS] > 0
         rights = [float(right) if seen else None for right in self.table[:, mixing.RIGHT]]
         return [
-            {"expert": name, "weight": weight, "accuracy": right, "resting": False}
-            for name, weight, right in zip(self.names, self.weights.tolist(), rights, strict=True)
+            {"expert": name, "weight": weight, "accuracy": right, "resting": rests}
+            for name, weight, right, rests in zip(
+                self.names, self.weights.tolist(), rights, self.resting.tolist(), strict=True
+            )
         ]
 
     @property
@@ -153,4 +194,7 @@ class Mixture:
             raise ValueError("the last label is of a class that is not there")
         if abs(found["table"][:, mixing.CHOICE].sum() - 1.0) > _SUM_ERROR:
             raise ValueError("the weights of the choice are none that add up to 1")
+        if found["table"][-len(mixing.LABEL_EXPERTS) :, mixing.WAKES].any():
+            raise ValueError("experts of labels never rest")
         vars(self).update(found)
+        self.wake()

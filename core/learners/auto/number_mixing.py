@@ -23,14 +23,16 @@ import math
 import numpy as np
 from numba import njit
 
-from core.contract import Floats
+from core.contract import Floats, Ints
+from core.learners.auto.resting import REST_ROWS, USE_RATE
 from core.numerics.label_range import SPAN_ROWS, held, widen
 
-WEIGHT, ERROR = range(2)
-"""Columns of the table of experts: w and m."""
-ROWS, LOSS, LAST, LEAST, MOST = range(5)
-"""Places in the counters: rows; D; the last label; the range of the labels."""
-FIELDS, COUNTERS = 2, 5
+WEIGHT, ERROR, USE, WAKES, SPELLS = range(5)
+"""Columns of the table of experts: w and m; then those of core.learners.auto.resting."""
+ROWS, LOSS, LAST, RECENT, LEAST, MOST = range(6)
+"""Places in the counters: rows; D; the last label; the mean squared error since the last row number divisible by
+REST_ROWS, as if the rows to come had none; the range of the labels."""
+FIELDS, COUNTERS = 5, 6
 VALUE_MAX, LOSS_MAX = 1e300, 1e301
 LAST_VALUE = "last_value"
 
@@ -49,64 +51,74 @@ def _squared(difference: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _mix_row(P: Floats, S: Floats, i: int, table: Floats, counters: Floats, said: Floats) -> tuple[float, float]:
-    """What is said of row i and its deviation; what each expert said, held, into ``said`` (E,)."""
-    last = table.shape[0] - 1
+def _mix_row(
+    P: Floats, S: Floats, i: int, awake: Ints, table: Floats, counters: Floats, said: Floats
+) -> tuple[float, float]:
+    """What is said of row i and its deviation; what each expert awake said, held, into ``said`` (A,)."""
+    last = P.shape[0]
     mixed = variance = 0.0
-    for e in range(table.shape[0]):
-        p = counters[LAST] if e == last else P[e, i]
-        said[e] = held(p, counters[LEAST], counters[MOST]) if counters[ROWS] >= SPAN_ROWS else p
-        mixed += table[e, WEIGHT] * said[e]
+    for a, e in enumerate(awake):
+        p = counters[LAST] if a == last else P[a, i]
+        said[a] = held(p, counters[LEAST], counters[MOST]) if counters[ROWS] >= SPAN_ROWS else p
+        mixed += table[e, WEIGHT] * said[a]
     mixed = min(max(mixed, -VALUE_MAX), VALUE_MAX)
-    for e in range(table.shape[0]):
-        own = table[e, ERROR] if e == last else _squared(S[e, i])
-        variance += table[e, WEIGHT] * (own + _squared(said[e] - mixed))
+    for a, e in enumerate(awake):
+        own = table[e, ERROR] if a == last else _squared(S[a, i])
+        variance += table[e, WEIGHT] * (own + _squared(said[a] - mixed))
     return mixed, math.sqrt(variance)
 
 
 @njit(cache=True, nogil=True)
-def _fit_row(y: float, weight: float, mixed: float, table: Floats, counters: Floats, said: Floats) -> None:
+def _fit_row(y: float, weight: float, mixed: float, awake: Ints, table: Floats, counters: Floats, said: Floats) -> None:
     """Weights, errors and the range of the labels after a row with label y."""
-    E, loss, t = table.shape[0], counters[LOSS], counters[ROWS]
+    A, loss, t = awake.shape[0], counters[LOSS], counters[ROWS]
     miss = _squared(mixed - y)
     rate = min(weight * max(1.0 / (t + 1.0), _LOSS_RATE), 1.0)
     expected = max(loss + rate * (miss - loss), _LOSS_MIN)
     capped = _WINSOR * loss if t >= SPAN_ROWS and 0.0 < _WINSOR * loss < miss else miss
     counters[LOSS] = loss + rate * (capped - loss)
+    counters[RECENT] += capped / REST_ROWS
     least, total = np.inf, 0.0
-    for e in range(E):
-        own = _squared(said[e] - y)
+    for a, e in enumerate(awake):
+        own = _squared(said[a] - y)
+        table[e, USE] += USE_RATE * (table[e, WEIGHT] - table[e, USE])
         table[e, ERROR] += max(1.0 / (t + 1.0), _LOSS_RATE) * (own - table[e, ERROR])
-        said[e] = own
+        said[a] = own
         least = min(least, own)
-    for e in range(E):
-        table[e, WEIGHT] *= math.exp(-_RATE * weight * min((said[e] - least) / expected, _CAP))
+    for a, e in enumerate(awake):
+        table[e, WEIGHT] *= math.exp(-_RATE * weight * min((said[a] - least) / expected, _CAP))
         total += table[e, WEIGHT]
-    for e in range(E):
-        table[e, WEIGHT] = (1.0 - _SHARE) * table[e, WEIGHT] / total + _SHARE / E
+    for e in awake:
+        table[e, WEIGHT] = (1.0 - _SHARE) * table[e, WEIGHT] / total + _SHARE / A
     widen(counters[LEAST:], y, t)
     counters[LAST] = min(max(y, -VALUE_MAX), VALUE_MAX)
     counters[ROWS] += 1.0
 
 
-@njit(f"void({_ROWS_IN}, {_ROWS_IN}, f8[:,::1], f8[::1], f8[::1], f8[::1])", cache=True, nogil=True)
-def predict_rows(P: Floats, S: Floats, table: Floats, counters: Floats, value: Floats, std: Floats) -> None:
-    """What is said of n rows (n,) with deviations (n,), from what the experts say, P and S (E - 1, n)."""
-    said = np.empty(table.shape[0])
+@njit(f"void({_ROWS_IN}, {_ROWS_IN}, i8[::1], f8[:,::1], f8[::1], f8[::1], f8[::1])", cache=True, nogil=True)
+def predict_rows(
+    P: Floats, S: Floats, awake: Ints, table: Floats, counters: Floats, value: Floats, std: Floats
+) -> None:
+    """What is said of n rows (n,), with deviations (n,).
+
+    P and S (A - 1, n) are what those experts ``awake`` (A,), rows of the table, say that read columns.
+    """
+    said = np.empty(awake.shape[0])
     for i in range(P.shape[1]):
-        value[i], std[i] = _mix_row(P, S, i, table, counters, said)
+        value[i], std[i] = _mix_row(P, S, i, awake, table, counters, said)
 
 
-@njit(f"void({_ROWS_IN}, {_ROWS_IN}, {_VECTOR_IN}, {_VECTOR_IN}, f8[:,::1], f8[::1], f8[::1], f8[::1])",
+@njit(f"void({_ROWS_IN}, {_ROWS_IN}, {_VECTOR_IN}, {_VECTOR_IN}, i8[::1], f8[:,::1], f8[::1], f8[::1], f8[::1])",
       cache=True, nogil=True)  # fmt: skip
 def learn_rows(
-    P: Floats, S: Floats, y: Floats, weights: Floats, table: Floats, counters: Floats, value: Floats, std: Floats
-) -> None:
+    P: Floats, S: Floats, y: Floats, weights: Floats, awake: Ints, table: Floats, counters: Floats, value: Floats,
+    std: Floats,
+) -> None:  # fmt: skip
     """``predict_rows`` for each row before its label y (n,) moves the weights.
 
     Weights are (n,), or (0,): every row counts once.
     """
-    said = np.empty(table.shape[0])
+    said = np.empty(awake.shape[0])
     for i in range(P.shape[1]):
-        value[i], std[i] = _mix_row(P, S, i, table, counters, said)
-        _fit_row(y[i], weights[i] if weights.shape[0] else 1.0, value[i], table, counters, said)
+        value[i], std[i] = _mix_row(P, S, i, awake, table, counters, said)
+        _fit_row(y[i], weights[i] if weights.shape[0] else 1.0, value[i], awake, table, counters, said)

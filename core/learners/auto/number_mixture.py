@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from core.contract import Floats, Header
 from core.learners.auto import number_mixing as mixing
+from core.learners.auto.resting import LEAST_OF_NUMBERS, SPELL_MAX, decide, is_farther_off
 from core.state.layout import WHOLE, Array, Layout, Range, counts
 
 _SUM_ERROR = 1e-6
@@ -17,8 +18,8 @@ class NumberMixture:
     """What mixes the predictions of E experts, that of the last label included.
 
     State:
-        table (E, 2)   see WEIGHT and ERROR
-        counters (5,)  see ROWS and the others
+        table (E, 5)   see WEIGHT and the others
+        counters (6,)  see ROWS and the others
 
     Args:
         experts: names of those that read columns.
@@ -29,11 +30,21 @@ class NumberMixture:
             "table": Array(
                 "E",
                 mixing.FIELDS,
-                places={mixing.WEIGHT: Range(0.0, 1.0), mixing.ERROR: Range(0.0, mixing.LOSS_MAX)},
+                places={
+                    mixing.WEIGHT: Range(0.0, 1.0),
+                    mixing.ERROR: Range(0.0, mixing.LOSS_MAX),
+                    mixing.USE: Range(0.0, 1.0),
+                    mixing.WAKES: WHOLE,
+                    mixing.SPELLS: Range(0.0, SPELL_MAX, whole=True),
+                },
             ),
             "tally": Array(
                 mixing.COUNTERS,
-                places={mixing.ROWS: WHOLE, mixing.LOSS: Range(0.0, mixing.LOSS_MAX)},
+                places={
+                    mixing.ROWS: WHOLE,
+                    mixing.LOSS: Range(0.0, mixing.LOSS_MAX),
+                    mixing.RECENT: Range(0.0, mixing.LOSS_MAX),
+                },
                 ordered=[(mixing.LEAST, mixing.MOST)],
                 at="counters",
             ),
@@ -44,8 +55,27 @@ class NumberMixture:
     def __init__(self, experts: Sequence[str]) -> None:
         self.names = (*experts, mixing.LAST_VALUE)
         self.table = np.zeros((len(self.names), mixing.FIELDS))
-        self.table[:, mixing.WEIGHT] = 1.0 / len(self.names)
+        self.table[:, mixing.WEIGHT] = self.table[:, mixing.USE] = 1.0 / len(self.names)
         self.counters = np.zeros(mixing.COUNTERS)
+        self.wake()
+
+    def wake(self) -> None:
+        """Take in from the table who is awake."""
+        self.awake = np.flatnonzero(self.table[:, mixing.WAKES] == 0.0)
+
+    def decide(self) -> None:
+        """Experts rest and wake; called at row numbers divisible by REST_ROWS (core.learners.auto.resting)."""
+        worse = is_farther_off(self.counters[mixing.RECENT], self.counters[mixing.LOSS])
+        self.counters[mixing.RECENT] = 0.0
+        decide(self.table[:, mixing.USE :], LEAST_OF_NUMBERS, 1, self.rows, worse)
+        self._settle()
+
+    def _settle(self) -> None:
+        """The weights are of those awake."""
+        self.wake()
+        weights = self.table[:, mixing.WEIGHT]
+        weights[self.table[:, mixing.WAKES] > 0.0] = 0.0
+        weights /= weights.sum()
 
     @staticmethod
     def sizes(experts: int, classes: int) -> dict[str, int]:
@@ -59,20 +89,22 @@ class NumberMixture:
         return int(self.counters[mixing.ROWS])
 
     def predict(self, P: Floats, S: Floats) -> tuple[Floats, Floats]:
-        """What is said of n rows (n,), with deviations (n,), from what the experts say: P and S (E - 1, n)."""
+        """What is said of n rows (n,), with deviations (n,), from what the experts awake say: P and S."""
         value, std = np.empty((2, P.shape[1]))
-        mixing.predict_rows(P, S, self.table, self.counters, value, std)
+        mixing.predict_rows(P, S, self.awake, self.table, self.counters, value, std)
         return value, std
 
     def learn(self, P: Floats, S: Floats, y: Floats, weights: Floats) -> tuple[Floats, Floats]:
         """The same for each row before its label y (n,) moves the weights; the rows' own are (n,), or (0,): 1."""
         value, std = np.empty((2, P.shape[1]))
-        mixing.learn_rows(P, S, y, weights, self.table, self.counters, value, std)
+        mixing.learn_rows(P, S, y, weights, self.awake, self.table, self.counters, value, std)
         return value, std
 
     def forget(self) -> None:
-        """Experts are weighed as at the start."""
-        self.table[:, mixing.WEIGHT] = 1.0 / len(self.names)
+        """Experts are weighed as at the start, and all are awake."""
+        self.table[:, mixing.WEIGHT] = self.table[:, mixing.USE] = 1.0 / len(self.names)
+        self.table[:, [mixing.WAKES, mixing.SPELLS]] = 0.0
+        self.wake()
 
     def extend(self, other: "NumberMixture", anew: Collection[str]) -> None:
         """Go on for a mixture that has learned the same rows.
@@ -84,9 +116,16 @@ class NumberMixture:
         self.counters = other.counters.copy()
         known = {name: row for name, row in zip(other.names, other.table, strict=True) if name not in anew}
         for name, own in zip(self.names, self.table, strict=True):
-            own[:] = known.get(name, (0.0, other.counters[mixing.LOSS]))
-        weights = self.table[:, mixing.WEIGHT]
-        weights[:] = weights / weights.sum() if weights.sum() > 0.0 else 1.0 / len(weights)
+            own[:] = known.get(name, (0.0, other.counters[mixing.LOSS], 1.0 / len(self.names), 0.0, 0.0))
+        if not self.table[:, mixing.WEIGHT].any():
+            self.table[:, mixing.WEIGHT] = 1.0
+        self._settle()
+
+    @property
+    def resting(self) -> NDArray[np.bool_]:
+        """Who rests."""
+        found: NDArray[np.bool_] = self.table[:, mixing.WAKES] > 0.0
+        return found
 
     @property
     def weights(self) -> Floats:
@@ -98,8 +137,10 @@ class NumberMixture:
         seen = self.counters[mixing.ROWS] > 0
         errors = [float(error) if seen else None for error in self.table[:, mixing.ERROR]]
         return [
-            {"expert": name, "weight": weight, "mse": error, "resting": False}
-            for name, weight, error in zip(self.names, self.weights.tolist(), errors, strict=True)
+            {"expert": name, "weight": weight, "mse": error, "resting": rests}
+            for name, weight, error, rests in zip(
+                self.names, self.weights.tolist(), errors, self.resting.tolist(), strict=True
+            )
         ]
 
     @property
@@ -121,4 +162,7 @@ class NumberMixture:
         found = self.layout.read(arrays, E=len(self.names))
         if abs(found["table"][:, mixing.WEIGHT].sum() - 1.0) > _SUM_ERROR:
             raise ValueError("the weights of the experts are none that add up to 1")
+        if found["table"][-1, mixing.WAKES]:
+            raise ValueError("the expert of the last value never rests")
         vars(self).update(found)
+        self.wake()

@@ -69,7 +69,7 @@ def test_a_mixture_that_cannot_be_is_refused():
     built = NumberMixture("ab")
     built.learn(np.ones((2, 30)), np.ones((2, 30)), np.arange(30.0), np.empty(0))
     arrays, header = built.to_arrays()
-    changed = {**arrays, "table": arrays["table"] * [[0.5, 1.0]]}
+    changed = {**arrays, "table": arrays["table"] * [[0.5, 1.0, 1.0, 1.0, 1.0]]}
     for what, broken in [*hostile(NumberMixture.layout, arrays, E=3), ("sum", changed)]:
         with pytest.raises(ValueError, match=r".") as refused:
             NumberMixture("ab").load_arrays(broken, header)

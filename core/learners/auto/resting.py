@@ -1,0 +1,65 @@
+"""Which experts of `auto` rest: they neither predict nor learn until they are woken, and cost nothing.
+
+Decided at every absolute row number divisible by REST_ROWS, so that it does not depend on how a client cuts its rows.
+With use(e) the fading mean of what expert e counts for in what is said:
+
+    an expert rests     whose use is below LEAST of an even share, for FIRST_REST rows, every next time twice as many up
+                        to 8 times; not the most used one, nor anyone before row BEGIN
+    it wakes            when these rows are over, at an even share of use: it has some rows to prove itself
+    all wake            when the last REST_ROWS rows went clearly worse than those before: what was of no use may be now
+
+Rows during which an expert rests are rows that it has never seen; its weights stay as they were.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.contract import Floats
+
+REST_ROWS = 256
+USE_RATE = 0.01
+SPELL_MAX = 3
+BEGIN, FIRST_REST = 1024, 1024
+LEAST_OF_CLASSES, LEAST_OF_NUMBERS = 0.1, 0.01
+"""The weights of regressions are concentrated: those of a good expert may be small for a while."""
+_DEVIATIONS, _MORE = 2.0, 2.0
+
+
+def errs_more(recent: float, usual: float) -> bool:
+    """Whether the share of errors among the last REST_ROWS rows is clearly above the usual one."""
+    spread = math.sqrt(max(usual * (1.0 - usual), 0.0) / REST_ROWS)
+    return recent > usual + _DEVIATIONS * spread
+
+
+def is_farther_off(recent: float, usual: float) -> bool:
+    """Whether the mean squared error of the last REST_ROWS rows is clearly above the usual one."""
+    return recent > _MORE * usual
+
+
+def decide(table: Floats, least: float, free: int, rows: int, worse: bool) -> None:
+    """Let experts rest and wake, in place.
+
+    Args:
+        table: (E, 3) the use of every expert; the row at which it wakes, 0 for those that are awake; how often it has
+            rested without being of use in between.
+        least: LEAST of these experts.
+        free: how many at the end cost nothing: they never rest.
+        rows: learned so far, divisible by REST_ROWS.
+        worse: whether the last rows went clearly worse.
+    """
+    use, wakes, spells = table.T
+    due = (wakes > 0.0) & ((wakes <= rows) | worse)
+    even = 1.0 / len(use)
+    judged: NDArray[np.bool_] = wakes == 0.0
+    judged[len(use) - free :] = False
+    idle = judged & (use < least * even)
+    spells[judged & ~idle] = 0.0
+    wakes[due], use[due] = 0.0, even
+    if rows < BEGIN or worse:
+        return
+    if judged.any():
+        idle[np.flatnonzero(judged)[np.argmax(use[judged])]] = False
+    wakes[idle] = rows + FIRST_REST * 2.0 ** spells[idle]
+    spells[idle] = np.minimum(spells[idle] + 1.0, SPELL_MAX)

@@ -1,0 +1,111 @@
+"""Experts of `auto` that are of no use rest, at row numbers that no client decides, and come back."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from core.contract import Spec
+from core.learners.auto.resting import BEGIN, FIRST_REST, REST_ROWS, decide
+from core.learners.catalogue import find
+from tests.core.learners.streams import state
+
+AUTO = find("auto")
+
+
+def learner(task, dimension=3):
+    built = AUTO.build(Spec(task, dimension, AUTO.complete({}), seed=3))
+    for _ in range(2 if task == "classification" else 0):
+        built.add_class()
+    return built
+
+
+def stream(task, rows, seed=0):
+    """A plane, and from the middle on another one that runs across it; numbers go on from the last ones."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, 3))
+    w = np.where(np.arange(rows)[:, None] < rows // 2, [1.0, 2.0, 0.0], [2.0, -1.0, 0.0])
+    score = (X * w).sum(axis=1) + 0.1 * rng.normal(size=rows)
+    if task == "classification":
+        return X, (score > 0).astype(np.int64)
+    for t in range(1, rows):
+        score[t] += 0.95 * score[t - 1]
+    return X, score
+
+
+def resting(built):
+    return [one["expert"] for one in built.info()["experts"] if one["resting"]]
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_they_rest_alike_however_rows_are_cut(task):
+    """States and predictions are the same bits, also of a state that is loaded while some rest."""
+    X, y = stream(task, 3000)
+    whole, cut, loaded = (learner(task) for _ in range(3))
+    expected = whole.learn(X[:2100], y[:2100])
+    assert resting(whole)
+    told = [cut.learn(X[at : at + 1], y[at : at + 1]) for at in range(2100)]
+    assert_array_equal(expected.value, np.concatenate([one.value for one in told]))
+    assert state(whole) == state(cut)
+    loaded.load_arrays(*whole.to_arrays())
+    assert_array_equal(whole.learn(X[2100:], y[2100:]).value, loaded.learn(X[2100:], y[2100:]).value)
+    assert state(whole) == state(loaded)
+    assert_array_equal(whole.predict(X[:50]).value, loaded.predict(X[:50]).value)
+
+
+def test_those_that_rest_learn_and_say_nothing():
+    """Their rows stand still; they are in ``info`` with no weight, and not in an explanation."""
+    X, y = stream("classification", 2500)
+    built = learner("classification")
+    built.learn(X[:2048], y[:2048])
+    asleep = resting(built)
+    before = {name: built.experts[name].info()["rows"] for name in asleep}
+    built.learn(X[2048:2300], y[2048:2300])
+    assert before
+    assert before == {name: built.experts[name].info()["rows"] for name in asleep}
+    assert not set(asleep) & {one["expert"] for one in built.explain(X[:1])["experts"]}
+    assert {0.0} == {one["weight"] for one in built.info()["experts"] if one["resting"]}
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_all_wake_when_it_goes_worse(task):
+    """A concept that turns is noticed by the rows that go wrong."""
+    X, y = stream(task, 8192)
+    built = learner(task)
+    rows = 1536
+    built.learn(X[:rows], y[:rows])
+    assert resting(built)
+    turned = -y if task == "regression" else 1 - y
+    built.learn(X[rows : rows + REST_ROWS], turned[rows : rows + REST_ROWS])
+    assert [] == resting(built)
+
+
+def test_a_rest_is_longer_every_time_and_the_most_used_never_rests():
+    """Use below a share of an even one; free experts and the first rows aside."""
+    table = np.array([[1e-9, 0, 0], [1e-8, 0, 0], [0.5, 0, 0], [0.0, 0, 0]])
+    decide(table, 0.1, 1, BEGIN - REST_ROWS, False)
+    assert not table[:, 1].any()
+    decide(table, 0.1, 1, BEGIN, False)
+    assert [BEGIN + FIRST_REST] * 2 + [0, 0] == table[:, 1].tolist()
+    rows = int(table[0, 1])
+    decide(table, 0.1, 1, rows, False)
+    assert not table[:, 1].any()
+    assert 0.25 == table[0, 0]
+    table[0, 0] = 0.0
+    decide(table, 0.1, 1, rows + REST_ROWS, False)
+    assert [rows + REST_ROWS + 2 * FIRST_REST, 0, 0, 0] == table[:, 1].tolist()
+    assert 0 == table[1, 2]
+    decide(alone := np.zeros((2, 3)), 0.1, 1, BEGIN, False)
+    assert not alone[:, 1].any()
+
+
+def test_nobody_rests_where_rows_are_learned_in_blocks():
+    """Beyond 255 columns blocks would be cut at other rows: a state in which one rests is refused."""
+    built = AUTO.build(Spec("regression", 256, AUTO.complete({})))
+    X = np.random.default_rng(0).normal(size=(BEGIN + REST_ROWS, 256))
+    built.learn(X, X[:, 0])
+    assert [] == resting(built)
+    arrays, header = built.to_arrays()
+    changed = {**arrays, "mixture.table": arrays["mixture.table"].copy()}
+    changed["mixture.table"][0, 3] = 5000.0
+    with pytest.raises(ValueError, match="never rest"):
+        built.load_arrays(changed, header)
