@@ -136,14 +136,28 @@ def show(console: Console, outcome: Outcome) -> None:
         console.width = WIDTH
     console.print(table)
     said = [
-        f"{totals.rows:,} rows in {totals.seconds:.2f} s, learned by all {len(entrants)} in one pass",
+        f"{totals.rows:,} rows in {totals.seconds:.2f} s, in one pass",
         "in brackets: 95 % confidence at every row; us a row: of the first ones, alone, in batches through a service",
         *([] if chart is None else [f"chart: {chart}"]),
-        f"{entrants[0].line} was best; this creates it:",
+        *[
+            f"{name.replace('_', ' ')} is better than every algorithm"
+            for name in _better_baselines(entrants, totals.task)
+        ],
+        f"{entrants[0].line} was the best algorithm; this creates it:",
         "",
         curl(model, create),
     ]
     console.print("\n".join(said), soft_wrap=True, markup=False)
+
+
+def _better_baselines(entrants: Sequence[Entrant], task: str) -> list[str]:
+    """Baselines that need no model and have the better score."""
+    score, metrics = SCORE[task], entrants[0].metrics
+    known = {name: each[score] for name, each in metrics["baselines"].items() if each[score] is not None}
+    best = metrics["overall"][score]
+    if best is None:
+        return []
+    return [name for name, each in known.items() if (each < best if task == "regression" else each > best)]
 
 
 def _lines(entrants: Sequence[Entrant], task: str) -> list[list[str]]:

@@ -154,6 +154,15 @@ def test_the_better_is_first_and_of_equal_ones_the_faster() -> None:
     assert ["fast", "worse", "slow", "none"] == [one.name for one in ranking.ranked(errors, "regression")]
 
 
+@pytest.mark.parametrize(("score", "better"), [(0.4, ["no_change", "majority"]), (0.55, ["majority"]), (0.7, [])])
+def test_a_baseline_that_is_better_is_said(score: float, better: list[str]) -> None:
+    """Beside the best algorithm; of errors the smaller one is."""
+    assert better == ranking._better_baselines([entrant("one", score)], "classification")
+    errors = {"overall": {"mse": 1 - score}, "baselines": {"last_value": {"mse": 0.5}}}
+    expected = ["last_value"] if score < 0.5 else []
+    assert expected == ranking._better_baselines([entrant("one", score)._replace(metrics=errors)], "regression")
+
+
 def test_a_chart_of_many_algorithms_over_few_rows(tmp_path: Path) -> None:
     """More curves than colours, and none of them has two points."""
     path = tmp_path / "chart.svg"
