@@ -9,6 +9,7 @@ from core.features import Feature, Schema
 from core.machine import Machine
 from core.problems import Conflict, Invalid
 from core.switching.phases import mapping_bytes
+from service.runtime import admission
 from service.runtime import feature_switch as change
 from service.runtime.replica import Replica
 from service.runtime.stats import Stats
@@ -111,9 +112,9 @@ def test_nothing_is_asked_for_before_the_fields_are_right():
     with pytest.raises(Conflict):
         change.step(machine, anything, "complete", None, None)
     asked = []
-    change.step(machine, lambda *given: asked.append(given), "begin", ["b", "c"], "kernel")
-    ((following, need),) = asked
-    assert (("b", "c"), machine.bytes_to_switch(following, "kernel")) == (following.names, need)
+    change.step(machine, asked.append, "begin", ["b", "c"], "kernel")
+    following = Schema([Feature("b"), Feature("c")])
+    assert [admission.of_switch(following, machine.bytes_to_switch(following, "kernel"))] == asked
 
 
 @pytest.mark.parametrize("mapping", ["linear", "kernel"])
