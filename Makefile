@@ -92,6 +92,9 @@ bench-series: test-setup ## errors of regressions on process data and series bes
 bench-intervals: test-setup ## intervals of a regression: coverage and width on drifting streams, cost per row
 	$(PY) -m tests.benchmarks.intervals
 
+bench-challengers: test-setup ## challengers: what they cost, when better ones are promoted, how often equal ones are
+	$(PY) -m tests.benchmarks.challengers
+
 bench-fesl: test-setup ## a change of features: the paper's protocol, three in a row, every algorithm, what it costs
 	$(PY) -m tests.benchmarks.fesl
 

@@ -18,6 +18,8 @@ EXPERTS = 3
 """Models that learn side by side after a change of features."""
 ROW_FLOPS = 400.0
 """What learning, scoring and answering a row costs beside its learner, in floating-point operations."""
+LOAD_BYTES = 10**7
+"""What importing the kernels of an algorithm counts as: some hundredths of a second."""
 BUILD_FLOPS = 20.0
 """What building, or taking over, one byte of a state costs, in floating-point operations."""
 
@@ -101,10 +103,11 @@ class Estimates(ModelState):
         if isinstance(segment, Switch) and segment.features is not None:
             width = width_of(segment.features)
             return self.config.state_bytes(width) + mapping_bytes(width, width, "linear")
-        if isinstance(segment, Challenge) and self.prediction_schema is not None:
+        if isinstance(segment, Challenge):
             with suppress(Invalid):  # the model has changed meanwhile: it will be refused
-                config = challenging(self.config, segment.config)
-                return config.state_bytes(self.prediction_schema.width, max(2, len(self.labels)))
+                config, space = challenging(self.config, segment.config), self.prediction_schema
+                built = 0 if space is None else config.state_bytes(space.width, max(2, len(self.labels)))
+                return built if config.algorithm.loaded else built + LOAD_BYTES
         return 0
 
     @property

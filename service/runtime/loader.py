@@ -18,7 +18,7 @@ from service.runtime.replica import Replica
 from service.runtime.stats import Stats
 from service.runtime.steps import MERGED_FLOPS, Many, One, Step
 from service.runtime.summaries.summary_state import SummaryState
-from service.runtime.threads import in_thread_if_large, load_algorithm
+from service.runtime.threads import THREAD_BYTES, in_thread_if_large, load_algorithm
 from service.store import codec
 from service.store.catalog import Catalog, ModelMeta
 from service.store.entries import NEWER, RawEntry
@@ -34,6 +34,8 @@ ENTRIES_MAX = 1000
 """Most entries read in one round trip while rebuilding."""
 TURN_ENTRIES = 16
 """Small entries that are applied before others have a turn."""
+CHALLENGERS = b"challengers"
+"""What the state of a model with challengers holds somewhere."""
 ATTEMPTS_MAX = 10
 """How often a load begins again because the snapshots have changed under it."""
 
@@ -174,7 +176,9 @@ class Loader:
 
     async def _restored(self, meta: ModelMeta, info: SnapshotInfo) -> Replica:
         blob = await self._store.snapshots.read(meta.name, meta.incarnation, info)
-        machine, stamp = await in_thread_if_large(len(blob), Machine.from_bytes, blob)
+        # That of the model has been loaded; those of challengers may have to be, and only reading the state tells.
+        size = len(blob) if len(blob) > THREAD_BYTES or CHALLENGERS not in bytes(blob) else THREAD_BYTES + 1
+        machine, stamp = await in_thread_if_large(size, Machine.from_bytes, blob)
         if (stamp.get("incarnation"), stamp.get("version")) != (meta.incarnation, info.version):
             raise ValueError("it is of another model or version than it says")
         code = await self._store.log.joins(meta.name, meta.incarnation, info.version, str(stamp["uid"]))

@@ -11,12 +11,14 @@ import numpy as np
 
 from core.config import Config
 from core.entry import (
+    Challenge,
     Configure,
     Configured,
     Entry,
     Learned,
     Mapped,
     Overlap,
+    Promote,
     Refused,
     Replaced,
     Reset,
@@ -24,6 +26,7 @@ from core.entry import (
     Rows,
     Switch,
     Switched,
+    Withdraw,
 )
 from core.machine import Machine
 from tests.core.life.streams import Stream
@@ -35,6 +38,9 @@ OUTCOMES = {
     Switch: Switched,
     Overlap: Mapped,
     Configure: Configured,
+    Challenge: Configured,
+    Withdraw: Configured,
+    Promote: Configured,
 }
 
 
@@ -121,7 +127,7 @@ class Observed:
                 self.saw(f"drift of {'its own' if one.kind in own else 'the watch'} in {phase}")
                 if one.kind == "class_mean" and not one.features:
                     self.saw("drift of recovered columns")
-        return {one.kind for drift in new for one in (drift, *drift.alarms)}
+        return {one.kind for drift in new if drift.challenger is None for one in (drift, *drift.alarms)}
 
     def _check_reading(self):
         """Everything that can be read is finite and in its form, and reading it changes nothing."""
