@@ -72,24 +72,24 @@ def _bounded(o: float, scale: float, constants: Floats) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _mix_classes(F: Floats, shares: Floats, K: int, scale: float, constants: Floats, scores: Floats, i: int) -> None:
-    """Mixed scores of row i of more than two classes from the candidates' F (m, K).
+def _ballot(F: Floats, c: int, k: int) -> float:
+    """What candidate k votes for class c: 1 for that of its largest score, -1 for others, 0 where it knows none."""
+    best = least = 0
+    for other in range(F.shape[0]):
+        best = other if F[other, k] > F[best, k] else best
+        least = other if F[other, k] < F[least, k] else least
+    return 0.0 if best == least else 1.0 if c == best else -1.0
 
-    In a majority vote a candidate votes for one class, and for none while it knows none.
-    """
+
+@njit(cache=True, nogil=True)
+def _mix_classes(F: Floats, shares: Floats, K: int, scale: float, constants: Floats, scores: Floats, i: int) -> None:
+    """Mixed scores of row i of more than two classes from the candidates' F (m, K)."""
     m = F.shape[0]
     for c in range(m):
-        scores[i, c] = 0.0
-    for k in range(K):
-        best = least = 0
-        for c in range(m):
-            best = c if F[c, k] > F[best, k] else best
-            least = c if F[c, k] < F[least, k] else least
-        for c in range(m):
-            vote = (0.0 if best == least else 1.0 if c == best else -1.0) if constants[MAJORITY] else F[c, k]
-            scores[i, c] += shares[c, k] * vote
-    for c in range(m):
-        scores[i, c] = _bounded(scores[i, c], scale, constants)
+        o = 0.0
+        for k in range(K):
+            o += shares[c, k] * (_ballot(F, c, k) if constants[MAJORITY] else F[c, k])
+        scores[i, c] = _bounded(o, scale, constants)
 
 
 @njit(
