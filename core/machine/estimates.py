@@ -9,6 +9,7 @@ from core.entry import Challenge, Configure, Overlap, Reset, Restore, Rows, Segm
 from core.features import Schema
 from core.features.feature import width_of
 from core.machine.state import ModelState
+from core.metrics.confidence_sequence import loaded
 from core.problems import Invalid
 from core.switching.feature_recovery import Kind
 from core.switching.overlap import OverlapPeriod
@@ -107,7 +108,7 @@ class Estimates(ModelState):
             with suppress(Invalid):  # the model has changed meanwhile: it will be refused
                 config, space = challenging(self.config, segment.config), self.prediction_schema
                 built = 0 if space is None else config.state_bytes(space.width, max(2, len(self.labels)))
-                return built if config.algorithm.loaded else built + LOAD_BYTES
+                return built if config.algorithm.loaded and loaded() else built + LOAD_BYTES
         return 0
 
     @property

@@ -20,8 +20,8 @@ Statistics 49(2), 2021: theorem 4 (empirical Bernstein, with 0 as the prediction
 """
 
 import math
-
-from scipy.special import gammainc, gammaln
+from functools import cache
+from types import ModuleType
 
 CONFIDENCE = 0.95
 """Of both sides together."""
@@ -53,7 +53,20 @@ def radius(v: float) -> float:
 def _log_mixture(s: float, v: float) -> float:
     """Ln m(s, v), for s and v of at least 0; it grows with s."""
     a, x = v + RHO, s + v + RHO
-    return float(_FIRST + gammaln(a) + math.log(gammainc(a, x)) - a * math.log(x) + s + v)
+    log_share = math.log(load().gammainc(a, x)) - math.log(load().gammainc(RHO, RHO))
+    first = RHO * math.log(RHO) - math.lgamma(RHO)
+    return first + math.lgamma(a) + log_share - a * math.log(x) + s + v
 
 
-_FIRST = float(RHO * math.log(RHO) - gammaln(RHO) - math.log(gammainc(RHO, RHO)))
+@cache
+def load() -> ModuleType:
+    """Import what only comparisons need, once; that takes some hundredths of a second."""
+    from scipy import special  # noqa: PLC0415
+
+    found: ModuleType = special
+    return found
+
+
+def loaded() -> bool:
+    """Whether ``load`` has nothing left to do."""
+    return load.cache_info().currsize > 0

@@ -23,7 +23,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header
-from core.metrics.confidence_sequence import CONFIDENCE, exceeds, radius
+from core.metrics.confidence_sequence import CONFIDENCE, exceeds, load, radius
 from core.metrics.prequential import READ_FLOATS
 from core.metrics.regression import ERROR_MAX
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout
@@ -90,6 +90,7 @@ class Difference:
 
     def __init__(self) -> None:
         self._scalars = np.zeros(_SCALARS)
+        load()  # here, where others do not wait for it
 
     def absorb(self, first: Floats, second: Floats, truth: Floats = NO_NUMBERS) -> None:
         """Compare n rows in order. A block leaves the same bits as its rows one at a time.
