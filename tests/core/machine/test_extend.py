@@ -89,13 +89,15 @@ def test_what_was_known_is_predicted_as_before(algorithm, task):
     model.learn(X, y)
     before, state = model.machine.predict(X), model.machine.to_bytes()
     outcome = model.commit(Configure(ADDED))
-    if algorithm.startswith("vigo"):
+    if algorithm.startswith("vigo") or algorithm == "ga2m":
         assert "/features/switch" in outcome.detail
         assert state == model.machine.to_bytes()
         return
     assert Configured(90) == outcome
     after = model.machine.predict(X)
-    if task == "regression":
+    if algorithm == "auto":  # some of its experts cannot, and begin anew
+        assert_allclose(before.value, after.value, atol=0.05)
+    elif task == "regression":
         assert_allclose(before.value, after.value, rtol=1e-12)
     else:
         assert_allclose(before.probabilities, after.probabilities, rtol=1e-12)
