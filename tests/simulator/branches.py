@@ -8,7 +8,6 @@ from unittest import mock
 from core.contract import Buffer
 from core.entry import Entry, Overlap, Restore, Rows
 from core.machine import Machine
-from core.machine.state import ModelState
 from service.runtime.loader import Loader
 from service.runtime.replica import Replica
 from service.store import drift, snapshots, states
@@ -103,7 +102,7 @@ class Branches:
 
     def _watched(self, name: str) -> Any:
         """A method of Machine that notes where it is called."""
-        inner = vars(ModelState).get(name) or vars(Machine)[name]
+        inner = getattr(Machine, name)
 
         def watched(machine: Any, *args: Any) -> Any:
             place = "in a thread" if self._simulation.loop.in_thread else "on the loop"

@@ -1,17 +1,19 @@
 """What administrators do to the first model: changes of features and settings, states restored and imported."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from core.entry import Configure, Overlap, Restore
+from core.entry import Configure, Overlap, Restore, Segment
+from core.machine import Machine
 from core.problems import Conflict, Invalid
 from service.api.idempotency import Identity, answer_if_seen
 from service.errors import NotFound, OnepassError, RequestConflict
-from service.runtime import configuration, feature_switch
+from service.runtime import challengers, configuration, feature_switch
 from service.runtime.engine import Freshness
 from service.runtime.replica import Replica
 from tests.simulator.clients import Clients, row
@@ -19,6 +21,15 @@ from tests.simulator.member import Member
 from tests.simulator.simulation import ANSWER_S, FIRST, NAMES, RETRIES, THIRD, Simulation
 
 SETTINGS = ({"missing": "mean"}, {"missing": "zero"}, {"missing": None}, {"tags": {"at": "one"}}, {"tags": None})
+OTHER = {"algorithm": "rls", "promote": "auto"}
+STEPS: tuple[Callable[[Machine, tuple[str, ...]], Segment | None], ...] = (
+    lambda machine, ids: challengers.put(machine, lambda _: None, "other", OTHER, 2, ids),
+    lambda machine, ids: challengers.put(machine, lambda _: None, "third", {"algorithm": "dfop"}, 2, ids),
+    lambda machine, ids: challengers.promote(machine, "other", ids),
+    lambda machine, ids: challengers.promote(machine, "previous", ids),
+    lambda machine, ids: challengers.withdraw(machine, "third", ids),
+)
+"""What may be asked of challengers."""
 
 
 class Changes:
@@ -102,6 +113,19 @@ class Changes:
             return configuration.plan(replica.machine, lambda *_: None, asked, ids)
 
         await self.clients.commit(change, ["change" for _ in ids], RETRIES if ids else 1)
+
+    async def challenge(self) -> None:
+        """A challenger is put beside the model, taken away, or becomes the model: whatever is possible then."""
+        asked, ids = self.draw.choice(STEPS), (f"k:{next(self.simulation.numbers)}",)
+        ids = ids if self.draw.random() < 0.7 else ()
+
+        def change(replica: Replica) -> Segment | None:
+            try:
+                return asked(replica.machine, ids)
+            except (Conflict, NotFound):
+                return None
+
+        await self.clients.commit(change, ["challenge" for _ in ids], RETRIES if ids else 1)
 
     # ---------------------------------------------------------------- states
 

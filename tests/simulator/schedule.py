@@ -93,6 +93,7 @@ class Schedule:
                 changes.configure: 3,
             },
             "memory": {changes.visit: 8},
+            "challengers": {changes.challenge: 8},
         }
         for theme, more in themed.items():
             kinds |= more if theme in themes else {}

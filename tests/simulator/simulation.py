@@ -79,7 +79,7 @@ class Setting:
         """A third of the seeds each: alarms, changes of features, states that are moved, threads for everything, little
         memory, blocks of few entries.
         """
-        themes = ("alarms", "features", "states", "threads", "memory", "merged")
+        themes = ("alarms", "features", "states", "threads", "memory", "merged", "challengers")
         third = {theme: draw.random() < 1 / 3 for theme in themes}
         return cls(
             on_drift=draw.choice(("report", "reset")) if third["alarms"] else None,
