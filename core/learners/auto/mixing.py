@@ -7,7 +7,7 @@ For a row, p_e the probabilities that expert e gave a priori over the K classes,
 
     f_ek = ln t_ek - mean_k ln t_ek                         (ln t_ek at least ln 1e-4)
     pool      q ~ exp(sum_e v_e f_e)                        g_e = f_ey - E_q[f_e]
-              G_e <- .9995 G_e + g_e^2                      v_e <- v_e + .1 g_e / sqrt(G_e), within +-20; v = 1 / E
+              G_e <- .9995 G_e + g_e^2                      v_e <- v_e + .15 g_e / sqrt(G_e), within +-20; v = 3 / E
     choice    r = sum_e b_e t_e                             b_e <- share(b_e exp(-.5 [argmax t_e != y])); b = 1 / E
     said      p = c q + (1 - c) r                           c <- share(c exp(-.2 [argmax q != y])) against r; c = .5
 
@@ -45,8 +45,8 @@ FIELDS, COUNTERS = 9, 5
 _CLIP, _PROBABILITY_MIN = 1e-4, 1e-6
 _LOG_MIN = math.log(_CLIP)
 SLOPE_MIN, SLOPE_MAX, CURVATURE_FIRST, CURVATURE_MAX = 0.02, 20.0, 1.0, 1000.0
-POOL_MAX, COUNT_MAX = 20.0, 1e20
-_POOL_RATE, _POOL_DECAY = 0.1, 0.9995
+POOL_START, POOL_MAX, COUNT_MAX = 3.0, 20.0, 1e20
+_POOL_RATE, _POOL_DECAY = 0.15, 0.9995
 _CHOICE_RATE, _TOP_RATE, _SHARE = 0.5, 0.2, 1e-3
 _RIGHT_RATE = 1e-3
 _ORDER_DECAYS = np.array([0.999, 0.98])

@@ -65,8 +65,8 @@ class Mixture:
         E = len(self.names)
         self.table = np.zeros((E, mixing.FIELDS))
         self.table[:, mixing.SLOPE], self.table[:, mixing.CURVATURE] = 1.0, mixing.CURVATURE_FIRST
-        for column in (mixing.POOL, mixing.CHOICE, mixing.USE):
-            self.table[:, column] = 1.0 / E
+        self.table[:, mixing.POOL] = mixing.POOL_START / E
+        self.table[:, mixing.CHOICE] = self.table[:, mixing.USE] = 1.0 / E
         self.labels = np.zeros((2, 1, 0))
         self.counters = np.zeros(mixing.COUNTERS)
         self.counters[mixing.POOLED] = 0.5

@@ -6,7 +6,7 @@ import numpy as np
 class Oracle:
     def __init__(self, experts, classes):
         E = experts + 4
-        self.a, self.H, self.v, self.G = np.ones(E), np.ones(E), np.full(E, 1 / E), np.zeros(E)
+        self.a, self.H, self.v, self.G = np.ones(E), np.ones(E), np.full(E, 3 / E), np.zeros(E)
         self.b, self.right, self.c, self.rows = np.full(E, 1 / E), np.zeros(E), 0.5, 0
         self.counts, self.last = [np.zeros((classes + 1, classes)) for _ in range(2)], None
 
@@ -36,7 +36,7 @@ class Oracle:
         self.a = np.clip(self.a + weight * (logs[:, y] - mean) / self.H, 0.02, 20)
         g = weight * (f[:, y] - f @ q)
         self.G = 0.9995 * self.G + g**2
-        self.v += np.divide(0.1 * g, np.sqrt(self.G), out=np.zeros_like(g), where=self.G > 0)
+        self.v += np.divide(0.15 * g, np.sqrt(self.G), out=np.zeros_like(g), where=self.G > 0)
         right = t.argmax(axis=1) == y
         self.right += (right - self.right) * max(1 / self.rows, 1e-3)
         self.b *= np.exp(-0.5 * weight * ~right)
