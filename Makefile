@@ -80,6 +80,9 @@ bench-accuracy: test-setup ## predictions against the papers' and simple baselin
 bench-which: test-setup ## every algorithm with its defaults on kinds of streams: what use_when says
 	$(PY) -m tests.benchmarks.which
 
+bench-auto: test-setup ## auto beside every other algorithm and river's forests, stream by stream; BENCH_ARGS="--half held"
+	$(PY) -m tests.benchmarks.auto $(BENCH_ARGS)
+
 bench-calibration: test-setup ## how far probabilities are from what comes true, for every classifier on every stream
 	$(PY) -m tests.benchmarks.calibration
 
