@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
+from core.algorithm import Algorithm
 from core.config import FIELDS, Config
 from core.features.feature import parse_features
-from core.learners.catalogue import find
+from core.learners.catalogue import ALGORITHMS, DEFAULT, find
 from core.problems import Invalid, suggestion
 
 Promote = Literal["never", "auto"]
@@ -28,6 +29,11 @@ def own_fields(config: Config) -> dict[str, Any]:
     """What a configuration says of its learner, as a body."""
     said = replace(config, features=None).to_json()
     return {name: said[name] for name in OWN if name in said}
+
+
+def own_text(config: Config) -> str:
+    """``own_fields`` as text, equal for challengers of one model that are configured alike; 0 is not False."""
+    return json.dumps(own_fields(config), sort_keys=True)
 
 
 def promote_of(raw: Mapping[str, Any]) -> Promote:
@@ -52,10 +58,9 @@ def challenging(model: Config, raw: Mapping[str, Any]) -> Config:
     Raises:
         Invalid: naming the field.
     """
-    named = raw.get("algorithm")
-    if isinstance(named, str) and find(named).sparse != model.algorithm.sparse:
-        reads = "named sparse rows" if model.algorithm.sparse else "declared features"
-        raise Invalid.of("algorithm", f"{named} cannot challenge {model.algorithm_id}: this model's rows are {reads}")
+    named = raw.get("algorithm", DEFAULT)
+    if isinstance(named, str):
+        _check_algorithm(model, find(named))
     shared = {name: value for name, value in replace(model, features=None).to_json().items() if name not in OWN}
     for name in raw:
         if name not in CHALLENGER_FIELDS:
@@ -68,6 +73,19 @@ def challenging(model: Config, raw: Mapping[str, Any]) -> Config:
     if model.algorithm.sparse and found.space != model.space:
         raise Invalid.of("params", "have to read rows as the model: same compressed_dim, projection and seed")
     return found
+
+
+def _check_algorithm(model: Config, own: Algorithm) -> None:
+    """Refuse an algorithm that does not learn the model's rows and labels."""
+    fine = [one.id for one in ALGORITHMS.values() if one.sparse == model.algorithm.sparse and model.task in one.tasks]
+    if own.id in fine:
+        return
+    if own.sparse != model.algorithm.sparse:
+        rows = "named sparse rows" if model.algorithm.sparse else "of declared features"
+        why = f"{own.id} cannot challenge {model.algorithm_id}: this model's rows are {rows}"
+    else:
+        why = f"{own.id} is not for a {model.task}"
+    raise Invalid.of("algorithm", why, fine)
 
 
 def _check_shared(model: Config, name: str, value: object, shared: Mapping[str, Any]) -> None:

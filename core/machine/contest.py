@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from core.challenger_config import challenging, own_fields, promote_of
+from core.challenger_config import challenging, own_fields, own_text, promote_of
 from core.config import Config
 from core.contract import Floats, Header, Prediction
 from core.drift.outbox import Outbox, joined_alarm, of_alarm
@@ -128,7 +128,7 @@ class Contest(Saved):
         config, promote = challenging(self.config, raw), promote_of(raw)
         known = self.challengers.get(name)
         if known is not None:
-            if known.member.config.canonical != config.canonical:
+            if own_text(known.member.config) != own_text(config):
                 raise Conflict(f"challenger {name} exists with another configuration; DELETE it first")
             if known.promote == promote:
                 return None, config

@@ -39,7 +39,7 @@ MEASURED_ENTRIES = 32
 PATH_BYTES = 170
 """What each of them takes."""
 OBJECT_BYTES = 9_500
-"""Python objects around a model's arrays, measured with tests.benchmarks.models."""
+"""Python objects around the arrays of a model, or of a challenger, measured with tests.benchmarks.models."""
 
 
 @dataclass(slots=True)
@@ -256,7 +256,8 @@ class Replica:
     def measure(self) -> None:
         """Measure the memory that the model holds."""
         before = self.nbytes
-        self.nbytes = OBJECT_BYTES + self.machine.nbytes + PATH_BYTES * len(self.path) + self.answers.nbytes
+        objects = OBJECT_BYTES * (1 + len(self.machine.challengers))
+        self.nbytes = objects + self.machine.nbytes + PATH_BYTES * len(self.path) + self.answers.nbytes
         if self.ledger is not None:
             self.ledger.used += self.nbytes - before
 

@@ -135,6 +135,8 @@ async def test_a_better_challenger_is_promoted_by_itself_at_one_row(api, start):
     [
         ({"algorithm": "sparse_dfop"}, "algorithm"),
         ({"algorithm": "none"}, "algorithm"),
+        ({"algorithm": 7}, "algorithm"),
+        ({"algorithm": "vigo", "params": {"none": 1}}, "params.none"),
         ({"algorithm": "vigo", "labels": ["UP", "SAME"]}, "labels"),
         ({"algorithm": "vigo", "features": ["a"]}, "features"),
         ({"algorithm": "vigo", "task": "regression"}, "task"),

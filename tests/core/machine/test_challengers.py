@@ -279,6 +279,13 @@ def test_what_cannot_be_is_refused_and_changes_nothing():
         assert field == found.value.problems[0].field
     with pytest.raises(Invalid, match="challenger"):
         plan("previous", DFOP, MOST)
+    with pytest.raises(Invalid, match="vigo is not for a regression"):
+        Machine(Config.parse(PRICES)).plan_challenge("x", {"algorithm": "vigo"}, MOST)
+    sparse = Machine(Config.parse({"algorithm": "sparse_dfop", "task": "classification", "seed": 3}))
+    for body in ({}, DFOP, {"algorithm": "sparse_dfop", "seed": 4}):
+        with pytest.raises(Invalid):
+            sparse.plan_challenge("x", body, MOST)
+    assert 3 == sparse.plan_challenge("x", {"algorithm": "sparse_dfop"}, MOST)[1].seed
     assert plan("x", {**DFOP, "task": "classification", "features": ["a", "b"]}, MOST) == plan("x", DFOP, MOST)
     asked, _ = plan("x", DFOP, 1)
     model.commit(asked)
