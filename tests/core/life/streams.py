@@ -24,11 +24,11 @@ ROWS = 4096
 JUMP = 100.0
 NUMBERS = {
     "batch_size": 10, "compressed_dim": 4, "random_features": 3, "horizon": 50, "candidates": 3, "learning_rate": 0.1,
-    "forgetting_rate": 0.05, "delta": 0.5,
+    "forgetting_rate": 0.05, "delta": 0.5, "size": "small",
 }  # fmt: skip
 """Values of parameters beside their defaults, such that what they are about happens within some tens of rows."""
-ALWAYS = {"batch_size", "compressed_dim"}
-"""Parameters that never keep their default: nothing would happen in a life with it."""
+ALWAYS = {"batch_size", "compressed_dim", "size"}
+"""Parameters that never keep their default: nothing would happen in a life with it, or all of it slowly."""
 
 _rng = np.random.default_rng(11)
 _hidden = _rng.normal(size=(ROWS, 3))
@@ -141,7 +141,6 @@ def bodies(draw, entry, task):
 def plain_body(entry, task, action):
     """The configuration of a model that is watched and acts, with few rows in every batch."""
     found = {param.name: NUMBERS[param.name] for param in entry.params if param.name in ALWAYS}
-    found |= {"size": "small"} if entry.id == "auto" else {}  # as eventful, at half the time
     body = {"algorithm": entry.id, "task": task, "params": found, "on_drift": action, "watch": _watch(kinds(entry))}
     if entry.sparse or action == "report":
         return body
