@@ -74,11 +74,12 @@ async def predict_row(ctx: Ctx, name: ModelName, request: Request, fresh: Fresh)
     Changes nothing. With `interval`, a share of labels such as 0.9, a regression answers low and high, which adapt
     so that this share of labels lies between them. With `track` the row is kept under a `prediction_id` until its label
     comes; that needs the scope `learn`. With `explain` the answer holds the contribution of each feature (linear
-    models) or the log density of the row in each class and how ambiguous the row is (VIGO). After a change of features
-    several experts predict together: the contributions are those of the mean of their weights, as `GET /weights` has
-    it, `share` is the part of the experts' weight that is linear in the present features, and densities are those of
-    the expert that counts for most. Probabilities are calibrated by the rows learned so far. The prediction is
-    the most probable label; with `class_costs` it is the one of least expected cost. A model of named sparse rows
+    models), what each expert says of the row and what it counts for (`auto`), or the log density of the row in each
+    class and how ambiguous the row is (VIGO). After a change of features several experts predict together: the
+    contributions are those of the mean of their weights, as `GET /weights` has it, `share` is the part of the experts'
+    weight that is linear in the present features, and the others are those of the expert that counts for most.
+    Probabilities are calibrated by the rows learned so far. The prediction is the most probable label; with
+    `class_costs` it is the one of least expected cost. A model of named sparse rows
     (`sparse_dfop`) takes any names; one left out is 0.
     """
     engine = ctx.engine

@@ -112,7 +112,11 @@ class PredictRow(Body, forbid_unknown_fields=True):
         bool, Field(description="Keep the prediction until its label comes; the answer then carries a prediction_id.")
     ] = False
     explain: Annotated[
-        bool, Field(description="Add contributions of the features (linear models) or densities per class (VIGO).")
+        bool,
+        Field(
+            description="Add contributions of the features (linear models), what each expert says (`auto`) or densities "
+            "per class (VIGO)."
+        ),
     ] = False
     interval: Level = None
 
