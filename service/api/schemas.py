@@ -114,8 +114,8 @@ class PredictRow(Body, forbid_unknown_fields=True):
     explain: Annotated[
         bool,
         Field(
-            description="Add contributions of the features (linear models), what each expert says (`auto`) or densities "
-            "per class (VIGO)."
+            description="Add contributions of the features (linear models), what each expert says (`auto`) or the "
+            "densities per class (VIGO)."
         ),
     ] = False
     interval: Level = None
