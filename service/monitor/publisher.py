@@ -6,7 +6,8 @@ replica may publish, again after a crash or a rebuild, and failures are simply r
 which are bounded.
 
 On start the models whose log goes on after their newest snapshot are loaded, one after the other and at most half of
-the time: alarms that a crash has left unpublished are in those tails.
+the time: alarms that a crash has left unpublished are in those tails. Those created without drift tests are loaded as
+well: a change of settings, or a challenger, may have brought some.
 """
 
 import asyncio
@@ -14,15 +15,11 @@ import logging
 from collections import Counter
 from collections.abc import Callable
 
-from core.config import Config
 from core.drift.outbox import KEPT
 from service.errors import ModelDown, OnepassError, Unavailable
 from service.runtime.backoff import Backoff
 from service.runtime.engine import Engine
-from service.runtime.loader import load_algorithm_of
 from service.runtime.replica import Replica
-from service.store import codec
-from service.store.catalog import ModelMeta
 from service.store.drift import NOTHING, Batch, DriftStreams
 from service.store.events import Reached, event
 
@@ -178,16 +175,5 @@ class Publisher:
         meta = await self._engine.store.catalog.read(name)
         if meta is None or meta.incarnation != incarnation or meta.version == 0:
             return False
-        await load_algorithm_of(meta.config)
-        if not _watched(meta):
-            return False
         kept = await self._engine.store.snapshots.list(name, incarnation)
         return not kept or kept[0].version < meta.version
-
-
-def _watched(meta: ModelMeta) -> bool:
-    """Whether a model can raise alarms at all."""
-    try:
-        return bool(Config.parse(codec.config(meta.config)).watch.tests)
-    except ValueError:
-        return True  # loading it reports the error

@@ -1,11 +1,14 @@
 """Challengers that come, go and become the model while services die and rows are in flight."""
 
+import contextlib
 import http.client
 import itertools
 
 import pytest
 
+from tests.faults.drifts import BEFORE, events, learn, moved, table
 from tests.faults.load import Client, Load, rows
+from tests.faults.processes import eventually
 from tests.faults.rebuild import judge, whole_log
 
 pytestmark = pytest.mark.faults
@@ -73,3 +76,20 @@ def test_challengers_come_and_go_under_the_rows_of_two_services(serve, store):
     later = serve(REDIS_URL=store.url).start()
     assert states[0] == later.state()
     assert 0 == sum(service.metric("models_down") for service in pair)
+
+
+def test_a_crash_loses_no_event_of_a_challenger(serve, store):
+    """Of a model that was created without drift tests: after a restart it is published, though nobody asks for it."""
+    service = serve(REDIS_URL=store.url).start()
+    service.create(watch={})
+    assert 201 == ask(service, "PUT", "other", {"algorithm": "rls"})
+    learn(service, table(BEFORE, 0.0, 1))
+    assert [] == events(service)
+    service.kill()
+    service.start(FAILPOINT="alarmed:1")
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        learn(service, moved(), key="moved")
+    assert -9 == service.died()
+    service.start()
+    assert 1 <= eventually(True, lambda: len(events(service)) > 0)
+    assert {"other"} == {event["challenger"] for event in events(service)}
