@@ -21,9 +21,15 @@ BODIES = {
     ("POST", "/models/{name}/restore"): {"version": 0},
     ("POST", "/models/{name}/features/switch"): {"action": "begin", "features": ["c"]},
     ("POST", "/models/{name}/features/overlap"): ROW,
+    ("PUT", "/models/{name}/challengers/{challenger}"): {"algorithm": "rls"},
 }
 """Every route that reads JSON, with a body that it would take."""
-EMPTY = {("POST", "/models/{name}/reset"), ("POST", "/models/{name}/snapshots"), ("POST", "/refill")}
+EMPTY = {
+    ("POST", "/models/{name}/reset"),
+    ("POST", "/models/{name}/snapshots"),
+    ("POST", "/models/{name}/challengers/{challenger}/promote"),
+    ("POST", "/refill"),
+}
 STREAMS = {("POST", "/models/{name}/predict/stream"), ("POST", "/models/{name}/feedback/stream")}
 """Their lines are read one by one: test_row_streams.py, test_row_stream_ends.py."""
 every_body = pytest.mark.parametrize(("method", "path"), [pytest.param(*route, id=" ".join(route)) for route in BODIES])
@@ -33,7 +39,11 @@ async def refuses(api, method, path, status, field=None, **how):
     """A request of any method to a model with some rows, which it must not change: one for all of them."""
     model = await api.shared()
     before = await api.standing(model)
-    found = problem(await api.ask(method, path.replace("/models/{name}", model), **how), status, field)
+    found = problem(
+        await api.ask(method, path.replace("/models/{name}", model).replace("{challenger}", "beside"), **how),
+        status,
+        field,
+    )
     assert before == await api.standing(model)
     return found
 
@@ -162,7 +172,7 @@ async def test_a_body_too_large_is_413(start, method, path):
             yield large[at : at + 65_536]
 
     model = await small.learnt()
-    url = path.replace("/models/{name}", model)
+    url = path.replace("/models/{name}", model).replace("{challenger}", "beside")
     before = await small.standing(model)
     for how in ({"content": large}, {"content": pieces()}, {"content": b"{}", "headers": {"Content-Length": "9" * 30}}):
         headers = {**JSON, **how.get("headers", {})}
