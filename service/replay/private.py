@@ -23,6 +23,8 @@ START_TIMEOUT_S = 120.0
 """The first start after an installation compiles the kernels."""
 STOP_TIMEOUT_S = 15.0
 _POLL_S = 0.05
+_NO_REASON = "Application startup failed. Exiting."
+"""What uvicorn says last, after the reason."""
 _NOT_OURS = {f"ONEPASS_{name}" for name in ("REDIS_URL", "API_KEYS", "RATE_PER_S", "HOST", "PORT", "FAILPOINT")}
 """Settings of the operator's own service that a private one must not share."""
 
@@ -68,7 +70,7 @@ def _wait(url: str, child: "subprocess.Popen[bytes]", log: Path) -> None:
             if httpx.get(f"{url}/readyz", timeout=START_TIMEOUT_S, trust_env=False).is_success:
                 return
         time.sleep(_POLL_S)
-    lines = log.read_text(errors="replace").strip().splitlines()
+    lines = [line for line in log.read_text(errors="replace").strip().splitlines() if not line.endswith(_NO_REASON)]
     raise Failed("the private service did not start: " + (lines[-1] if lines else "it said nothing"))
 
 

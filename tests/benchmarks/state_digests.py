@@ -42,6 +42,11 @@ STREAMS = {
     "fesl_s": ("fesl_s", "regression", {}),
     "sparse_dfop": ("sparse_dfop", "classification", {"features": None, "watch": {"error_rate": {"batch_size": 40}}}),
     "sparse_dfop regression": ("sparse_dfop", "regression", {"features": None, "watch": None}),
+    "dfop lags": ("dfop", "regression", {"lags": 2}),
+    "dfop random": ("dfop", "classification", {"params": {"random_features": 16}}),
+    "ga2m": ("ga2m", "classification", {}),
+    "auto": ("auto", "classification", {"params": {"size": "small"}}),
+    "auto regression": ("auto", "regression", {"params": {"size": "small"}}),
 }
 
 
