@@ -45,10 +45,10 @@ lint: test-setup ## ruff, mypy, import contracts
 	$(BIN)/lint-imports --no-logo
 
 pytest: test-setup ## the tests alone
-	$(PY) -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
+	$(PY) -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 test-schedules: test-setup ## ten thousand schedules of the simulator; SCHEDULES=1000000 looks further
-	SCHEDULES=$(or $(SCHEDULES),10000) $(PY) -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile tests/simulator $(PYTEST_ARGS)
+	SCHEDULES=$(or $(SCHEDULES),10000) $(PY) -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder tests/simulator $(PYTEST_ARGS)
 
 test-faults: test-setup ## the storm of kills and failovers, two minutes each time
 	STORM_S=120 $(PY) -m pytest -n 0 -s tests/faults/test_storm.py $(PYTEST_ARGS)
@@ -66,7 +66,7 @@ bench-recovery: test-setup ## from a log of single rows to a model: BEFORE=anoth
 	$(PY) -m tests.benchmarks.recovery $(if $(BEFORE),--before $(BEFORE))
 
 test-life: test-setup ## models that live through random sequences of everything: LIFE_EXAMPLES lives each, new ones each time
-	LIFE_EXAMPLES=$${LIFE_EXAMPLES:-200} $(PY) -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile tests/core/life $(PYTEST_ARGS)
+	LIFE_EXAMPLES=$${LIFE_EXAMPLES:-200} $(PY) -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder tests/core/life $(PYTEST_ARGS)
 
 bench-listing: test-setup ## ten thousand models listed with room for few: time per page, models loaded
 	$(PY) -m tests.benchmarks.listing

@@ -98,6 +98,8 @@ async def test_nothing_is_loaded_for_a_list(start):
     """A service that holds none of the models has the figures of all, in every order."""
     api = await start()
     paths = [await api.learnt(UNWATCHED, rows=rows) for rows in range(4)]
+    for path in paths[1:]:  # a tail behind a snapshot would be searched for events
+        await api.post(f"{path}/snapshots", status=201)
     await engine_of(api).models.summaries.flush()
     other = await start()
     for query in ({}, {"sort": "rows"}, {"sort": "worst"}, {"sort": "updated"}):
@@ -242,7 +244,6 @@ async def test_a_model_out_of_service_is_listed_as_down_by_every_service(store_u
         assert ("down", 5) == await standing(other, path)
         assert engine_of(other).models.peek(name_of(path)) is None
     async with running(store_url) as mended:
-        assert "down" == (await line(mended, path))["phase"]
         assert 6 == (await mended.get(path))["rows"]
         assert ("steady", 6) == await standing(mended, path)
         assert "steady" == (await is_written(mended, path, 6)).phase
