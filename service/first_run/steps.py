@@ -55,7 +55,7 @@ def announce(lock: Path, out: TextIO) -> None:
     packages, compiled = len(locked(lock)), len(declared())
     out.write(
         f"First run: up to {packages} packages to install, then {compiled} kernels to compile. "
-        "On an idle machine of two cores this takes less than a minute; later runs start within seconds.\n"
+        "On an idle machine of two cores this takes about a minute; later runs start within seconds.\n"
     )
 
 
