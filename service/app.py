@@ -31,6 +31,7 @@ from service.api.context import Context
 from service.api.keys import Keys
 from service.api.openapi.document import INTRO, TAGS, TITLE, document
 from service.api.problems import install_handlers
+from service.build_commit import build_commit
 from service.embedded import CannotStart, EmbeddedStore
 from service.monitor import webhooks as hooks
 from service.monitor.drift_monitor import DriftMonitor
@@ -88,13 +89,20 @@ def create_app(lifespan: Lifespan | None = None) -> routes.App:
     return app
 
 
-def attach(app: FastAPI, engine: Engine, keys: Keys, monitor: DriftMonitor, places: StreamPlaces) -> None:
+def attach(
+    app: FastAPI,
+    engine: Engine,
+    keys: Keys,
+    monitor: DriftMonitor,
+    places: StreamPlaces,
+    commit: str | None = None,
+) -> None:
     """Give the app its collaborators; the engine, not started yet, gets companions."""
     store = engine.store
     engine.companions["sweeper"] = Sweeper(store.catalog, Expiry(store.connection), engine.stats).run
     budget = BodyBudget(engine.bounds.bodies_bytes_max)
     watched = (monitor.streams, monitor.unlabelled, monitor.broadcast)
-    context = Context(engine, keys, Telemetry(engine, monitor), *watched, budget, places)
+    context = Context(engine, keys, Telemetry(engine, monitor), *watched, budget, places, commit)
     app.state.context = context
 
 
@@ -172,7 +180,8 @@ def build(settings: Settings, failpoint: Callable[[str], None] | None = None, gr
         engine = Engine(store(url, settings.store_timeout_s), bounds(settings), failpoint)
         own = Connection(url, settings.store_timeout_s, connections_max=1)  # for what waits on it for news
         places = StreamPlaces(settings.streams_max)
-        attach(app, engine, keys, drift_monitor(engine, own, settings, places, failpoint), places)
+        commit = await asyncio.to_thread(build_commit, settings.commit)
+        attach(app, engine, keys, drift_monitor(engine, own, settings, places, failpoint), places, commit)
         await engine.start()
         gc.collect()
         gc.freeze()  # what is loaded now stays: collections need not walk through it

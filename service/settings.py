@@ -87,4 +87,9 @@ class Settings(BaseSettings):
     webhook_budget_s: float = Field(
         3600.0, gt=0, le=604_800, description="How long one event is posted again before it is dropped."
     )
+    commit: str = Field(
+        "",
+        max_length=64,
+        description="Commit that the code is of, for GET /version; empty: that of the checkout.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="What is written to the log.")

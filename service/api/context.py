@@ -59,7 +59,12 @@ class Unlabelled(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The collaborators of the endpoints; ``recovering`` is held by the one RECOVER at a time."""
+    """The collaborators of the endpoints.
+
+    Attributes:
+        commit: what the code was built from, where that is known.
+        recovering: held by the one RECOVER at a time.
+    """
 
     engine: Engine
     keys: Keys
@@ -69,6 +74,7 @@ class Context:
     broadcast: Broadcast
     budget: BodyBudget
     places: StreamPlaces
+    commit: str | None = None
     reader: ReaderProcess = field(default_factory=ReaderProcess)
     recovering: asyncio.Lock = field(default_factory=asyncio.Lock)
 

@@ -1,12 +1,13 @@
-"""The catalogue, whether the service is alive and ready, and the counters for Prometheus."""
+"""The catalogue, whether the service is alive and ready, what it is, and the counters for Prometheus."""
 
 from typing import Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, Field
 
 from core.learners.catalogue import ALGORITHMS
+from core.machine import STATE_VERSION
 from service.api.context import Caller, Ctx
 from service.api.route import READ, Route
 from service.api.schemas import Durability
@@ -54,6 +55,19 @@ class Ready(BaseModel):
     checks: dict[str, bool | None] = Field(examples=[{"store": True, "tasks": True}])
 
 
+class VersionInfo(BaseModel):
+    """What runs here."""
+
+    version: str = Field(examples=["0.1.0"], description="Of Onepass.")
+    state_format: int = Field(
+        examples=[4], description="Of the states that it writes. States and logs of a higher one are refused."
+    )
+    commit: str | None = Field(
+        examples=["9fceb02d0ae598e95dc970b74767f19372d61af8"],
+        description="What it was built from: `ONEPASS_COMMIT`, else the commit of the checkout; null: not known.",
+    )
+
+
 @router.get("/algorithms", dependencies=[READ])
 async def list_algorithms() -> AlgorithmList:
     """The catalogue of algorithms.
@@ -93,6 +107,15 @@ async def ready(ctx: Ctx, response: Response) -> Ready:
         response.status_code = 503
     lags, store = engine.lags, "up" if checks["store"] else "down"
     return Ready(ready=fine, store=store, durability=engine.durability, lag=lags[0][0] if lags else 0, checks=checks)
+
+
+@router.get("/version", dependencies=[READ])
+async def show_version(ctx: Ctx, request: Request) -> VersionInfo:
+    """What runs here.
+
+    The version, the format of the states that it writes, and the commit.
+    """
+    return VersionInfo(version=request.app.version, state_format=STATE_VERSION, commit=ctx.commit)
 
 
 @router.get(
