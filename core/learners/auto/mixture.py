@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 from core.algorithm import CLASS_BOUND
 from core.contract import Floats, Header, Ints
 from core.learners.auto import mixing
-from core.learners.auto.resting import LEAST_OF_CLASSES, REST_ROWS, SPELL_MAX, decide, errs_more
+from core.learners.auto.experts_mixed import ExpertsMixed
+from core.learners.auto.resting import LEAST_OF_CLASSES, REST_ROWS, SPELL_MAX, errs_more
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout, Range, counts
 
-_SUM_ERROR = 1e-6
 
-
-class Mixture:
+class Mixture(ExpertsMixed):
     """What mixes the predictions of E experts, those of labels included.
 
     State, for K classes:
@@ -58,37 +57,24 @@ class Mixture:
             ),
         }
     )
-    object_bytes: ClassVar = 600
+    FREE: ClassVar = mixing.LABEL_EXPERTS
+    SHARE, USE, WAKES, FIGURE, ROWS = mixing.CHOICE, mixing.USE, mixing.WAKES, mixing.RIGHT, mixing.ROWS
+    REPORTED = "accuracy"
+    LEAST = LEAST_OF_CLASSES
 
     def __init__(self, experts: Sequence[str]) -> None:
-        self.names = (*experts, *mixing.LABEL_EXPERTS)
-        E = len(self.names)
-        self.table = np.zeros((E, mixing.FIELDS))
+        super().__init__(experts, mixing.FIELDS, mixing.COUNTERS)
         self.table[:, mixing.SLOPE], self.table[:, mixing.CURVATURE] = 1.0, mixing.CURVATURE_FIRST
-        self.table[:, mixing.POOL] = mixing.POOL_START / E
-        self.table[:, mixing.CHOICE] = self.table[:, mixing.USE] = 1.0 / E
+        self.table[:, mixing.POOL] = mixing.POOL_START / len(self.names)
         self.labels = np.zeros((2, 1, 0))
-        self.counters = np.zeros(mixing.COUNTERS)
         self.counters[mixing.POOLED] = 0.5
         self.wake()
-
-    def wake(self) -> None:
-        """Take in from the table who is awake."""
-        self.awake = np.flatnonzero(self.table[:, mixing.WAKES] == 0.0)
 
     def decide(self) -> None:
         """Experts rest and wake; called at row numbers divisible by REST_ROWS (core.learners.auto.resting)."""
         worse = errs_more(self.counters[mixing.RECENT] / REST_ROWS, self.counters[mixing.WRONG])
         self.counters[mixing.RECENT] = 0.0
-        decide(self.table[:, mixing.USE :], LEAST_OF_CLASSES, len(mixing.LABEL_EXPERTS), self.rows, worse)
-        self._settle()
-
-    def _settle(self) -> None:
-        """The choice is among those awake."""
-        self.wake()
-        choice = self.table[:, mixing.CHOICE]
-        choice[self.table[:, mixing.WAKES] > 0.0] = 0.0
-        choice /= choice.sum()
+        self.rest(worse=worse)
 
     @staticmethod
     def sizes(experts: int, classes: int) -> dict[str, int]:
@@ -99,11 +85,6 @@ class Mixture:
     def classes(self) -> int:
         """K."""
         return self.labels.shape[2]
-
-    @property
-    def rows(self) -> int:
-        """Rows learned."""
-        return int(self.counters[mixing.ROWS])
 
     def add_class(self) -> None:
         """A class that no label was of so far."""
@@ -145,13 +126,7 @@ class Mixture:
             own[:] = known.get(name, (1.0, mixing.CURVATURE_FIRST, *[0.0] * 4, 1.0 / len(self.names), 0.0, 0.0))
         if not self.table[:, mixing.CHOICE].any():
             self.table[:, mixing.CHOICE] = 1.0
-        self._settle()
-
-    @property
-    def resting(self) -> NDArray[np.bool_]:
-        """Who rests."""
-        found: NDArray[np.bool_] = self.table[:, mixing.WAKES] > 0.0
-        return found
+        self.settle()
 
     @property
     def weights(self) -> Floats:
@@ -161,22 +136,6 @@ class Mixture:
         total = pool.sum()
         pooled = pool / total if total > 0.0 else np.full(len(pool), 1.0 / len(pool))
         return np.asarray(c * pooled + (1.0 - c) * self.table[:, mixing.CHOICE])
-
-    def report(self) -> list[Header]:
-        """Every expert with its weight and its share of right classes: of the last 1000 rows, fading."""
-        seen = self.counters[mixing.ROWS] > 0
-        rights = [float(right) if seen else None for right in self.table[:, mixing.RIGHT]]
-        return [
-            {"expert": name, "weight": weight, "accuracy": right, "resting": rests}
-            for name, weight, right, rests in zip(
-                self.names, self.weights.tolist(), rights, self.resting.tolist(), strict=True
-            )
-        ]
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory the state holds."""
-        return self.layout.held_bytes(self) + self.object_bytes
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state."""
@@ -192,9 +151,5 @@ class Mixture:
         found = self.layout.read(arrays, **self.sizes(len(self.names) - len(mixing.LABEL_EXPERTS), classes))
         if found["counters"][mixing.LAST] > classes:
             raise ValueError("the last label is of a class that is not there")
-        if abs(found["table"][:, mixing.CHOICE].sum() - 1.0) > _SUM_ERROR:
-            raise ValueError("the weights of the choice are none that add up to 1")
-        if found["table"][-len(mixing.LABEL_EXPERTS) :, mixing.WAKES].any():
-            raise ValueError("experts of labels never rest")
-        vars(self).update(found)
-        self.wake()
+        self.check(found["table"])
+        self.take(found)

@@ -8,13 +8,12 @@ from numpy.typing import NDArray
 
 from core.contract import Floats, Header
 from core.learners.auto import number_mixing as mixing
-from core.learners.auto.resting import LEAST_OF_NUMBERS, SPELL_MAX, decide, is_farther_off
+from core.learners.auto.experts_mixed import ExpertsMixed
+from core.learners.auto.resting import LEAST_OF_NUMBERS, SPELL_MAX, is_farther_off
 from core.state.layout import WHOLE, Array, Layout, Range, counts
 
-_SUM_ERROR = 1e-6
 
-
-class NumberMixture:
+class NumberMixture(ExpertsMixed):
     """What mixes the predictions of E experts, that of the last label included.
 
     State:
@@ -50,43 +49,26 @@ class NumberMixture:
             ),
         }
     )
-    object_bytes: ClassVar = 600
+    FREE: ClassVar = (mixing.LAST_VALUE,)
+    SHARE, USE, WAKES, FIGURE, ROWS = mixing.WEIGHT, mixing.USE, mixing.WAKES, mixing.ERROR, mixing.ROWS
+    REPORTED = "mse"
+    LEAST = LEAST_OF_NUMBERS
 
     def __init__(self, experts: Sequence[str]) -> None:
-        self.names = (*experts, mixing.LAST_VALUE)
-        self.table = np.zeros((len(self.names), mixing.FIELDS))
-        self.table[:, mixing.WEIGHT] = self.table[:, mixing.USE] = 1.0 / len(self.names)
-        self.counters = np.zeros(mixing.COUNTERS)
+        super().__init__(experts, mixing.FIELDS, mixing.COUNTERS)
         self.wake()
-
-    def wake(self) -> None:
-        """Take in from the table who is awake."""
-        self.awake = np.flatnonzero(self.table[:, mixing.WAKES] == 0.0)
 
     def decide(self) -> None:
         """Experts rest and wake; called at row numbers divisible by REST_ROWS (core.learners.auto.resting)."""
         worse = is_farther_off(self.counters[mixing.RECENT], self.counters[mixing.LOSS])
         self.counters[mixing.RECENT] = 0.0
-        decide(self.table[:, mixing.USE :], LEAST_OF_NUMBERS, 1, self.rows, worse)
-        self._settle()
-
-    def _settle(self) -> None:
-        """The weights are of those awake."""
-        self.wake()
-        weights = self.table[:, mixing.WEIGHT]
-        weights[self.table[:, mixing.WAKES] > 0.0] = 0.0
-        weights /= weights.sum()
+        self.rest(worse=worse)
 
     @staticmethod
     def sizes(experts: int, classes: int) -> dict[str, int]:
         """The sizes of the layout for so many experts that read columns."""
         del classes
         return {"E": experts + 1}
-
-    @property
-    def rows(self) -> int:
-        """Rows learned."""
-        return int(self.counters[mixing.ROWS])
 
     def predict(self, P: Floats, S: Floats) -> tuple[Floats, Floats]:
         """What is said of n rows (n,), with deviations (n,), from what the experts awake say: P and S."""
@@ -119,34 +101,7 @@ class NumberMixture:
             own[:] = known.get(name, (0.0, other.counters[mixing.LOSS], 1.0 / len(self.names), 0.0, 0.0))
         if not self.table[:, mixing.WEIGHT].any():
             self.table[:, mixing.WEIGHT] = 1.0
-        self._settle()
-
-    @property
-    def resting(self) -> NDArray[np.bool_]:
-        """Who rests."""
-        found: NDArray[np.bool_] = self.table[:, mixing.WAKES] > 0.0
-        return found
-
-    @property
-    def weights(self) -> Floats:
-        """What each expert counts for, in shares of 1."""
-        return self.table[:, mixing.WEIGHT]
-
-    def report(self) -> list[Header]:
-        """Every expert with its weight and its mean squared error: of the last 1000 rows, fading."""
-        seen = self.counters[mixing.ROWS] > 0
-        errors = [float(error) if seen else None for error in self.table[:, mixing.ERROR]]
-        return [
-            {"expert": name, "weight": weight, "mse": error, "resting": rests}
-            for name, weight, error, rests in zip(
-                self.names, self.weights.tolist(), errors, self.resting.tolist(), strict=True
-            )
-        ]
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory the state holds."""
-        return self.layout.held_bytes(self) + self.object_bytes
+        self.settle()
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state."""
@@ -160,9 +115,5 @@ class NumberMixture:
         """
         counts(header)
         found = self.layout.read(arrays, E=len(self.names))
-        if abs(found["table"][:, mixing.WEIGHT].sum() - 1.0) > _SUM_ERROR:
-            raise ValueError("the weights of the experts are none that add up to 1")
-        if found["table"][-1, mixing.WAKES]:
-            raise ValueError("the expert of the last value never rests")
-        vars(self).update(found)
-        self.wake()
+        self.check(found["table"])
+        self.take(found)
