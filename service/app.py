@@ -21,7 +21,7 @@ from typing import Any
 import fastapi_offline
 from fastapi import FastAPI
 from fastapi.openapi.docs import get_redoc_html, get_swagger_ui_html
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from core.numerics.linalg import single_threaded
@@ -36,6 +36,7 @@ from service.embedded import CannotStart, EmbeddedStore
 from service.monitor import webhooks as hooks
 from service.monitor.drift_monitor import DriftMonitor
 from service.monitor.telemetry import Telemetry
+from service.pages import routes as pages
 from service.runtime.committer import Limits
 from service.runtime.engine import READ_BYTES_MAX, Bounds, Engine
 from service.runtime.loader import Store
@@ -83,7 +84,8 @@ def create_app(lifespan: Lifespan | None = None) -> routes.App:
         lifespan=lifespan,
     )
     routes.install(app)
-    _pages(app)
+    app.include_router(pages.router)
+    _api_pages(app)
     install_handlers(app)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app
@@ -188,7 +190,7 @@ def build(settings: Settings, failpoint: Callable[[str], None] | None = None, gr
         gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])
         keeper = None if private is None else asyncio.create_task(StoreKeeper(private, engine.stats).run())
         where = f"its own store in {settings.data_dir}" if given is None else "the store of ONEPASS_REDIS_URL"
-        logger.info("Onepass %s with %s; pages at /docs", app.version, where)
+        logger.info("Onepass %s with %s; pages at /", app.version, where)
         try:
             yield
         finally:
@@ -267,7 +269,7 @@ def bounds(settings: Settings) -> Bounds:
     )
 
 
-def _pages(app: FastAPI) -> None:
+def _api_pages(app: FastAPI) -> None:
     """Swagger UI and ReDoc from the static files of a package: no CDN."""
     static = Path(fastapi_offline.__file__).parent / "static"
 
@@ -299,10 +301,6 @@ def _pages(app: FastAPI) -> None:
             redoc_favicon_url=icon,
             with_google_fonts=False,
         )
-
-    @app.get("/", include_in_schema=False)
-    async def home() -> RedirectResponse:
-        return RedirectResponse("docs", 307)
 
 
 def _openapi(app: FastAPI) -> dict[str, Any]:

@@ -239,7 +239,7 @@ def _say_where(address: tuple[Any, ...]) -> None:
     """The last line of a start, to be clicked: on standard output, as the log is for programs."""
     host, port = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address[0], address[0]), address[1]  # noqa: S104  compared, not bound
     with suppress(OSError):  # nobody reads it
-        print(f"Onepass serves on http://{f'[{host}]' if ':' in host else host}:{port}/docs", flush=True)
+        print(f"Onepass serves on http://{f'[{host}]' if ':' in host else host}:{port}/", flush=True)
 
 
 def _stop_at_eof() -> None:

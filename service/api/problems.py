@@ -163,8 +163,9 @@ def disconnected() -> Response:
 
 
 def install_handlers(app: Starlette) -> None:
-    """Answer unknown routes and methods, and what nobody foresaw, like every other error."""
+    """Answer unknown routes and methods, pages' errors, and what nobody foresaw, like every other error."""
     app.add_exception_handler(HTTPException, _http_problem)
+    app.add_exception_handler(OnepassError, _crash)  # of routes that are not the API's
     app.add_exception_handler(Exception, _crash)
 
 

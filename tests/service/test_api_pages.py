@@ -68,14 +68,6 @@ async def test_prometheus_can_read_the_metrics(api):
     assert 1.0 == store.value
 
 
-async def test_the_root_leads_to_a_page(api):
-    """By a relative address, so that a proxy may put the service anywhere."""
-    answer = await api.ask("GET", "/", follow_redirects=True)
-    assert 200 == answer.status_code
-    assert "text/html" in answer.headers["content-type"]
-    assert not (await api.ask("GET", "/")).headers.get("location", "docs").startswith(("http", "/"))
-
-
 @pytest.mark.parametrize("page", PAGES)
 async def test_pages_fetch_nothing_from_elsewhere(api, page):
     """Every script, style and image is one of ours, by a relative address, and it is there."""

@@ -262,7 +262,7 @@ def test_a_start_ends_with_the_address_of_the_pages(tmp_path: Path, host: str, s
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, text=True
     ) as child:
         line = child.stdout.readline()
-        found = re.fullmatch(r"Onepass serves on (http://(.+):(\d+))/docs\n", line)
+        found = re.fullmatch(r"Onepass serves on (http://(.+):(\d+))/\n", line)
         assert found is not None, line
         assert shown == found[2]
         assert httpx.get(f"{found[1]}/readyz").json()["ready"]

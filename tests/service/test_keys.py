@@ -73,7 +73,8 @@ async def test_the_public_routes_are_these():
 @in_loop
 async def test_strangers_may_look_at_health_and_pages(locked):
     """Public shells: what the pages fetch of the models needs a key."""
-    for path in ("/healthz", "/readyz", "/docs", "/redoc", "/openapi.json", "/static/swagger-ui.css"):
+    shells = ("/", "/ui/models/demo", "/docs", "/redoc", "/openapi.json", "/static/swagger-ui.css")
+    for path in ("/healthz", "/readyz", *shells):
         assert 200 == (await locked.ask("GET", path)).status_code
 
 

@@ -1,0 +1,76 @@
+"""Scripts, styles and images of the pages: read once, cached by browsers for as long as they stay what they are.
+
+A page names them as ``ui/assets/DIGEST/FILE``. The digest is of all files together, and it stands in the path, so that
+the modules a script imports ("./api.js") and the images a style names have it as well.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from service.errors import NotFound
+
+MEDIA = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
+"""By the end of a file's name; other files are not served."""
+FOREVER = "public, max-age=31536000, immutable"
+DIGITS = 12
+"""Of a digest, in hexadecimal."""
+
+
+@dataclass(frozen=True)
+class Assets:
+    """All files.
+
+    Attributes:
+        digest: of their names and contents.
+        contents: by name.
+    """
+
+    digest: str
+    contents: dict[str, bytes]
+
+
+@cache
+def load() -> Assets:
+    """The files of this installation."""
+    folder = files("service.pages") / "assets"
+    found = {own.name: own.read_bytes() for own in folder.iterdir() if own.name.rpartition(".")[2] in MEDIA}
+    whole = hashlib.sha256()
+    for name, content in sorted(found.items()):
+        whole.update(name.encode() + b"\0" + hashlib.sha256(content).digest())
+    return Assets(whole.hexdigest()[:DIGITS], found)
+
+
+def address(name: str) -> str:
+    """The address of a file, relative to the service's root.
+
+    Raises:
+        KeyError: there is no such file.
+    """
+    held = load()
+    held.contents[name]
+    return f"ui/assets/{held.digest}/{name}"
+
+
+def answer(request: Request) -> Response:
+    """A file: for good under its digest, to be asked for again under another one or none.
+
+    Another digest is that of another version's page, while several versions serve behind one address.
+
+    Raises:
+        NotFound: there is no such file.
+    """
+    held, name = load(), request.path_params["file"]
+    content = held.contents.get(name)
+    if content is None:
+        raise NotFound("there is no such file")
+    headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache", "ETag": f'"{held.digest}"'}
+    if request.path_params.get("digest") == held.digest:
+        headers["Cache-Control"] = FOREVER
+    elif request.headers.get("if-none-match") == headers["ETag"]:
+        return Response(status_code=304, headers=headers)
+    return Response(content, headers=headers, media_type=MEDIA[name.rpartition(".")[2]])

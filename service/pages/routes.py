@@ -1,0 +1,32 @@
+"""Addresses of the pages: ``/``, ``/ui/models/NAME`` and what they are made of.
+
+Pages are public and hold no data of models: their scripts ask the API, with the key of whoever looks at them.
+"""
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from service.pages import assets, shell
+
+router = APIRouter(include_in_schema=False)
+METHODS = ["GET", "HEAD"]
+
+
+@router.api_route("/", methods=METHODS)
+async def all_models(request: Request) -> Response:
+    """All models."""
+    return shell.page(request, "models.html")
+
+
+@router.api_route("/ui/models/{name}", methods=METHODS)
+async def one_model(request: Request) -> Response:
+    """One model; its name is read from the address by the page's script."""
+    return shell.page(request, "model.html")
+
+
+@router.api_route("/ui/assets/{file}", methods=METHODS)
+@router.api_route("/ui/assets/{digest}/{file}", methods=METHODS)
+async def asset(request: Request) -> Response:
+    """A script, a style or an image of the pages."""
+    return assets.answer(request)

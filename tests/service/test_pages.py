@@ -1,0 +1,124 @@
+"""The pages for people: public, strict about what they may fetch, and under any prefix."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import httpx
+import pytest
+
+from service.pages import assets
+from tests.service.api_fixtures import problem
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PAGES = ["/", "/ui/models/demo"]
+FOLDER = Path(assets.__file__).parent
+POLICY = {
+    "default-src": "'none'",
+    "script-src": "'self'",
+    "style-src": "'self'",
+    "img-src": "'self' data:",
+    "connect-src": "'self'",
+    "form-action": "'none'",
+    "base-uri": "'none'",
+    "frame-ancestors": "'none'",
+}
+
+
+def addresses(text: str) -> list[str]:
+    """Everything that a page links to or loads."""
+    return re.findall(r"(?:src|href)=\"([^\"#]+)\"", text)
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_a_page_says_what_it_may_fetch(api, path):
+    """Scripts and styles are ours and in files, nothing else is fetched, nobody frames it."""
+    answer = await api.ask("GET", path)
+    assert (200, "text/html; charset=utf-8") == (answer.status_code, answer.headers["content-type"])
+    said = dict(rule.strip().split(" ", 1) for rule in answer.headers["content-security-policy"].split(";"))
+    assert POLICY == said
+    assert "nosniff" == answer.headers["x-content-type-options"]
+    assert "no-referrer" == answer.headers["referrer-policy"]
+    assert [] == re.findall(r"<style|style=|<script(?![^>]*src=)|\son\w+=|https?:", answer.text)
+
+
+@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("prefix", ["", "/some/where"])
+async def test_links_of_a_page_are_relative_to_the_root(api, path, prefix):
+    """Whether a proxy takes the prefix off or the server knows it; what the page loads is there."""
+    transport = httpx.ASGITransport(api.app, root_path=prefix)
+    async with httpx.AsyncClient(transport=transport, base_url="http://onepass") as client:
+        answer = await client.get(prefix + path)
+        found = addresses(answer.text)
+        assert any(address.endswith("shell.js") for address in found)
+        assert [] == [address for address in found if not address.startswith("./" if path == "/" else "../../")]
+        for address in found:
+            if "ui/assets" in address:
+                assert 200 == (await client.get(httpx.URL(f"http://onepass{prefix}{path}").join(address))).status_code
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_pages_answer_head(api, path):
+    """As GET, but for the body."""
+    assert 200 == (await api.ask("HEAD", path)).status_code
+
+
+async def test_an_asset_is_kept_for_good_under_its_digest_only(api):
+    """Under no digest, or another version's, it is asked for again, and not sent again if it is the same."""
+    fixed = await api.ask("GET", f"/{assets.address('api.js')}")
+    assert ((FOLDER / "assets/api.js").read_bytes(), assets.FOREVER) == (fixed.content, fixed.headers["cache-control"])
+    for path in ("/ui/assets/api.js", "/ui/assets/000000000000/api.js"):
+        answer = await api.ask("GET", path)
+        assert (fixed.content, "no-cache") == (answer.content, answer.headers["cache-control"])
+        again = await api.ask("GET", path, headers={"If-None-Match": answer.headers["etag"]})
+        assert (304, b"") == (again.status_code, again.content)
+
+
+@pytest.mark.parametrize("file", ["nothing.js", "..%2froutes.py", "%2e%2e/routes.py", "routes.py", "onepass.css%00"])
+async def test_nothing_else_is_an_asset(api, file):
+    """No other file, and no way out of the folder."""
+    problem(await api.ask("GET", f"/ui/assets/{file}"), 404)
+
+
+async def test_scripts_name_assets_that_exist():
+    """Each module that a script imports, and each file that a template names."""
+    for path in sorted(FOLDER.glob("assets/*.js")):
+        imported = re.findall(r"(?:from|import) \"\./([^\"]+)\"", path.read_text())
+        assert [] == [name for name in imported if name not in assets.load().contents], path.name
+    named = [
+        name for path in FOLDER.glob("templates/*") for name in re.findall(r"asset\(\"(.*?)\"\)", path.read_text())
+    ]
+    assert {"shell.js", "theme.js", "onepass.css"} <= set(named) <= set(assets.load().contents)
+
+
+async def test_scripts_set_text_and_never_markup():
+    """Names of models and labels come from users."""
+    for path in sorted(FOLDER.glob("assets/*.js")):
+        assert [] == re.findall(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", path.read_text()), (
+            path
+        )
+
+
+async def test_a_page_and_what_it_loads_are_small():
+    """All scripts and styles of all pages: less than 300 KB."""
+    assert sum(map(len, assets.load().contents.values())) < 300_000
+
+
+async def test_scripts_are_sound_javascript():
+    """As far as Node can tell without running them; no file is about more than one thing."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("needs node")
+    scripts = sorted(map(str, FOLDER.glob("assets/*.js")))
+    for script in scripts:
+        done = subprocess.run([node, "--check", script], capture_output=True, text=True)
+        assert (0, "") == (done.returncode, done.stderr)
+
+
+async def test_no_script_is_too_long():
+    """Less than 400 lines, of at most 120 characters."""
+    for path in sorted(FOLDER.glob("assets/*.js")):
+        lines = path.read_text().splitlines()
+        assert (True, []) == (len(lines) < 400, [line for line in lines if len(line) > 120]), path.name
