@@ -43,6 +43,10 @@ async function readiness() {
 async function watchService() {
     const place = document.getElementById("service");
     const text = document.getElementById("service-text");
+    let wake = () => {};
+    for (const event of ["online", "offline"]) {
+        addEventListener(event, () => wake());
+    }
     for (;;) {
         if (!document.hidden) {
             const [state, said] = await readiness();
@@ -51,7 +55,10 @@ async function watchService() {
                 text.textContent = said;
             }
         }
-        await new Promise((resolve) => { setTimeout(resolve, READY_MS); });
+        await new Promise((resolve) => {
+            wake = resolve;
+            setTimeout(resolve, READY_MS);
+        });
     }
 }
 

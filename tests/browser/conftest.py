@@ -1,0 +1,105 @@
+"""A browser that looks at the pages of a real service, and fails where a page is not as it should be.
+
+One Chromium and one service per session (per process of pytest-xdist); a context of its own per visit, so that no two
+visits share a storage, a cache or connections. Modules of browser tests begin with
+
+    pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+"""
+
+import shutil
+from collections.abc import AsyncIterator, Iterator
+
+import httpx
+import pytest
+import pytest_asyncio
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Browser, Page, async_playwright
+
+from service.replay import private
+from tests.browser.visits import Visits
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+).split()
+KEYS = {
+    "admin": "ops:secret-of-ops:admin",
+    "read": "board:secret-of-board:read",
+    "some": "shop:secret-of-shop:learn:shop-*",
+}
+"""Keys of the locked service: everything, only looking, and some models."""
+SERIOUS = ("serious", "critical")
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    """The browser of this machine; nothing is downloaded."""
+    program = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
+    if program is None:
+        pytest.skip("needs a browser: apt install chromium")
+    async with async_playwright() as playwright:
+        started = await playwright.chromium.launch(executable_path=program, args=FLAGS)
+        yield started
+        await started.close()
+
+
+@pytest.fixture(scope="session")
+def url() -> Iterator[str]:
+    """A service without keys, for all tests; models have names of their own."""
+    with private.service() as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def locked_url() -> Iterator[str]:
+    """A service that asks for the KEYS."""
+    with private.service(ONEPASS_API_KEYS=",".join(KEYS.values())) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def api(url) -> Iterator[httpx.Client]:
+    """A client of the service without keys."""
+    with httpx.Client(base_url=url, timeout=30, trust_env=False) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def secrets() -> dict[str, str]:
+    """The secret of each key of the locked service."""
+    return {name: key.split(":")[1] for name, key in KEYS.items()}
+
+
+@pytest.fixture(scope="session")
+def locked_api(locked_url, secrets) -> Iterator[httpx.Client]:
+    """A client of the locked service that may do everything."""
+    how = {"headers": {"X-API-Key": secrets["admin"]}, "timeout": 30, "trust_env": False}
+    with httpx.Client(base_url=locked_url, **how) as client:
+        yield client
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def visits(browser, url) -> AsyncIterator[Visits]:
+    """Opens pages; at the end the test fails for what was wrong with any of them."""
+    made = Visits(browser, url)
+    yield made
+    await made.close()
+    assert [] == made.wrong
+
+
+@pytest.fixture
+def axe():
+    """Checks how accessible a page is; fails on what is serious."""
+
+    async def check(page: Page) -> None:
+        found = (await Axe().run(page)).response["violations"]
+        serious = [
+            f"{own['id']}: {own['help']}: {node['target']} {node['html'][:200]}"
+            for own in found
+            if own["impact"] in SERIOUS
+            for node in own["nodes"]
+        ]
+        assert [] == serious
+
+    return check

@@ -1,0 +1,71 @@
+"""What every page has: nothing from elsewhere, colours, the key, the state of the service."""
+
+import re
+
+import pytest
+from playwright.async_api import expect
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+PAGES = ["/", "/ui/models/nobody"]
+BACKGROUND = "getComputedStyle(document.body).backgroundColor"
+
+
+async def test_the_harness_sees_what_is_wrong(visits):
+    """A script that fails, an error in the console, what the policy refuses, a request that leaves: each is found."""
+    page = await visits.open("/")
+    await page.evaluate("setTimeout(() => { throw new Error('own mistake'); })")
+    await page.evaluate("console.error('own complaint')")
+    await page.evaluate("document.head.append(Object.assign(document.createElement('style'), {textContent: 'a {}'}))")
+    async with page.expect_event("request"):
+        await page.evaluate("location.href = 'http://127.0.0.1:9/elsewhere'")
+    found = "\n".join(visits.wrong)
+    visits.wrong.clear()
+    assert all(word in found for word in ("own mistake", "own complaint", "style-src", "leaves the service"))
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("path", PAGES)
+async def test_a_page_is_accessible(visits, axe, path, dark):
+    """No serious finding, in either set of colours, once the service has been asked."""
+    page = await visits.open(path, dark=dark, statuses=[404])
+    await expect(page.locator("#service-text")).to_have_text("Ready")
+    await axe(page)
+
+
+async def test_colours_follow_the_system_until_somebody_chooses(visits):
+    """The switch counts from then on, on this device, on every page."""
+    page = await visits.open("/", dark=True)
+    dark = await page.evaluate(BACKGROUND)
+    await page.get_by_role("button", name="Use light colours").click()
+    light = await page.evaluate(BACKGROUND)
+    assert dark != light
+    await page.reload()
+    assert light == await page.evaluate(BACKGROUND)
+    await expect(page.get_by_role("button", name="Use dark colours")).to_be_visible()
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_a_phone_scrolls_in_one_direction(visits, path):
+    """At 360 pixels nothing is wider than the screen."""
+    page = await visits.open(path, phone=True, statuses=[404])
+    await expect(page.locator("#service")).to_have_attribute("data-state", "ready")
+    assert 360 >= await page.evaluate("document.documentElement.scrollWidth")
+
+
+async def test_the_keyboard_reaches_the_content_first(visits):
+    """The first stop is a link past the head of the page."""
+    page = await visits.open("/")
+    await page.keyboard.press("Tab")
+    await expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    await page.keyboard.press("Enter")
+    await expect(page.locator("main")).to_be_focused()
+
+
+async def test_a_service_that_is_not_reached_is_said_to_be(visits):
+    """Once, in a place that screen readers follow."""
+    page = await visits.open("/")
+    await expect(page.locator("#service-text")).to_have_text("Ready")
+    await page.context.set_offline(True)
+    await expect(page.get_by_role("status").filter(has_text=re.compile("^Not reached$"))).to_be_visible(timeout=30_000)
+    visits.wrong = [wrong for wrong in visits.wrong if "ERR_INTERNET_DISCONNECTED" not in wrong]

@@ -1,0 +1,80 @@
+"""Visits of pages, and everything that is wrong with what a page does while it is looked at."""
+
+import re
+from collections.abc import Collection
+from typing import Any
+
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Request
+
+PHONE = {"width": 360, "height": 740}
+DESK = {"width": 1280, "height": 800}
+SECRET = "sessionStorage.setItem('onepass.key', {!r})"
+STATUS = re.compile(r"Failed to load resource: the server responded with a status of (\d+)")
+
+
+class Visits:
+    """The pages that a test opens.
+
+    Args:
+        browser: who looks at them.
+        url: the service, unless a visit names another one.
+
+    Attributes:
+        wrong: errors of scripts and in the console, refusals by the policy, requests that leave the service.
+        bytes: what each visit has received so far, by its page.
+    """
+
+    def __init__(self, browser: Browser, url: str) -> None:
+        self._browser, self._url = browser, url
+        self._contexts: list[BrowserContext] = []
+        self.wrong: list[str] = []
+
+    async def open(
+        self,
+        path: str,
+        *,
+        url: str | None = None,
+        dark: bool = False,
+        phone: bool = False,
+        key: str | None = None,
+        statuses: Collection[int] = (),
+        **context: Any,
+    ) -> Page:
+        """A page, once its document and scripts have been loaded; what they fetch may still come.
+
+        Args:
+            path: of the page.
+            url: another service.
+            dark: the system's colours.
+            phone: 360 pixels wide.
+            key: a secret that this tab has been given before.
+            statuses: of answers from 400 on that the page may get.
+            context: more of Playwright's ``new_context``.
+        """
+        base = url or self._url
+        how = {"viewport": PHONE if phone else DESK, "color_scheme": "dark" if dark else "light", **context}
+        made = await self._browser.new_context(**how)
+        self._contexts.append(made)
+        if key is not None:
+            await made.add_init_script(SECRET.format(key))
+        page = await made.new_page()
+        page.on("console", lambda message: self._console(message, statuses))
+        page.on("pageerror", lambda error: self.wrong.append(f"{page.url}: {error}"))
+        page.on("request", lambda request: self._request(request, base))
+        await page.goto(base + path)
+        return page
+
+    async def close(self) -> None:
+        """End all visits."""
+        for context in self._contexts:
+            await context.close()
+
+    def _console(self, message: ConsoleMessage, statuses: Collection[int]) -> None:
+        status = STATUS.match(message.text)
+        allowed = status is not None and int(status[1]) in statuses
+        if message.type in ("error", "warning") and not allowed:
+            self.wrong.append(f"console: {message.text} ({message.location.get('url')})")
+
+    def _request(self, request: Request, base: str) -> None:
+        if not request.url.startswith((f"{base}/", "data:", "blob:")):
+            self.wrong.append(f"a request leaves the service: {request.url}")
