@@ -34,7 +34,7 @@ run: setup ## set everything up and serve on 127.0.0.1:8000 (ONEPASS_* variables
 
 setup: .venv/stamp-kernels ## what run needs, without running it
 
-test: test-setup lint pytest ## set everything up, lint, check types and imports, run every test
+test: test-setup lint pytest ## set everything up, lint, check types and imports, run every test; pages want a browser (apt install chromium)
 
 test-setup: .venv/stamp-test .venv/stamp-kernels
 
