@@ -1,6 +1,6 @@
 """The catalogue, whether the service is alive and ready, what it is, and the counters for Prometheus."""
 
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse
@@ -75,6 +75,25 @@ async def list_algorithms() -> AlgorithmList:
     With the tasks, when to use it, the paper, the equation and the parameters of each.
     """
     return AlgorithmList(algorithms=[AlgorithmEntry(**own.describe()) for own in ALGORITHMS.values()])
+
+
+class KeyShown(BaseModel):
+    """What a key allows."""
+
+    name: str | None = Field(examples=["ops"], description="As configured; null: no keys are configured.")
+    scope: Literal["read", "learn", "admin"] = Field(examples=["admin"], description="The highest of the key's scopes.")
+    models: list[str] = Field(examples=[["shop-*"]], description="Patterns of names; empty: every model.")
+
+
+@router.get("/key", dependencies=[READ])
+async def show_key(caller: Caller) -> KeyShown:
+    """What the key of this request allows.
+
+    So that a page or a tool can leave out what it cannot do. Without keys configured everybody may do everything.
+    """
+    if caller is None:
+        return KeyShown(name=None, scope="admin", models=[])
+    return KeyShown(name=caller.name, scope=caller.scope, models=[*caller.models])
 
 
 @router.get("/healthz")

@@ -11,11 +11,13 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from typing import Literal, cast
 
 from service.errors import Forbidden, TooManyRequests, Unauthorized
 
 ROWS_MAX = 2**31
 """More rows at once than any stream sends."""
+Scope = Literal["read", "learn", "admin"]
 SCOPES = {"read": 0, "learn": 1, "admin": 2}
 
 
@@ -35,6 +37,11 @@ class Key:
     models: tuple[str, ...]
     tokens: float = field(default=0.0)
     refilled_at: float = field(default=0.0)
+
+    @property
+    def scope(self) -> Scope:
+        """The highest of its scopes."""
+        return cast("Scope", next(name for name, level in SCOPES.items() if level == self.level))
 
     def allows(self, model: str) -> bool:
         """Whether the key may touch a model."""

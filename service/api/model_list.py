@@ -83,6 +83,15 @@ async def list_models(
             "Models of which that is not known come last. Equals are in the order of their names."
         ),
     ] = "name",
+    search: Annotated[
+        str | None,
+        Query(
+            min_length=1,
+            max_length=64,
+            description="Only models whose names contain this, upper or lower case.",
+            openapi_examples={"all": {"value": None}},
+        ),
+    ] = None,
 ) -> Response:
     """List models.
 
@@ -92,7 +101,7 @@ async def list_models(
     Orders other than by name come from a table of all summaries, which each replica reads at most every 5 s; `age_s`
     tells its age. Between two tables models may change places: then one may be on two pages, or on none.
     """
-    wanted = _wanted(caller)
+    wanted = _wanted(caller, search)
     if sort == "name":
         if page.cursor is not None and NAME.fullmatch(page.cursor) is None:
             raise _no_cursor()
@@ -104,9 +113,13 @@ async def list_models(
     return _answer(ModelList([*map(_summary, found.models)], following, round(found.age_s, 3)))
 
 
-def _wanted(caller: Key | None) -> Wanted | None:
-    """The models that a key may know of; None: all."""
-    return caller.allows if caller is not None and caller.models else None
+def _wanted(caller: Key | None, search: str | None) -> Wanted | None:
+    """The models that a key may know of, and that are searched for; None: all."""
+    allowed = caller.allows if caller is not None and caller.models else None
+    if search is None:
+        return allowed
+    part = search.casefold()
+    return lambda name: part in name.casefold() and (allowed is None or allowed(name))
 
 
 def _summary(listed: Listed) -> ModelSummary:

@@ -94,6 +94,15 @@ async def test_a_key_does_what_its_scope_allows_and_no_more(locked, route, who):
         problem(answer, 403)
 
 
+@in_loop
+async def test_a_key_can_be_asked_what_it_allows(locked):
+    """Its name, its highest scope, and the models it may touch."""
+    own = ("tenant", "admin", ["t-*", "shared"])
+    for who, scope, models in (("reader", "read", []), ("learner", "learn", []), ("boss", "admin", []), own):
+        expected = {"name": who, "scope": scope, "models": models}
+        assert expected == (await locked.ask("GET", "/key", **as_(who))).json()
+
+
 def test_what_a_route_needs():
     """Reading reads, feedback learns, and what creates, deletes or replaces is the administrator's."""
     needs = {route.id: route.scope for route in ROUTES}

@@ -56,6 +56,7 @@ STORY = [
     "GET /healthz",
     "GET /readyz",
     "GET /version",
+    "GET /key",
     "GET /metrics",
     "POST /refill",
     "PUT /models/{name}/challengers/{challenger}#candidate",
