@@ -29,6 +29,7 @@ from service.api import routes
 from service.api.body_budget import BodyBudget
 from service.api.context import Context
 from service.api.keys import Keys
+from service.api.live.producer import Live
 from service.api.openapi.document import INTRO, TAGS, TITLE, document
 from service.api.problems import install_handlers
 from service.build_commit import build_commit
@@ -104,7 +105,7 @@ def attach(
     engine.companions["sweeper"] = Sweeper(store.catalog, Expiry(store.connection), engine.stats).run
     budget = BodyBudget(engine.bounds.bodies_bytes_max)
     watched = (monitor.streams, monitor.unlabelled, monitor.broadcast)
-    context = Context(engine, keys, Telemetry(engine, monitor), *watched, budget, places, commit)
+    context = Context(engine, keys, Telemetry(engine, monitor), *watched, budget, places, Live(places), commit)
     app.state.context = context
 
 

@@ -76,7 +76,7 @@ class Settings(BaseSettings):
     )
     challengers_max: int = Field(8, ge=0, le=64, description="Most challengers per model; beyond it 409.")
     streams_max: int = Field(
-        100, ge=0, description="Most open streams of drift events and of rows together; beyond it 503."
+        100, ge=0, description="Most open streams of events, of documents and of rows together; beyond it 503."
     )
     webhooks: SecretStr = Field(
         SecretStr(""), description="Comma-separated http(s) URLs that drift events are posted to."

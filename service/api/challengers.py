@@ -3,12 +3,15 @@
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, cast
 
-from fastapi import APIRouter, Body, Path, Request, Response
+from fastapi import APIRouter, Body, Path, Request
+from starlette.responses import Response
 
 from core.entry import Segment
 from core.machine import Machine
-from service.api.challenger_schemas import ChallengerBody, ChallengerEntry, ChallengerList, Champion
+from service.api import documents
+from service.api.challenger_schemas import ChallengerBody, ChallengerEntry, ChallengerList
 from service.api.context import NAME, Context, Ctx, IdempotencyKey, ModelName
+from service.api.documents import json_of, of_model
 from service.api.idempotency import answer_if_seen
 from service.api.identity import REQUEST, identity_of
 from service.api.model_schemas import Model
@@ -21,7 +24,7 @@ from service.errors import NotFound
 from service.runtime import challengers
 from service.runtime.engine import Freshness
 from service.runtime.replica import Replica
-from service.runtime.threads import in_thread_if_large, load_algorithm
+from service.runtime.threads import load_algorithm
 
 router = APIRouter(route_class=Route, tags=["challengers"])
 ChallengerName = Annotated[str, Path(pattern=f"^{NAME.pattern}$", openapi_examples={"demo": {"value": "candidate"}})]
@@ -29,33 +32,20 @@ Plan = Callable[[Machine, tuple[str, ...]], Segment | None]
 """Makes the segment of a request out of the model as it stands, and what the request is remembered by."""
 
 
-@router.get("/models/{name}/challengers", dependencies=[READ], response_model_exclude_unset=True)
-async def list_challengers(replica: ReadModel) -> ChallengerList:
+@router.get("/models/{name}/challengers", dependencies=[READ], response_model=ChallengerList)
+async def list_challengers(replica: ReadModel) -> Response:
     """List challengers.
 
     With their metrics and the paired difference of their losses to the model's.
     """
-    async with replica.held():
-        machine = replica.machine
-        score = machine.summary().score
-        found = await in_thread_if_large(machine.nbytes if machine.challengers else 0, _entries, machine)
-        return ChallengerList(
-            champion=Champion(algorithm=machine.config.algorithm_id, score=score),
-            challengers=found,
-            version=replica.version,
-            incarnation=replica.incarnation,
-        )
-
-
-def _entries(machine: Machine) -> list[ChallengerEntry]:
-    return [ChallengerEntry(**challengers.shown(name, one)) for name, one in machine.challengers.items()]
+    return json_of(await of_model(replica, documents.challenger_list))
 
 
 @router.put(
     "/models/{name}/challengers/{challenger}",
     dependencies=[ADMIN],
     status_code=201,
-    response_model_exclude_unset=True,
+    response_model=ChallengerEntry,
     response_description="It learns every row from here on",
     responses={200: {"model": ChallengerEntry, "description": "It is there already; at most `promote` has changed"}},
 )
@@ -65,9 +55,8 @@ async def put_challenger(
     challenger: ChallengerName,
     body: Annotated[ChallengerBody, Body(openapi_examples=CHALLENGERS)],
     request: Request,
-    response: Response,
     key: IdempotencyKey,
-) -> ChallengerEntry:
+) -> Response:
     """Put a challenger beside a model.
 
     From the next row on it learns every row that the model learns, in the same order, on every replica: it begins with
@@ -86,9 +75,9 @@ async def put_challenger(
         return challengers.put(machine, admit, challenger, sent, most, ids)
 
     replica = await _commit(ctx, name, request, key, plan, await request.body())
-    response.status_code = 200 if known else 201
     async with replica.held():
-        return ChallengerEntry(**challengers.shown(challenger, challengers.known(replica.machine, challenger)))
+        one = challengers.known(replica.machine, challenger)
+        return json_of(documents.challenger(challenger, one), 200 if known else 201)
 
 
 @router.delete(
@@ -107,12 +96,12 @@ async def delete_challenger(
 @router.post(
     "/models/{name}/challengers/{challenger}/promote",
     dependencies=[ADMIN, EMPTY],
-    response_model_exclude_unset=True,
+    response_model=Model,
     response_description="The model as it is now",
 )
 async def promote_challenger(
     ctx: Ctx, name: ModelName, challenger: ChallengerName, request: Request, key: IdempotencyKey
-) -> Model:
+) -> Response:
     """Make a challenger the model.
 
     An entry of the log: every replica promotes at the same row. The model's rows, ids, drift events and marks count on

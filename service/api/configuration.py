@@ -4,13 +4,15 @@ from collections.abc import Mapping
 from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Body, Request
+from starlette.responses import Response
 
 from core.machine import Machine
 from service.api.context import Ctx, IdempotencyKey, ModelName
+from service.api.documents import FEATURE_BYTES
 from service.api.idempotency import answer_if_seen
 from service.api.identity import REQUEST, identity_of
 from service.api.model_schemas import Model, ModelChanges
-from service.api.models import FEATURE_BYTES, shown
+from service.api.models import shown
 from service.api.openapi.examples import CHANGES
 from service.api.route import ADMIN, Route
 from service.api.row_requests import REFUSED
@@ -24,7 +26,7 @@ router = APIRouter(route_class=Route, tags=["models"])
 @router.patch(
     "/models/{name}",
     dependencies=[ADMIN],
-    response_model_exclude_unset=True,
+    response_model=Model,
     response_description="The model as it is now",
 )
 async def configure_model(
@@ -33,7 +35,7 @@ async def configure_model(
     body: Annotated[ModelChanges, Body(openapi_examples=CHANGES)],
     request: Request,
     key: IdempotencyKey,
-) -> Model:
+) -> Response:
     """Change settings.
 
     The fields that are named are replaced, the others stay; null gives a field's default back, and turns `watch` off.

@@ -22,6 +22,7 @@ from core.features import Space
 from core.problems import Invalid
 from service.api.body_budget import BodyBudget
 from service.api.keys import Key, Keys
+from service.api.live.producer import Live
 from service.runtime.broadcast import Broadcast
 from service.runtime.engine import Engine, Freshness
 from service.runtime.replica import Replica
@@ -74,6 +75,7 @@ class Context:
     broadcast: Broadcast
     budget: BodyBudget
     places: StreamPlaces
+    live: Live
     commit: str | None = None
     reader: ReaderProcess = field(default_factory=ReaderProcess)
     recovering: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Request
 from pydantic import Field
+from starlette.responses import Response
 
 from core.problems import Invalid
 from service.api.context import NAME, Ctx, IdempotencyKey, ModelName
@@ -28,7 +29,7 @@ class CopyBody(RequestBody):
     "/models/{name}/copy",
     dependencies=[ADMIN],
     status_code=201,
-    response_model_exclude_unset=True,
+    response_model=Model,
     response_description="The copy",
 )
 async def copy_model(
@@ -37,7 +38,7 @@ async def copy_model(
     body: Annotated[CopyBody, Body(openapi_examples=COPY)],
     request: Request,
     key: IdempotencyKey,
-) -> Model:
+) -> Response:
     """Copy a model.
 
     The copy is a new incarnation at version 0, with the rows, the state, the metrics and the configuration that the
@@ -51,4 +52,4 @@ async def copy_model(
         raise Invalid.of("name", "is not a model name", NAME.pattern)
     known_by = "" if key is None else printable(key, "Idempotency-Key")
     replica = await ctx.engine.replica(name, Freshness(strong=True))
-    return await shown(await copies.copy(ctx.engine, replica, body.name, known_by))
+    return await shown(await copies.copy(ctx.engine, replica, body.name, known_by), 201)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -10,7 +11,7 @@ from fastapi import APIRouter, Header, Query
 from starlette.responses import Response
 
 from core.problems import Invalid
-from service.api.context import DIGITS_MAX, LIMIT_MAX, NAME, Caller, Context, Ctx, Paging
+from service.api.context import DIGITS_MAX, LIMIT_MAX, NAME, Caller, Context, Ctx, Page, Paging
 from service.api.drift_schemas import DriftList, ModelDriftList
 from service.api.event_stream import EXAMPLE, EventStream, Resume, events
 from service.api.keys import Key
@@ -18,6 +19,7 @@ from service.api.media import JSON
 from service.api.models import ReadModel
 from service.api.route import READ, Route
 from service.errors import Forbidden, no_model
+from service.runtime.replica import Replica
 from service.runtime.threads import in_thread_if_large
 from service.store.drift import BEFORE_FIRST
 from service.store.events import START, EventKey, Later, StoredEvent, StreamPosition, is_event_id, position, shown
@@ -27,6 +29,7 @@ SKEW_MS = 60_000
 """Servers of a cluster may disagree so much about the time."""
 MS_MIN = 10**12
 """A whole number from here on (September 2001 in ms) that no version of the model has reached is a time."""
+Order = Literal["oldest", "newest"]
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)")
 _encode = msgspec.json.Encoder().encode
 TIMES = "a time (`2026-01-31T12:00:00Z`), and events at or after it"
@@ -44,27 +47,48 @@ async def list_model_drift(
             f"model has not reached is a time in ms since 1970. Otherwise {TIMES}."
         ),
     ] = None,
+    order: Annotated[
+        Order, Query(description="Whether the list begins with the oldest or the newest event.")
+    ] = "oldest",
 ) -> Response:
     """Drift events of a model.
 
-    Oldest first, up to the `version` told. Includes every alarm raised by rows acknowledged before this request (on
-    another replica, pass `min_version`). The newest are kept (`ONEPASS_DRIFT_EVENTS_MAX`). An event is an episode: its
-    first alarm, and in `alarms` those of any test and class in the `watch.episode_rows` rows after it.
+    Oldest first unless `order` says else, up to the `version` told. Includes every alarm raised by rows acknowledged
+    before this request (on another replica, pass `min_version`). The newest are kept (`ONEPASS_DRIFT_EVENTS_MAX`). An
+    event is an episode: its first alarm, and in `alarms` those of any test and class in the `watch.episode_rows` rows
+    after it.
     """
     asked, from_ms = (0, 0) if since is None else _since_version(since)
-    begin = BEFORE_FIRST if page.cursor is None else EventKey(*_cursor(page.cursor))
-    version = replica.version
-    if asked >= MS_MIN and asked > version:
+    if asked >= MS_MIN and asked > replica.version:
         asked, from_ms = 0, asked
-    after = max(begin, BEFORE_FIRST if asked == 0 else EventKey(asked, 2**53))
+    return await model_drift(ctx, replica, page, order, (asked, from_ms))
+
+
+async def model_drift(
+    ctx: Context, replica: Replica, page: Page, order: Order, since: tuple[int, int] = (0, 0)
+) -> Response:
+    """A page of a model's events: those of versions after one, and of times from one on (ms).
+
+    Raises:
+        Invalid: the cursor is none.
+        StoreDown: the store did not answer.
+    """
+    (asked, from_ms), version = since, replica.version
+    begin = None if page.cursor is None else EventKey(*_cursor(page.cursor))
+    after = BEFORE_FIRST if asked == 0 else EventKey(asked, 2**53)
     await ctx.engine.models.alarms.until_published(replica)
     found: list[StoredEvent] = []
     while len(found) <= page.limit:
-        more = await ctx.drift.of_model(replica.name, replica.incarnation, after, LIMIT_MAX)
+        if order == "oldest":
+            start = after if begin is None else max(begin, after)
+            more = await ctx.drift.of_model(replica.name, replica.incarnation, start, LIMIT_MAX)
+        else:
+            start = EventKey(version + 1, 0) if begin is None else begin
+            more = await ctx.drift.of_model_back(replica.name, replica.incarnation, start, after, LIMIT_MAX)
         found += [known for known in more if known.time_ms >= from_ms and known.position[0] <= version]
         if len(more) < LIMIT_MAX:
             break
-        after = EventKey(*more[-1].position)
+        begin = EventKey(*more[-1].position)
     listed, following = _page(found, page.limit)
     later = await ctx.drift.later_of_model(replica.name, replica.incarnation, listed)
     return await _stored(listed, later, next=following, version=version, incarnation=replica.incarnation)
@@ -143,7 +167,8 @@ async def stream_drift(
             raise no_model(model, "model")
     resume = await _resume(ctx, last)
     listener = await ctx.broadcast.listen(_wanted(caller) if model is None else lambda name: name == model)
-    return EventStream(ctx.broadcast, listener, events(ctx.drift, listener, resume))
+    leave = partial(ctx.broadcast.leave, listener)
+    return EventStream(events(ctx.drift, listener, resume), listener.over, leave)
 
 
 def _wanted(caller: Key | None) -> Callable[[str], bool]:

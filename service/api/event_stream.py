@@ -11,7 +11,7 @@ replica. Where nothing comes a comment keeps the connection open.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple
 
 import msgspec
@@ -20,7 +20,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from service.errors import StoreDown
-from service.runtime.broadcast import Broadcast, Gap, Listener
+from service.runtime.broadcast import Gap, Listener
 from service.store.drift import DriftStreams
 from service.store.events import START, StoredEvent, StreamPosition, shown
 
@@ -109,28 +109,28 @@ class EventStream(StreamingResponse):
     What FastAPI does for generators that yield events has no way to cut off a client that does not read.
 
     Args:
-        broadcast: where the listener is signed off in the end.
-        listener: what is new.
         body: what is sent.
+        over: set when the stream has to end: then the body has little time left to say so.
+        leave: called in the end.
     """
 
     media_type = "text/event-stream"
 
-    def __init__(self, broadcast: Broadcast, listener: Listener, body: AsyncIterator[bytes]) -> None:
+    def __init__(self, body: AsyncIterator[bytes], over: asyncio.Event, leave: Callable[[], None]) -> None:
         super().__init__(body, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
-        self._broadcast, self._listener = broadcast, listener
+        self._over, self._leave = over, leave
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until it is over; a client that does not read the end is hung up on without."""
         sending = asyncio.create_task(super().__call__(scope, receive, send))
-        over = asyncio.create_task(self._listener.over.wait())
+        over = asyncio.create_task(self._over.wait())
         try:
             await asyncio.wait([sending, over], return_when=asyncio.FIRST_COMPLETED)
             await asyncio.wait([sending], timeout=LAST_WORD_S)
             if not sending.done():
-                logger.warning("a stream of drift events was cut: its client does not read")
+                logger.warning("a stream of events was cut: its client does not read")
         finally:
-            self._broadcast.leave(self._listener)
+            self._leave()
             for task in (sending, over):
                 task.cancel()
             await asyncio.gather(sending, over, return_exceptions=True)

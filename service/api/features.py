@@ -9,8 +9,11 @@ from typing import Annotated
 
 import msgspec
 from fastapi import APIRouter, Body, Request
+from starlette.responses import Response
 
+from service.api import documents
 from service.api.context import Context, Ctx, IdempotencyKey, ModelName
+from service.api.documents import json_of, of_model
 from service.api.feature_schemas import FeatureSpaces, SwitchBody, SwitchedSpaces
 from service.api.idempotency import answer_if_seen
 from service.api.identity import SWITCH, Identity, digest, identity_of
@@ -27,17 +30,15 @@ router = APIRouter(route_class=Route, tags=["features"])
 _json = msgspec.json.Encoder().encode
 
 
-@router.get("/models/{name}/features", dependencies=[READ], response_model_exclude_unset=True)
-async def show_features(replica: ReadModel) -> FeatureSpaces:
+@router.get("/models/{name}/features", dependencies=[READ], response_model=FeatureSpaces)
+async def show_features(replica: ReadModel) -> Response:
     """Where a change of features stands.
 
     After a change the experts `recovered` (the old model, on old features recovered from the new ones), `new` (trained
     on the new features in the overlap) and, for linear models, `carried` (a copy of the old one in the new features)
     predict together until the next change is complete, each weighted by how well it does.
     """
-    async with replica.held():
-        feature_state, version = feature_switch.feature_state(replica.machine), replica.version
-    return FeatureSpaces(**feature_state, version=version, incarnation=replica.incarnation)
+    return json_of(await of_model(replica, documents.features))
 
 
 @router.post("/models/{name}/features/switch", dependencies=[ADMIN], response_model_exclude_unset=True)

@@ -3,10 +3,13 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, cast
 
-from fastapi import APIRouter, Body, Depends, Response
+from fastapi import APIRouter, Body, Depends
+from starlette.responses import Response
 
 from core.config import Config
-from service.api.context import Ctx, Fresh, ModelName, iso
+from service.api import documents
+from service.api.context import Ctx, Fresh, ModelName
+from service.api.documents import FEATURE_BYTES, json_of, of_model
 from service.api.metric_schemas import ModelMetrics
 from service.api.model_schemas import Model, ModelBody
 from service.api.openapi.examples import MODELS
@@ -25,8 +28,6 @@ async def _written_model(ctx: Ctx, name: ModelName) -> Replica:
     return await ctx.engine.replica(name)
 
 
-FEATURE_BYTES = 100
-"""What checking one declared feature is taken to be worth in bytes read."""
 ReadModel = Annotated[Replica, Depends(_read_model)]
 """The model that is read, as fresh as the query asks for."""
 WrittenModel = Annotated[Replica, Depends(_written_model)]
@@ -38,13 +39,13 @@ WrittenModel = Annotated[Replica, Depends(_written_model)]
     tags=["one row"],
     dependencies=[ADMIN],
     status_code=201,
-    response_model_exclude_unset=True,
+    response_model=Model,
     response_description="It did not exist and was created; its configuration is complete",
     responses={200: {"model": Model, "description": "It exists with the same configuration; nothing has changed"}},
 )
 async def create_model(
-    ctx: Ctx, name: ModelName, body: Annotated[ModelBody, Body(openapi_examples=MODELS)], response: Response
-) -> Model:
+    ctx: Ctx, name: ModelName, body: Annotated[ModelBody, Body(openapi_examples=MODELS)]
+) -> Response:
     """Create a model.
 
     Only `task` is needed: the algorithm is then `auto`. Features left out are fixed by the first feedback row; labels
@@ -54,8 +55,7 @@ async def create_model(
     await load_algorithm(sent)
     config = await in_thread_if_large(FEATURE_BYTES * _features(sent), Config.parse, sent)
     replica, new = await ctx.engine.models.create(name, config)
-    response.status_code = 201 if new else 200
-    return await shown(replica)
+    return await shown(replica, 201 if new else 200)
 
 
 def _features(body: Mapping[str, Any]) -> int:
@@ -63,8 +63,8 @@ def _features(body: Mapping[str, Any]) -> int:
     return len(features) if isinstance(features, list) else 0
 
 
-@router.get("/models/{name}", tags=["models"], dependencies=[READ], response_model_exclude_unset=True)
-async def show_model(replica: ReadModel) -> Model:
+@router.get("/models/{name}", tags=["models"], dependencies=[READ], response_model=Model)
+async def show_model(replica: ReadModel) -> Response:
     """Show a model.
 
     `config` is the present configuration, features excepted; `GET /models/{name}/features` shows the features currently
@@ -73,30 +73,17 @@ async def show_model(replica: ReadModel) -> Model:
     return await shown(replica)
 
 
-async def shown(replica: Replica) -> Model:
+async def shown(replica: Replica, status: int = 200) -> Response:
     """A model as GET shows it.
 
     Raises:
         ModelDown: it is out of service.
     """
-    async with replica.held():
-        machine = replica.machine
-        return Model(
-            name=replica.name,
-            incarnation=replica.incarnation,
-            config=machine.config.to_json(),
-            version=replica.version,
-            rows=machine.rows,
-            phase=machine.phase,
-            metrics=machine.metrics_report(),
-            info=machine.info(),
-            created=iso(replica.created_ms),
-            updated=iso(replica.time_ms),
-        )
+    return json_of(await of_model(replica, documents.model), status)
 
 
-@router.get("/models/{name}/metrics", tags=["models"], dependencies=[READ], response_model_exclude_unset=True)
-async def show_metrics(replica: ReadModel) -> ModelMetrics:
+@router.get("/models/{name}/metrics", tags=["models"], dependencies=[READ], response_model=ModelMetrics)
+async def show_metrics(replica: ReadModel) -> Response:
     """Prequential metrics.
 
     Every prediction is made before its row is learned. `no_change` repeats the last label, `majority` says the most
@@ -105,11 +92,7 @@ async def show_metrics(replica: ReadModel) -> ModelMetrics:
     no label was known, is `unscored`: neither right nor a miss, for the model and for the baselines alike. `coverage`
     is, by level, the share of the labels of a regression that lay within the intervals made before they came.
     """
-    async with replica.held():
-        machine = replica.machine
-        own = {"version": replica.version, "incarnation": replica.incarnation}
-        unknown = machine.unknown.report(machine.prediction_schema)
-        return ModelMetrics(**machine.metrics_report(), learner=machine.learner_info(), unknown=unknown, **own)
+    return json_of(await of_model(replica, documents.metrics))
 
 
 @router.delete(

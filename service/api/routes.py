@@ -29,6 +29,7 @@ from service.api import (
 )
 from service.api.context import NAME, Context, fresh_by_query, known_queries
 from service.api.csv_tables import CSV_QUERIES
+from service.api.live import routes as live
 from service.api.route import Handler, Route, answered
 from service.api.row_answer import RowRequest
 from service.api.row_streams import routes as row_streams
@@ -40,6 +41,7 @@ ROUTERS = (
     configuration.router,
     model_list.router,
     model_log.router,
+    live.router,
     feedback.router,
     predict.router,
     row_streams.router,

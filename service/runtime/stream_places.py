@@ -1,4 +1,4 @@
-"""How many streams may be open, of events and of rows together, and the end of all of them."""
+"""How many streams may be open, of events, of documents and of rows together, and the end of all of them."""
 
 from collections.abc import Callable
 

@@ -227,6 +227,17 @@ class DriftStreams:
         events = [stored_event(item) for part in found for item in part]
         return sorted(events, key=lambda known: known.position)[:limit]
 
+    async def of_model_back(
+        self, name: str, incarnation: str, before: EventKey, after: EventKey, limit: int
+    ) -> list[StoredEvent]:
+        """The same of those between two keys, newest first."""
+        keys = ModelKeys(name, incarnation)
+        found = await self._connection.ask(
+            *(("XREVRANGE", key, f"({before}", f"({after}", "COUNT", limit) for key in (keys.drift, keys.unlabelled))
+        )
+        events = [stored_event(item) for part in found for item in part]
+        return sorted(events, key=lambda known: known.position, reverse=True)[:limit]
+
     async def later_of_model(self, name: str, incarnation: str, found: Sequence[StoredEvent]) -> list[Later]:
         """What has joined each of these events of a model's stream."""
         return await self._later(ModelKeys(name, incarnation).alarms, found)

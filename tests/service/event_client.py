@@ -1,4 +1,4 @@
-"""A client of /drift/stream without a server in between: it decides when to read, and when to leave."""
+"""A client of event streams without a server in between: it decides when to read, and when to leave."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ class Frame:
 
     def __init__(self, text: str) -> None:
         fields = dict(line.split(": ", 1) for line in text.splitlines())
-        self.event, self.id, self.data = fields["event"], fields["id"], json.loads(fields["data"])
+        self.event, self.id, self.data = fields["event"], fields.get("id"), json.loads(fields["data"])
 
     @property
     def value(self) -> float:

@@ -304,3 +304,20 @@ async def test_events_are_counted_once(watched, start):
     await watched.get(f"{path}/drift")
     await other.get(f"{path}/drift", params={"consistency": "strong"})
     assert before + 4 == await published()
+
+
+async def test_the_newest_may_come_first(watched):
+    """The same events, the other way round, in pages of any length, from a version on or from a time."""
+    path = await watched.new()
+    for count in (2, 1, 3):
+        await raise_alarms(watched, path, count)
+    oldest = (await watched.get(f"{path}/drift"))["events"]
+    for limit in (1, 4, 6, 100):
+        assert oldest[::-1] == (await all_pages(watched, f"{path}/drift", order="newest", limit=limit))[0]
+    since = {"since": 1, "order": "newest"}
+    assert oldest[:1:-1] == (await all_pages(watched, f"{path}/drift", limit=2, **since))[0]
+    assert (
+        []
+        == (await watched.get(f"{path}/drift", params={"since": "2999-01-01T00:00:00Z", "order": "newest"}))["events"]
+    )
+    problem(await watched.ask("GET", f"{path}/drift", params={"order": "best"}), 422, "order")

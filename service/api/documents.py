@@ -1,0 +1,109 @@
+"""What there is to see of one model, as JSON: made once, for whoever asks and for the streams that show it live.
+
+Nobody may be changing the model meanwhile: ``replica.held``. ``in_parts`` says what is done elsewhere than on the event
+loop. The schemas beside the routes describe these documents.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+from starlette.responses import Response
+
+from core.machine import Challenger, Machine
+from service.api.context import iso
+from service.api.media import JSON
+from service.runtime import challengers, feature_switch
+from service.runtime.replica import Replica
+from service.runtime.threads import in_thread_if_large
+
+T = TypeVar("T")
+FEATURE_BYTES = 100
+"""What a feature, in a document, is taken to be worth in bytes read."""
+LEARNER_BYTES = 20_000
+"""What the metrics of a learner are taken to be worth: they are bounded, a millisecond or two."""
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} has no place in a document")
+
+
+_encode = msgspec.json.Encoder(enc_hook=_plain).encode
+
+
+def json_of(document: bytes, status: int = 200) -> Response:
+    """An answer with a document."""
+    return Response(document, status, media_type=JSON)
+
+
+async def of_model(replica: Replica, make: Callable[[Replica], T]) -> T:
+    """Documents of a model, made while it is held still; in a thread where they are large.
+
+    Raises:
+        ModelDown: it is out of service.
+    """
+    async with replica.held():
+        return await in_thread_if_large(_size(replica.machine), make, replica)
+
+
+def _size(machine: Machine) -> int:
+    """What the documents of a model are taken to be worth in bytes read."""
+    width = 0 if machine.prediction_schema is None else machine.prediction_schema.raw_width
+    return FEATURE_BYTES * width + LEARNER_BYTES * (1 + len(machine.challengers))
+
+
+def report(replica: Replica) -> msgspec.Raw:
+    """The metrics that several documents have in common."""
+    return msgspec.Raw(_encode(replica.machine.metrics_report()))
+
+
+def model(replica: Replica, metrics: msgspec.Raw | None = None) -> bytes:
+    """``GET /models/{name}``."""
+    machine = replica.machine
+    return _encode(
+        {
+            "name": replica.name,
+            "incarnation": replica.incarnation,
+            "config": machine.config.to_json(),
+            "version": replica.version,
+            "rows": machine.rows,
+            "phase": machine.phase,
+            "metrics": metrics or report(replica),
+            "info": machine.info(),
+            "created": iso(replica.created_ms),
+            "updated": iso(replica.time_ms),
+        }
+    )
+
+
+def metrics(replica: Replica, known: msgspec.Raw | None = None) -> bytes:
+    """``GET /models/{name}/metrics``."""
+    machine = replica.machine
+    unknown = machine.unknown.report(machine.prediction_schema)
+    beside = {"learner": machine.learner_info(), "unknown": unknown, **_stamp(replica)}
+    return bytes(known or report(replica))[:-1] + b"," + _encode(beside)[1:]
+
+
+def features(replica: Replica) -> bytes:
+    """``GET /models/{name}/features``."""
+    return _encode({**feature_switch.feature_state(replica.machine), **_stamp(replica)})
+
+
+def challenger_list(replica: Replica) -> bytes:
+    """``GET /models/{name}/challengers``."""
+    machine = replica.machine
+    champion = {"algorithm": machine.config.algorithm_id, "score": machine.summary().score}
+    found = [challengers.shown(name, one) for name, one in machine.challengers.items()]
+    return _encode({"champion": champion, "challengers": found, **_stamp(replica)})
+
+
+def challenger(name: str, one: Challenger) -> bytes:
+    """One of them."""
+    return _encode(challengers.shown(name, one))
+
+
+def _stamp(replica: Replica) -> dict[str, Any]:
+    return {"version": replica.version, "incarnation": replica.incarnation}
