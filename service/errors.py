@@ -28,6 +28,7 @@
         ├── PendingFull      the model has as many tracked predictions waiting as it may
         ├── StreamsFull      as many streams of events are open as may be
         ├── ConnectionsFull  as many connections are open as may be
+        ├── NotReady         the service takes no traffic at present
         ├── Recreated        the model was deleted and its name given to another one meanwhile
         ├── Busy             one at a time of what it asks for, and others wait
         ├── Unreplicated     committed, but not yet on as many of the store's replicas as were asked for
@@ -228,6 +229,10 @@ class ConnectionsFull(Unavailable):
     """As many connections are open as may be."""
 
     retry_after_s = 5.0
+
+
+class NotReady(Unavailable):
+    """The service takes no traffic at present."""
 
 
 class Recreated(Unavailable):

@@ -4,7 +4,7 @@ Encoding holds the interpreter for as long as one call takes. So long lists are 
 thread, and the pieces are sent one after the other, each once the client has taken what came before.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -37,7 +37,7 @@ def encoded(answer: msgspec.Struct) -> list[bytes]:
         if name in omitted and value is omitted[name]:
             continue
         found.append((b"," if len(found) > 1 else b"") + _encode(encode_name) + b":")
-        found += _parts(value) if isinstance(value, list | np.ndarray) else [_encode(value)]
+        found += list_parts(value) if isinstance(value, list | np.ndarray) else [_encode(value)]
     found.append(b"}")
     return found
 
@@ -48,7 +48,8 @@ def _defaults(answer: msgspec.Struct) -> dict[str, Any]:
     return dict(zip(answer.__struct_fields__[-len(values) :], values, strict=True)) if values else {}
 
 
-def _parts(values: Sequence[Any] | NDArray[Any]) -> Iterator[bytes]:
+def list_parts(values: Sequence[Any] | NDArray[Any]) -> Iterator[bytes]:
+    """The JSON of a list, or of an array of finite numbers, in parts."""
     rows = max(1, VALUES_AT_ONCE // _width(values))
     yield b"["
     for begin in range(0, len(values), rows):
@@ -64,15 +65,22 @@ def _width(values: Sequence[Any] | NDArray[Any]) -> int:
 
 def large_answer(answer: msgspec.Struct) -> Response:
     """An answer of 200; its parts are encoded here, and sent one by one where they are many."""
-    parts = encoded(answer)
-    return Response(b"".join(parts), media_type=JSON) if sum(map(len, parts)) <= SENT_AT_ONCE else _Parts(parts)
+    return in_parts(encoded(answer))
+
+
+def in_parts(parts: Sequence[bytes], media_type: str = JSON, headers: Mapping[str, str] | None = None) -> Response:
+    """An answer of 200 that is made of parts, sent one by one where they are many."""
+    size = sum(map(len, parts))
+    if size <= SENT_AT_ONCE:
+        return Response(b"".join(parts), media_type=media_type, headers=headers)
+    return _Parts(parts, media_type, {"Content-Length": str(size), **(headers or {})})
 
 
 class _Parts(Response):
-    """JSON in parts."""
+    """An answer in parts."""
 
-    def __init__(self, parts: Sequence[bytes]) -> None:
-        super().__init__(media_type=JSON, headers={"Content-Length": str(sum(map(len, parts)))})
+    def __init__(self, parts: Sequence[bytes], media_type: str, headers: Mapping[str, str]) -> None:
+        super().__init__(media_type=media_type, headers=headers)
         self._parts = parts
 
     async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:

@@ -17,11 +17,12 @@ from core.entry import ServedPrediction
 from core.features import Space, SparseSchema
 from core.features.labels import key
 from core.machine import Machine
-from core.problems import Invalid
+from core.problems import Invalid, Problem
 from service.api import bodies, json_body, large_bodies, row_requests
 from service.api.context import Context, Ctx, Fresh, ModelName
 from service.api.csv_queries import csv_form
 from service.api.idempotency import read_rows
+from service.api.identity import PREDICTION
 from service.api.interval import ALLOWED, level_of
 from service.api.large_answers import ROW_BYTES, large_answer
 from service.api.media import JSON
@@ -29,7 +30,7 @@ from service.api.openapi import examples
 from service.api.openapi.raw_bodies import raw_body
 from service.api.route import READ, Route
 from service.api.row_answer import RowAnswer
-from service.api.row_requests import Refused, ToPredict
+from service.api.row_requests import Refused
 from service.api.schemas import (
     PredictColumns,
     Predicted,
@@ -41,7 +42,7 @@ from service.api.schemas import (
 )
 from service.api.tables import Sent
 from service.api.weights import no_weights
-from service.errors import PendingFull, ids_full, no_model
+from service.errors import PendingFull, RequestConflict, ids_full, no_model
 from service.runtime import threads
 from service.runtime.replica import Replica
 from service.runtime.rows.row_rules import validator_of
@@ -102,7 +103,9 @@ def names_in_row(ask: PredictRow) -> int:
     return 1 + len(ask.features) + ask.track + ask.explain + (ask.interval is not None)
 
 
-async def predict_asked(ctx: Context, replica: Replica, ask: PredictRow, size: int) -> Predicted:
+async def predict_asked(
+    ctx: Context, replica: Replica, ask: PredictRow, size: int, identity: str | None = None
+) -> Predicted:
     """Predict one row, and keep or explain it where that is asked for.
 
     Args:
@@ -110,6 +113,7 @@ async def predict_asked(ctx: Context, replica: Replica, ask: PredictRow, size: i
         replica: the model.
         ask: the row; whether its key may track has been checked.
         size: bytes of the body.
+        identity: the client's own prediction id, where the row is tracked; None makes one.
     """
     level = level_of(ask.interval, replica.machine.config.task)
     row, served = Table(ask.features, 1), None
@@ -122,7 +126,7 @@ async def predict_asked(ctx: Context, replica: Replica, ask: PredictRow, size: i
         answer.explanation = await _explain(replica.machine, ask.features, raw, prediction, size)
     if served is not None:
         kept = validator_of(ctx.engine.models, replica).row_to_keep(space, raw, ask.features)
-        answer.prediction_id = await _track(ctx, replica, *kept, served, answer.version)
+        answer.prediction_id = await _track(ctx, replica, *kept, served, answer.version, identity)
         ctx.unlabelled.note(replica, space, raw, served)
     return answer
 
@@ -177,13 +181,32 @@ async def _predicted_table(ctx: Context, replica: Replica, given: Sent) -> Respo
         found, validator = await large_bodies.read(ctx, replica, row_requests.predict, given)
         if isinstance(found, Refused):
             raise found.error
-        assert validator.space is not None
-        rows = len(found.raw)
-        flops = replica.machine.flops_to_predict(rows) + ROW_FLOPS * rows
-        threads.refuse_hours(flops, rows)
-        answer = await _held(replica, validator.space, flops, partial(_many, replica, found))
+        answer = await predict_many(replica, validator.space, found.raw, found.level)
         if answer is not None:
-            return await in_thread_if_large(ROW_BYTES * rows, large_answer, answer)
+            return await in_thread_if_large(ROW_BYTES * len(found.raw), large_answer, answer)
+
+
+async def predict_many(
+    replica: Replica, space: Space | None, raw: Floats, level: float | None = None
+) -> PredictedBatch | None:
+    """Predict rows that were read.
+
+    Args:
+        replica: the model.
+        space: what they were read in.
+        raw: their values (n, F).
+        level: of the intervals that are asked for.
+
+    Returns:
+        The answer, its numbers as arrays; None if the model no longer predicts in this space.
+
+    Raises:
+        TooLarge: they would take hours.
+    """
+    assert space is not None
+    flops = replica.machine.flops_to_predict(len(raw)) + ROW_FLOPS * len(raw)
+    threads.refuse_hours(flops, len(raw))
+    return await _held(replica, space, flops, partial(_many, replica, raw, level))
 
 
 async def predicted(
@@ -268,10 +291,10 @@ def _intervals(machine: Machine, prediction: Prediction, level: float) -> Sequen
     return [None] * len(prediction.value) if found is None else found.tolist()
 
 
-def _many(replica: Replica, asked: ToPredict) -> PredictedBatch:
+def _many(replica: Replica, raw: Floats, level: float | None) -> PredictedBatch:
     """The answer to a batch, its numbers as arrays."""
     machine, version = replica.machine, replica.version
-    prediction = machine.predict(asked.raw)
+    prediction = machine.predict(raw)
     answer = PredictedBatch(
         predictions=machine.named(prediction.value), version=version, incarnation=replica.incarnation
     )
@@ -280,25 +303,36 @@ def _many(replica: Replica, asked: ToPredict) -> PredictedBatch:
         answer.probabilities = [] if prediction.probabilities is None else cast("Any", prediction.probabilities)
     elif prediction.std is not None:
         answer.std = cast("Any", prediction.std)
-    if asked.level is not None:
-        found = machine.intervals_of(prediction, asked.level)
-        answer.intervals = [None] * len(asked.raw) if found is None else cast("Any", found)
+    if level is not None:
+        found = machine.intervals_of(prediction, level)
+        answer.intervals = [None] * len(raw) if found is None else cast("Any", found)
     return answer
 
 
 async def _track(
-    ctx: Context, replica: Replica, space: Space, raw: Floats, served: ServedPrediction, version: int
+    ctx: Context,
+    replica: Replica,
+    space: Space,
+    raw: Floats,
+    served: ServedPrediction,
+    version: int,
+    given: str | None,
 ) -> str:
-    """Keep the row and the prediction that is served until its label comes; the prediction id."""
+    """Keep the row and the prediction that is served until its label comes; the prediction id, ``given`` or made."""
     bounds = ctx.engine.bounds
-    identity = secrets.token_urlsafe(15)
+    identity = secrets.token_urlsafe(15) if given is None else given
+    label_id = "" if given is None else PREDICTION + given
     blob = tracked.encode(space.id, raw, served, version)
     ids_max = bounds.committer.ids_max
     life = (bounds.prediction_ttl_ms, bounds.pending_max, ids_max)
-    track = Track(replica.name, replica.incarnation, identity, blob, *life)
+    track = Track(replica.name, replica.incarnation, identity, blob, *life, label_id)
     (outcome,) = await ctx.engine.pending.track_many([track])
     if outcome == "gone":
         raise no_model(replica.name)
+    if outcome == "known":
+        raise RequestConflict(
+            "a prediction of this id waits for its label, or has had it", [Problem("id", "is in use", "another id")]
+        )
     if outcome == "full":
         raise PendingFull(f"model {replica.name} has as many tracked predictions waiting as it may")
     if isinstance(outcome, RememberedIds):

@@ -1,7 +1,7 @@
 """Errors as application/problem+json (RFC 9457). The only file that knows both exceptions and HTTP status."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from core.problems import PROBLEMS_MAX, Conflict, Invalid, Problem
+from service.api.media import JSON
 from service.errors import (
     BadHead,
     Forbidden,
@@ -69,11 +70,21 @@ def status_of(error: Exception) -> int:
 
 def problem(error: Exception) -> Response:
     """An error as a response."""
+    return _rendered(error, render)
+
+
+def inference_problem(error: Exception) -> Response:
+    """An error of the Open Inference Protocol, ``{"error": "..."}``, of the same status and headers."""
+    return _rendered(error, _render_inference)
+
+
+def _rendered(error: Exception, render: "Render") -> Response:
     if isinstance(error, RequestValidationError):
         error = _invalid(error.errors())
     status = status_of(error)
     if status == 500:
-        return render(500, "internal-error", "the service failed on this request; nothing is known to be learned")
+        detail = "the service failed on this request; nothing is known to be learned"
+        return render(500, "internal-error", detail, (), None, None)
     extra: dict[str, Any] = {}
     headers: dict[str, str] = {}
     if isinstance(error, NotReached):
@@ -126,6 +137,12 @@ def _translated(error: Mapping[str, Any]) -> Problem:
     return Problem(path[1:] or "body", words, f">= {more['ge']}" if kind == "greater_than_equal" else None)
 
 
+Render = Callable[
+    [int, str, str, Sequence[Problem], Mapping[str, Any] | None, Mapping[str, str] | None],
+    Response,
+]
+
+
 def render(
     status: int,
     slug: str,
@@ -144,6 +161,24 @@ def render(
         "errors": [{"field": p.field[:FIELD_MAX], "problem": p.problem, "allowed": p.allowed} for p in problems],
     }
     return Response(msgspec.json.encode(body), status, headers, MEDIA)
+
+
+def _render_inference(
+    status: int,
+    _slug: str,
+    detail: str,
+    problems: Sequence[Problem],
+    _extra: Mapping[str, Any] | None,
+    headers: Mapping[str, str] | None,
+) -> Response:
+    """One sentence: what is wrong, and of the first field what would be right."""
+    allowed = problems[0].allowed if problems else None
+    text = detail if allowed is None else f"{detail[:DETAIL_MAX]} (allowed: {_listed(allowed)})"
+    return Response(msgspec.json.encode({"error": text[: 2 * DETAIL_MAX]}), status, headers, JSON)
+
+
+def _listed(allowed: object) -> str:
+    return ", ".join(map(str, allowed)) if isinstance(allowed, list | tuple) else str(allowed)
 
 
 def slug_of(error: Exception) -> str:
@@ -174,7 +209,14 @@ async def _http_problem(request: Request, error: Exception) -> Response:
     slug = {404: "no-route", 405: "no-method"}.get(status, "http")
     detail = {404: "there is no such route; see /docs", 405: "this route has no such method; see /docs"}.get(status)
     headers = {"Allow": ", ".join(_methods(request))} if status == 405 else None
-    return render(status, slug, detail or "the request cannot be served", headers=headers)
+    detail = detail or "the request cannot be served"
+    if INFERENCE.match(request.scope["path"]):
+        return _render_inference(status, slug, detail, (), None, headers)
+    return render(status, slug, detail, headers=headers)
+
+
+INFERENCE = re.compile(r"/v2(?:/|$)")
+"""Paths of the Open Inference Protocol."""
 
 
 def _methods(request: Request) -> list[str]:

@@ -82,7 +82,14 @@ class Route(APIRoute):
 
     Its answer is described by the docstring of what it returns, unless the decorator says more. Its queries are those
     of its signature; unknown ones are refused.
+
+    Attributes:
+        refusal: an error as a response.
+        error_form: how /openapi.json calls that: "" for problem documents.
     """
+
+    refusal: Callable[[Exception], Response] = staticmethod(problem)
+    error_form = ""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **how: Any) -> None:
         summary, _, text = inspect.cleandoc(endpoint.__doc__ or "").partition("\n\n")
@@ -130,7 +137,7 @@ class Route(APIRoute):
                 await _read_object(request)
             return await handler(request)
 
-        return answered(self.path, checked)
+        return answered(self.path, checked, self.refusal)
 
 
 async def _read_object(request: Request) -> None:
@@ -148,8 +155,8 @@ async def _read_object(request: Request) -> None:
     request._body, request._json = body, parsed  # noqa: SLF001  where Starlette keeps what it has read
 
 
-def answered(path: str, answer: Answer) -> Handler:
-    """An answer to every request, whatever happens, counted under the route's path."""
+def answered(path: str, answer: Answer, refusal: Callable[[Exception], Response] = problem) -> Handler:
+    """An answer to every request, whatever happens, counted under the route's path; errors by ``refusal``."""
 
     async def handle(request: Request) -> Response:
         started = perf_counter()
@@ -158,11 +165,11 @@ def answered(path: str, answer: Answer) -> Handler:
         except ClientDisconnect:
             response = disconnected()
         except asyncio.CancelledError:  # by the server, where the grace period ends before the request does
-            response = problem(Unavailable("the service stops; nothing is known to be learned: send the request again"))
+            response = refusal(Unavailable("the service stops; nothing is known to be learned: send the request again"))
         except Exception as error:
             if status_of(error) == 500:
                 logger.exception("%s %s failed", request.method, path)
-            response = problem(error)
+            response = refusal(error)
         context: Context = request.app.state.context
         if RESERVED in request.scope:
             context.budget.release(request.scope)

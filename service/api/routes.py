@@ -29,6 +29,7 @@ from service.api import (
 )
 from service.api.context import NAME, Context, fresh_by_query, known_queries
 from service.api.csv_tables import CSV_QUERIES
+from service.api.inference_v2 import routes as inference_v2
 from service.api.live import routes as live
 from service.api.route import Handler, Route, answered
 from service.api.row_answer import RowRequest
@@ -55,6 +56,7 @@ ROUTERS = (
     copies.router,
     refill.router,
     health.router,
+    inference_v2.router,
 )
 """In the order of /docs."""
 ROUTES = tuple(route for router in ROUTERS for route in router.routes if isinstance(route, Route))

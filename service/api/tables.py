@@ -88,9 +88,7 @@ def read_table(form: TableForm, sent: Sent, space: Space | None) -> Table:
         TooLarge: more rows than a batch may have (413).
         Invalid: no rows, columns that are not there, or lists that are not one item per row.
     """
-    most, sparse = sent.rows_max, isinstance(space, SparseSchema)
-    if space is not None:  # once it is read, a row is ``raw_width`` numbers, however few it names
-        most = min(most, max(1, sent.bytes_max // (8 * space.raw_width if sparse else space.raw_width)))
+    most, sparse = rows_most(sent, space), isinstance(space, SparseSchema)
     media.check_media_type(sent.kind, sparse)
     of = "" if most == sent.rows_max else OF_WIDTH
     if sent.kind in (media.JSON, media.NDJSON) and json_body.nested_more_than(sent.body, _lists_of(most)):
@@ -98,6 +96,14 @@ def read_table(form: TableForm, sent: Sent, space: Space | None) -> Table:
     table = _read(form, sent, most, sparse)
     check_size(table.size, most, "data" if table.place is None and not sparse else "rows", of)
     return table
+
+
+def rows_most(sent: Sent, space: Space | None) -> int:
+    """Most rows of a request: once it is read, a row is ``raw_width`` numbers, however few it names."""
+    if space is None:
+        return sent.rows_max
+    width = 8 * space.raw_width if isinstance(space, SparseSchema) else space.raw_width
+    return min(sent.rows_max, max(1, sent.bytes_max // width))
 
 
 def _lists_of(rows: int) -> int:

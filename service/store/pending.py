@@ -10,14 +10,18 @@ from service.store.keys import ModelKeys, raw, text
 from service.store.redis.connection import Call, Connection, Script
 from service.store.scripts import BASICS, LOOK, SWEEP
 
-# KEYS meta, pending, pending_due, seen_due; ARGV incarnation, prediction id, blob, life in ms, most, most ids.
+# KEYS meta, pending, pending_due, seen_due, seen; ARGV incarnation, prediction id, blob, life in ms, most, most ids,
+# the id that the label would be remembered by, "" where the prediction id is known to be new.
 # Not while the model remembers as many ids as it may: the label that is to come would be refused.
 # HSET is the first write: where the server has no memory left it fails, and nothing has changed.
 _TRACK = Script(
     BASICS
+    + LOOK
     + SWEEP
     + """
 if call('HGET', KEYS[1], 'incarnation') ~= ARGV[1] then return 'gone' end
+if ARGV[7] ~= '' and (tonumber(call('ZSCORE', KEYS[3], ARGV[2]) or 0) > now
+    or look(KEYS[5], KEYS[4], {ARGV[7]})[ARGV[7]]) then return 'known' end
 local waiting = call('ZCOUNT', KEYS[3], '(' .. string.format('%.0f', now), '+inf')
 if waiting >= tonumber(ARGV[5]) and call('HEXISTS', KEYS[2], ARGV[2]) == 0 then return 'full' end
 local from = '(' .. string.format('%.0f', now)
@@ -79,10 +83,12 @@ class Track:
     ttl_ms: int
     cap: int
     id_cap: int
+    label_id: str = ""
 
 
-Tracked = Literal["gone", "full"] | RememberedIds | Unavailable | None
-"""What became of it: the model is gone, or full of predictions, or of ids, or the store failed; None: it is kept."""
+Tracked = Literal["gone", "full", "known"] | RememberedIds | Unavailable | None
+"""What became of it: the model is gone, or full of predictions, or of ids; the prediction id is pending or seen; the
+store failed. None: it is kept."""
 
 
 class Pending:
@@ -131,8 +137,10 @@ class Pending:
 
 def _track_call(item: Track) -> Call:
     keys = ModelKeys(item.name, item.incarnation)
-    args = (item.incarnation, raw(item.prediction_id), item.blob, item.ttl_ms, item.cap, item.id_cap)
-    return Call(_TRACK, (keys.meta, keys.pending, keys.pending_due, keys.idempotency_expiry), args)
+    limits = item.ttl_ms, item.cap, item.id_cap
+    args = (item.incarnation, raw(item.prediction_id), item.blob, *limits, raw(item.label_id))
+    seen = keys.idempotency_expiry, keys.idempotency
+    return Call(_TRACK, (keys.meta, keys.pending, keys.pending_due, *seen), args)
 
 
 def _tracked(result: Any) -> Tracked:
@@ -140,7 +148,10 @@ def _tracked(result: Any) -> Tracked:
         return failed(result)
     if isinstance(result, list):
         return remembered_ids(*result)
-    return None if result is None else "gone" if result == b"gone" else "full"
+    return None if result is None else _OUTCOMES[result]
+
+
+_OUTCOMES: dict[bytes, Literal["gone", "full", "known"]] = {b"gone": "gone", b"full": "full", b"known": "known"}
 
 
 def _cursor(after: str | None) -> tuple[int, bytes]:

@@ -121,8 +121,10 @@ def problem(answer: httpx.Response, status: int, field: str | None = None, secre
         secret: an offending value that must not be echoed.
     """
     assert status == answer.status_code, answer.text
-    assert PROBLEM == answer.headers["content-type"]
     body = answer.json()
+    if answer.request.url.path.startswith("/v2"):
+        return inference_error(answer, body, secret)
+    assert PROBLEM == answer.headers["content-type"]
     assert {"type", "title", "status", "detail", "errors"} <= set(body)
     assert status == body["status"]
     assert body["type"].startswith("urn:onepass:problem:")
@@ -134,6 +136,16 @@ def problem(answer: httpx.Response, status: int, field: str | None = None, secre
         assert field in [error["field"] for error in body["errors"]], answer.text
     if secret is not None:
         assert secret not in answer.text
+    return body
+
+
+def inference_error(answer: httpx.Response, body: Any, secret: str | None) -> Any:
+    """Check that an answer is an error of the Open Inference Protocol, and return it."""
+    assert "application/json" == answer.headers["content-type"]
+    assert {"error"} == set(body)
+    assert body["error"]
+    assert "Traceback" not in answer.text
+    assert secret is None or secret not in answer.text
     return body
 
 

@@ -24,6 +24,8 @@ BODIES = {
     ("PUT", "/models/{name}/challengers/{challenger}"): {"algorithm": "rls"},
 }
 """Every route that reads JSON, with a body that it would take."""
+INFERENCE = {("POST", "/v2/models/{name}/infer"), ("POST", "/v2/models/{name}/versions/{version}/infer")}
+"""Tested by test_inference_v2_bad.py."""
 EMPTY = {
     ("POST", "/models/{name}/reset"),
     ("POST", "/models/{name}/snapshots"),
@@ -51,7 +53,7 @@ async def refuses(api, method, path, status, field=None, **how):
 async def test_every_route_with_a_body_is_here():
     """What is tested below is every route that reads one."""
     writing = {(route.method, route.path) for route in ROUTES if route.method in ("PUT", "POST", "PATCH")}
-    assert writing == {*BODIES, *EMPTY, *STREAMS, ("PUT", "/models/{name}/state")}
+    assert writing == {*BODIES, *EMPTY, *STREAMS, *INFERENCE, ("PUT", "/models/{name}/state")}
 
 
 @every_body

@@ -23,7 +23,7 @@ KEYS = ",".join(
     ]
 )
 GUARDED = [route for route in ROUTES if route.scope != "public"]
-PUBLIC = {"GET /healthz", "GET /readyz"}
+PUBLIC = {"GET /healthz", "GET /readyz", "GET /v2/health/live", "GET /v2/health/ready"}
 ROW = {"features": {"a": 1, "b": 2}}
 in_loop = pytest.mark.asyncio(loop_scope="module")
 

@@ -9,6 +9,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel, Field, TypeAdapter
 
 from core.problems import FILLED
+from service.api.media import JSON
 from service.api.openapi.raw_bodies import REF, documented
 from service.api.problems import MEDIA
 from service.api.route import Route
@@ -36,6 +37,10 @@ TAGS = [
     {"name": "features", "description": "A change of features: both sets for a while, then the new one."},
     {"name": "state", "description": "Snapshots, export and import, reset."},
     {"name": "deletion", "description": "The end of a model."},
+    {
+        "name": "open inference protocol",
+        "description": "The same predictions for clients of KServe, Triton and MLServer.",
+    },
     {"name": "service", "description": "The catalogue, health and metrics."},
 ]
 ERRORS = {
@@ -73,6 +78,12 @@ class ProblemDocument(BaseModel):
     errors: list[FieldProblem]
 
 
+class InferenceError(BaseModel):
+    """An error of the Open Inference Protocol."""
+
+    error: str
+
+
 def document(app: FastAPI, routes: Iterable[Route]) -> dict[str, Any]:
     """The document.
 
@@ -90,11 +101,13 @@ def document(app: FastAPI, routes: Iterable[Route]) -> dict[str, Any]:
     )
     problem = TypeAdapter(ProblemDocument).json_schema(ref_template=REF)
     schemas = {**found["components"]["schemas"], **documented(), **problem.pop("$defs"), "ProblemDocument": problem}
+    schemas["InferenceError"] = TypeAdapter(InferenceError).json_schema()
     for unused in ("HTTPValidationError", "ValidationError"):  # FastAPI's own, of errors that nobody gets here
         schemas.pop(unused, None)
     found["components"] = {
         "schemas": dict(sorted(schemas.items())),
-        "responses": {_key(code): _error(code) for code in ERRORS},
+        "responses": {_key(code): _error(code) for code in ERRORS}
+        | {_key(code, "Inference"): _inference_error(code) for code in ERRORS},
         "securitySchemes": {
             "bearer": {"type": "http", "scheme": "bearer"},
             "key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
@@ -111,13 +124,16 @@ def _complete(operation: dict[str, Any], route: Route) -> None:
     if route.scope == "public":
         operation["security"] = []
     fine = {code: answer for code, answer in operation["responses"].items() if code in route.answers}
-    shared = {str(code): {"$ref": f"#/components/responses/{_key(code)}"} for code in _errors(operation, route)}
+    shared = {
+        str(code): {"$ref": f"#/components/responses/{_key(code, route.error_form)}"}
+        for code in _errors(operation, route)
+    }
     operation["responses"] = fine | shared
 
 
 def _errors(operation: dict[str, Any], route: Route) -> list[int]:
     if route.scope == "public":
-        return []
+        return [503] if route.path == "/v2/health/ready" else []
     given = {parameter["name"] for parameter in operation.get("parameters", ())}
     codes = {401, 403, 429, 503} if route.path == "/refill" else {401, 403, 429}
     if "requestBody" in operation:
@@ -133,8 +149,8 @@ def _errors(operation: dict[str, Any], route: Route) -> list[int]:
     return sorted(codes)
 
 
-def _key(code: int) -> str:
-    return HTTPStatus(code).phrase.replace(" ", "")
+def _key(code: int, form: str = "") -> str:
+    return form + HTTPStatus(code).phrase.replace(" ", "")
 
 
 def _error(code: int) -> dict[str, Any]:
@@ -154,3 +170,9 @@ def _error(code: int) -> dict[str, Any]:
         "description": text,
         "content": {MEDIA: {"schema": {"$ref": REF.format(model="ProblemDocument")}, "example": example}},
     }
+
+
+def _inference_error(code: int) -> dict[str, Any]:
+    _, text = ERRORS[code]
+    schema = {"$ref": REF.format(model="InferenceError")}
+    return {"description": text, "content": {JSON: {"schema": schema, "example": {"error": text}}}}

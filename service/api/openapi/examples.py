@@ -69,6 +69,23 @@ PREDICT = _examples(
     tracked=("Kept until its label comes", {"features": ROW, "track": True}),
     mail=(OF_SPARSE, {"features": {"cheap": 1, "pills": 2}}),
 )
+INFER = _examples(
+    matrix=(
+        "Two rows of numbers",
+        {"inputs": [{"name": "features", "datatype": "FP64", "shape": [2, 2], "data": [0.31, 0.056, 0.44, 0.061]}]},
+    ),
+    tracked=(
+        "One input for each feature; kept until its label comes",
+        {
+            "parameters": {"track": True},
+            "inputs": [
+                {"name": "load", "datatype": "FP32", "shape": [1], "data": [0.31]},
+                {"name": "price", "datatype": "FP32", "shape": [1], "data": [0.056]},
+            ],
+            "outputs": [{"name": "prediction"}],
+        },
+    ),
+)
 FEEDBACK = _examples(
     row=("One row; sent again it is a duplicate", {"features": ROW, "label": "UP", "id": "order-1137"}),
     bare=("Without an id: learned each time", {"features": {**ROW, "load": 0.44}, "label": "DOWN"}),

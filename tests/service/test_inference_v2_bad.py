@@ -1,0 +1,194 @@
+"""Inference requests that are none, or lie about their tensors: refused in one sentence, and nothing changes."""
+
+import json
+
+import numpy as np
+import pytest
+import pytest_asyncio
+
+from tests.service.api_fixtures import problem
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+FEATURES = {"name": "features", "datatype": "FP64", "shape": [1, 2], "data": [0.5, 0.25]}
+RAW = np.array([0.5, 0.25]).tobytes()
+SIZE = {"binary_data_size": 16}
+BINARY = {"name": "features", "datatype": "FP64", "shape": [1, 2], "parameters": SIZE}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def path(api):
+    return (await api.learnt()).replace("/models", "/v2/models")
+
+
+async def refused(api, path, status, **how):
+    own = path.removeprefix("/v2")
+    before = await api.standing(own)
+    found = problem(await api.ask("POST", f"{path}/infer", **how), status)
+    assert before == await api.standing(own)
+    assert [] == (await api.get(f"{own}/pending"))["pending"]
+    return found["error"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"nonsense",
+        b"\xff\xfe",
+        b'{"inputs": [{"name": "features", "datatype": "FP64", "shape": [1, 2], "data": [NaN, 1]}]}',
+        b'{"inputs": [{"name": "features", "datatype": "FP64", "shape": [1, 2], "data": [Infinity, 1]}]}',
+        b'{"id": "\\ud800", "inputs": [{"name": "\\udfff"',
+        b"[" * 100_000,
+        b'{"inputs": [{"name": "features", "shape": [1, 2], "datatype": "FP64", "data": '
+        + b"[" * 50_000
+        + b"]" * 50_000,
+        b'{"inputs": []} {}',
+    ],
+)
+async def test_what_is_not_json(api, path, content):
+    """400, whatever the media type says."""
+    await refused(api, path, 400, content=content)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"shape": [1, -2]}, "features.shape"),
+        ({"shape": [-1, 2]}, "features.shape"),
+        ({"shape": [2**62, 2**62]}, "features.data"),
+        ({"shape": [2**70, 0]}, "features.data"),
+        ({"shape": [1, 3]}, "features.data"),
+        ({"shape": []}, "features.shape"),
+        ({"shape": [1, 1, 2]}, "features.shape"),
+        ({"shape": [1, True]}, "shape"),
+        ({"shape": [1.5, 2]}, "shape"),
+        ({"shape": [0, 2], "data": []}, "features"),
+        ({"shape": [1, 3], "data": [1, 2, 3]}, "features"),
+        ({"shape": [2, 1], "data": [1, 2]}, "features"),
+        ({"shape": [1, 2], "data": [[1], [2]]}, "features.data"),
+        ({"shape": [1, 2], "data": [[1, 2], 3]}, "features.data"),
+        ({"shape": [1, 2], "data": [1, [2]]}, "features[0][1]"),
+        ({"data": {"0": 1}}, "features.data"),
+        ({"data": None}, "features.data"),
+        ({"data": ["1", "2"]}, "features[0][0]"),
+        ({"data": [1, True]}, "features[0][1]"),
+        ({"data": [1, 10**400]}, ""),
+        ({"datatype": "FP32", "data": [1, 1e39]}, "features[0][1]"),
+        ({"datatype": "INT8", "data": [1, 128]}, "features[0][1]"),
+        ({"datatype": "UINT64", "data": [1, -1]}, "features[0][1]"),
+        ({"datatype": "INT64", "data": [1, 0.5]}, "features[0][1]"),
+        ({"datatype": "BOOL", "data": [True, 1]}, "features[0][1]"),
+        ({"datatype": "BYTES", "data": ["a", "b"]}, "features"),
+        ({"datatype": "BF16"}, "features.datatype"),
+        ({"datatype": "fp64"}, "features.datatype"),
+        ({"parameters": {"shared_memory_region": "r"}, "data": None}, "features.data"),
+        ({"parameters": {"binary_data_size": 16}}, ""),
+        ({"parameters": {"binary_data_size": -1}}, "binary_data_size"),
+        ({"parameters": {"binary_data_size": "16"}}, "binary_data_size"),
+        ({"content": [1, 2]}, "content"),
+        ({"name": "a", "shape": [1], "data": [1]}, "lacks features: b"),
+        ({"name": "c", "shape": [1], "data": [1]}, "c"),
+        ({"name": "input-0"}, "input-0"),
+    ],
+)
+async def test_what_is_no_tensor(api, path, change, named):
+    """The error names the input, and what would be right; sizes that no memory holds are not asked for."""
+    status = 400 if change.get("parameters") == SIZE else 422
+    tensor = {name: value for name, value in {**FEATURES, **change}.items() if value is not None}
+    assert named in await refused(api, path, status, content=json.dumps({"inputs": [tensor]}))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"inputs": []},
+        {"inputs": [FEATURES, FEATURES]},
+        {"inputs": [{**FEATURES, "name": "a", "shape": [1], "data": [1]}, {**FEATURES, "name": "b", "shape": [2]}]},
+        {"inputs": {"features": [1, 2]}},
+        {"input": []},
+        {"id": 17},
+        {"id": "x" * 201},
+        {"parameters": {"track": "yes"}},
+        {"parameters": {"binary_data_output": 1}},
+        {"parameters": []},
+        {"outputs": [{"name": "std"}]},
+        {"outputs": [{"name": "prediction", "parameters": {"binary_data": "no"}}]},
+        {"outputs": ["prediction"]},
+    ],
+)
+async def test_what_is_no_request(api, path, change):
+    """422: other members, ids, parameters and outputs than there are."""
+    await refused(api, path, 422, json={"inputs": [FEATURES], **change})
+
+
+async def test_a_name_given_twice(api, path):
+    """Of any object: decoders would silently keep the last one."""
+    for odd in ('"id": "a", "id": "b", ', '"parameters": {"track": false, "track": true}, '):
+        await refused(api, path, 422, content="{" + odd + f'"inputs": [{json.dumps(FEATURES)}]}}')
+
+
+@pytest.mark.parametrize(
+    ("tensor", "behind", "length"),
+    [
+        (BINARY, RAW[:-1], None),
+        (BINARY, RAW + b"\0", None),
+        (BINARY, b"", None),
+        (BINARY, RAW, "1000000"),
+        (BINARY, RAW, "9" * 30),
+        (BINARY, RAW, "-5"),
+        (BINARY, RAW, "x"),
+        (BINARY, RAW, "0"),
+        ({**BINARY, "parameters": {"binary_data_size": 8}}, RAW[:8], None),
+        ({**BINARY, "parameters": {"binary_data_size": 2**63}}, RAW, None),
+        ({**BINARY, "shape": [2, 2]}, RAW, None),
+        ({**BINARY, "datatype": "FP32"}, RAW, None),
+        ({**BINARY, "datatype": "BOOL", "parameters": {"binary_data_size": 2}}, b"\1\2", None),
+        ({**BINARY, "datatype": "BYTES", "name": "a", "shape": [1]}, b"\xff\xff\xff\xff" + RAW[4:], None),
+        ({**BINARY, "datatype": "BYTES", "name": "a", "shape": [1]}, b"\2\0\0\0" + RAW[4:], None),
+        ({**BINARY, "datatype": "BYTES", "name": "a", "shape": [3]}, b"\0\0\0\0\x0a\0\0\0" + RAW[8:], None),
+        ({**BINARY, "datatype": "BYTES", "name": "a", "shape": [1]}, b"\x0c\0\0\0" + b"\xff" * 12, None),
+        (FEATURES, RAW, None),
+    ],
+)
+async def test_binary_data_of_another_size(api, path, tensor, behind, length):
+    """Cut off, left over, announced longer than it is, or no elements of the datatype: 400."""
+    header = json.dumps({"inputs": [tensor]}).encode()
+    headers = {"Inference-Header-Content-Length": length or str(len(header))}
+    await refused(api, path, 400, content=header + behind, headers=headers)
+
+
+async def test_binary_numbers_that_are_not_finite(api, path):
+    """An infinity is refused where it stands."""
+    header = json.dumps({"inputs": [BINARY]}).encode()
+    headers = {"Inference-Header-Content-Length": str(len(header))}
+    for odd in (np.inf, -np.inf):
+        content = header + np.array([0.5, odd]).tobytes()
+        assert "features[0][1]" in await refused(api, path, 422, content=content, headers=headers)
+
+
+async def test_more_rows_than_a_batch_may_have(start):
+    """413 from the shape and the elements, and for bodies over the limit."""
+    api = await start(batch_rows_max=10, body_limit_mb=1)
+    path = (await api.learnt()).replace("/models", "/v2/models")
+    many = {**FEATURES, "shape": [11, 2], "data": [0.5] * 22}
+    assert "10 rows" in await refused(api, path, 413, json={"inputs": [many]})
+    await refused(api, path, 413, content=b" " * (2**20 + 1))
+    nested = '{"inputs": [{"name": "features", "datatype": "FP64", "shape": [1, 2], "data": ['
+    await refused(api, path, 413, content=nested + "[]," * 340_000 + "[]]}]}")
+
+
+async def test_a_read_key_tracks_nothing(start):
+    """Inference needs read, tracking learn; errors are the protocol's for strangers as well."""
+    api = await start(api_keys="ro:r3ad:read,rw:wr1te:learn,ad:adm1n:admin")
+    name, headers = "guarded", {"Authorization": "Bearer adm1n"}
+    body = {"task": "regression", "algorithm": "rls", "features": ["a", "b"]}
+    assert 201 == (await api.ask("PUT", f"/models/{name}", json=body, headers=headers)).status_code
+    ask = {"inputs": [FEATURES], "parameters": {"track": True}}
+    for key, plain, tracked in (("r3ad", 200, 403), ("wr1te", 200, 200), ("x", 401, 401)):
+        own = {"Authorization": f"Bearer {key}"}
+        url = f"/v2/models/{name}/infer"
+        assert plain == (await api.ask("POST", url, json={"inputs": [FEATURES]}, headers=own)).status_code
+        answer = await api.ask("POST", url, json=ask, headers=own)
+        assert tracked == answer.status_code
+        assert answer.status_code == 200 or {"error"} == {*answer.json()}
