@@ -50,8 +50,8 @@ pytest: test-setup ## the tests alone
 test-schedules: test-setup ## ten thousand schedules of the simulator; SCHEDULES=1000000 looks further
 	SCHEDULES=$(or $(SCHEDULES),10000) $(PY) -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder tests/simulator $(PYTEST_ARGS)
 
-test-faults: test-setup ## the storm of kills and failovers, two minutes each time
-	STORM_S=120 $(PY) -m pytest -n 0 -s tests/faults/test_storm.py $(PYTEST_ARGS)
+test-faults: test-setup ## storms of kills and failovers, two minutes each, and histories that one log must explain
+	STORM_S=120 $(PY) -m pytest -n 0 -s tests/faults/test_storm.py tests/faults/test_histories.py $(PYTEST_ARGS)
 
 bench: test-setup ## the main figures beside echoes and targets, in five minutes; JSON and SVG in tests/benchmarks/out
 	$(PY) -m tests.benchmarks.bench $(BENCH_ARGS)

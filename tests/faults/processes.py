@@ -61,8 +61,12 @@ _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(["service.cli", "service.app", __name__])
 
 
-def _onepass_serve(env: dict[str, str], log: str) -> None:
-    """``onepass serve`` in a fresh process."""
+def _onepass_serve(env: dict[str, str], log: str, plant: str) -> None:
+    """``onepass serve`` in a fresh process, broken in one way where a plant is named."""
+    if plant:
+        from tests.faults import plants
+
+        plants.sow(plant)
     os.environ.clear()
     os.environ.update(env)
     os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT), 2)
@@ -81,14 +85,15 @@ class Service:
 
     Args:
         directory: where its data and its log go.
+        plant: how it is broken (tests.faults.plants); empty: not at all.
         settings: ``ONEPASS_*``, without the prefix.
     """
 
-    def __init__(self, directory: Path, **settings: object) -> None:
+    def __init__(self, directory: Path, plant: str = "", **settings: object) -> None:
         directory.mkdir(exist_ok=True)
         self.data, self.log_file = directory / "data", directory / "service.log"
         self.settings = {"DATA_DIR": self.data, "PORT": 0, "HOST": "127.0.0.1", **settings}
-        self.port = 0
+        self.port, self.plant = 0, plant
         self.closed_at_the_end: list[Callable[[], None]] = []
         self._process: Any = None
         self._children: list[psutil.Process] = []
@@ -100,7 +105,7 @@ class Service:
         env = {name: value for name, value in os.environ.items() if not name.startswith("ONEPASS_")}
         env |= {f"ONEPASS_{name}": str(value) for name, value in {**self.settings, **settings}.items()}
         begin = self.log_file.stat().st_size if self.log_file.exists() else 0
-        self._process = _FORKS.Process(target=_onepass_serve, args=(env, str(self.log_file)))
+        self._process = _FORKS.Process(target=_onepass_serve, args=(env, str(self.log_file), self.plant))
         self._process.start()
         assert eventually(True, lambda: self._listens(begin)), self.log
         self._children = psutil.Process(self._process.pid).children()

@@ -162,7 +162,7 @@ VALUES = dict.fromkeys(NAMES, 0.5)
 
 async def test_a_large_row_is_read_by_the_process(api, reader):
     """It is learned and predicted as a table of one row; ids, keys and what else stands beside it are the same."""
-    path = await api.new(features=NAMES)
+    path = await api.new(algorithm="odm", params={}, features=NAMES)
     row = large({"features": VALUES, "label": "UP", "id": "a"})
     first = await api.ask("POST", f"{path}/feedback", **row)
     assert (200, 1, False) == (first.status_code, first.json()["rows"], first.json()["duplicate"])

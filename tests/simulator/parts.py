@@ -5,14 +5,14 @@ from collections import Counter
 
 from tests.simulator.schedule import play
 
-SCHEDULES = int(os.environ.get("SCHEDULES", "1600"))
+SCHEDULES = int(os.environ.get("SCHEDULES", "1200"))
 """``make test-schedules SCHEDULES=1000000`` looks further."""
 FIRST_SEED = int(os.environ.get("FIRST_SEED", "0"))
-PARTS = max(1, round(SCHEDULES / 1000))
+PARTS = max(2, round(SCHEDULES / 1000))
 SEEDS = [
     range(FIRST_SEED + part * SCHEDULES // PARTS, FIRST_SEED + (part + 1) * SCHEDULES // PARTS) for part in range(PARTS)
 ]
-ENOUGH = 800
+ENOUGH = 600
 """Schedules in which everything of ``REACHED`` must have happened; a smaller part may lack some of it."""
 REACHED = (
     "abort",

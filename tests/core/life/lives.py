@@ -16,7 +16,7 @@ from tests.core.life.steps import STORY, WHOLE_LIFE
 from tests.core.life.streams import bodies, plain_body
 
 EXAMPLES = int(os.environ.get("LIFE_EXAMPLES", "0"))
-SHORT, STEPS = 2, 40
+SHORT, STEPS = 1, 40
 FAMILIES = {
     "dfop": ("dfop", "gdfop", "rls"),
     "sparse": ("sparse_dfop",),
