@@ -37,6 +37,7 @@ from service.embedded import CannotStart, EmbeddedStore
 from service.monitor import webhooks as hooks
 from service.monitor.drift_monitor import DriftMonitor
 from service.monitor.telemetry import Telemetry
+from service.pages import reading
 from service.pages import routes as pages
 from service.runtime.committer import Limits
 from service.runtime.engine import READ_BYTES_MAX, Bounds, Engine
@@ -86,6 +87,7 @@ def create_app(lifespan: Lifespan | None = None) -> routes.App:
     )
     routes.install(app)
     app.include_router(pages.router)
+    app.include_router(reading.router)
     _api_pages(app)
     install_handlers(app)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from http import HTTPStatus
 from typing import Any
 
@@ -59,6 +60,8 @@ STATUS: dict[type[Exception], int] = {
 CONFLICT = "clash"
 """The type of every 409, as clients know it."""
 MEDIA = "application/problem+json"
+ROOT_PATH: ContextVar[str] = ContextVar("root_path", default="")
+"""Root path of the request that is being answered: the types of problems are references to pages of this service."""
 DETAIL_MAX, FIELD_MAX = 2000, 300
 """Characters; a field is named as the client wrote it, and clients write what they like."""
 
@@ -153,7 +156,7 @@ def render(
 ) -> Response:
     """A problem document."""
     body: dict[str, Any] = {
-        "type": f"urn:onepass:problem:{slug}",
+        "type": type_of(slug),
         "title": HTTPStatus(status).phrase,
         "status": status,
         "detail": detail[:DETAIL_MAX],
@@ -179,6 +182,11 @@ def _render_inference(
 
 def _listed(allowed: object) -> str:
     return ", ".join(map(str, allowed)) if isinstance(allowed, list | tuple) else str(allowed)
+
+
+def type_of(slug: str) -> str:
+    """The type of a problem: a reference to its page, relative to wherever the service is."""
+    return f"{ROOT_PATH.get()}/problems/{slug}"
 
 
 def slug_of(error: Exception) -> str:

@@ -31,6 +31,7 @@ from service.api.context import NAME, Context, fresh_by_query, known_queries
 from service.api.csv_tables import CSV_QUERIES
 from service.api.inference_v2 import routes as inference_v2
 from service.api.live import routes as live
+from service.api.problems import ROOT_PATH
 from service.api.route import Handler, Route, answered
 from service.api.row_answer import RowRequest
 from service.api.row_streams import routes as row_streams
@@ -77,6 +78,7 @@ class App(FastAPI):
         """Answer one request."""
         short = self.short_way(scope) if scope["type"] == "http" else None
         if short is None:
+            ROOT_PATH.set(scope.get("root_path", ""))
             await super().__call__(scope, receive, send)
         else:
             response = await short(RowRequest(scope, receive))

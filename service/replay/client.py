@@ -21,7 +21,8 @@ PATIENCE_S = 60.0
 """How long a request is repeated."""
 WAIT_S_MAX = 10.0
 """Longest wait between two tries, whatever Retry-After says."""
-MODEL_DOWN = "urn:onepass:problem:model-down"
+MODEL_DOWN = "model-down"
+"""Last part of the type of a problem that does not pass: one model is out of service."""
 AGAIN = (httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE)
 
 
@@ -113,7 +114,7 @@ class Service:
                     raise Failed(reason) from None
             else:
                 self._answered = True
-                if response.status_code not in AGAIN or document_of(response).get("type") == MODEL_DOWN:
+                if response.status_code not in AGAIN or slug_of(response) == MODEL_DOWN:
                     return self._read(response, batch)
                 reason, wait_s = reason_of(response, None), retry_after_s(response)
             if time.monotonic() + wait_s > give_up_at:
@@ -146,6 +147,12 @@ def document_of(response: httpx.Response) -> dict[str, Any]:
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def slug_of(response: httpx.Response) -> str:
+    """Which problem a refusal is, by the last part of its type; "" where it is none."""
+    kind = document_of(response).get("type")
+    return kind.rpartition("/")[2] if isinstance(kind, str) else ""
 
 
 def reason_of(response: httpx.Response, batch: Batch | None) -> str:

@@ -127,7 +127,7 @@ def problem(answer: httpx.Response, status: int, field: str | None = None, secre
     assert PROBLEM == answer.headers["content-type"]
     assert {"type", "title", "status", "detail", "errors"} <= set(body)
     assert status == body["status"]
-    assert body["type"].startswith("urn:onepass:problem:")
+    assert body["type"].startswith("/problems/")
     assert all({"field", "problem", "allowed"} == set(error) for error in body["errors"])
     assert "Traceback" not in answer.text
     assert ".py" not in answer.text

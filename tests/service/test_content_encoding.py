@@ -157,7 +157,7 @@ async def test_a_body_that_is_no_gzip_is_refused(api, body, route):
     """400, and nothing is learned."""
     path = await api.learnt()
     found = await api.refuses(f"{path}/{route}", 400, content=body, headers={**JSON, **PACKED})
-    assert "urn:onepass:problem:not-gzip" == found["type"]
+    assert "/problems/not-gzip" == found["type"]
 
 
 async def test_a_body_that_unpacks_to_too_much_is_refused(start):

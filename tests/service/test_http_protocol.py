@@ -79,7 +79,7 @@ async def test_what_never_ends_is_431(what):
             await asyncio.sleep(0)
             await asyncio.wait_for(writer.drain(), 10)
         answer = await asyncio.wait_for(answered, 10)
-        assert (431, "urn:onepass:problem:head-too-large") == (status(answer), problem(answer)["type"])
+        assert (431, "/problems/head-too-large") == (status(answer), problem(answer)["type"])
         assert SENT_MAX > sent
         assert [431] == server.refused
 
@@ -110,7 +110,7 @@ async def test_what_is_not_http_is_a_problem():
     """400, in the words of every other error."""
     async with served() as server:
         answer = await server.answer(b"hello\r\n\r\n")
-        assert (400, "urn:onepass:problem:bad-head") == (status(answer), problem(answer)["type"])
+        assert (400, "/problems/bad-head") == (status(answer), problem(answer)["type"])
 
 
 async def test_a_bad_head_does_not_take_the_answer_of_the_request_before_it():
@@ -142,7 +142,7 @@ async def test_connections_beyond_the_bound_get_503():
     async with served(2) as server:
         held = [await server.connect() for _ in range(2)]
         answer = await server.answer(GET + b"\r\n")
-        assert (503, "urn:onepass:problem:connections-full") == (status(answer), problem(answer)["type"])
+        assert (503, "/problems/connections-full") == (status(answer), problem(answer)["type"])
         assert b"retry-after: 5" in answer
         late, writer = await server.connect()
         held[0][1].close()
@@ -222,7 +222,7 @@ async def test_a_body_that_does_not_come_is_refused(monkeypatch, sent):
     monkeypatch.setattr(http_protocol, "BODY_PAUSE_S", 0.1)
     async with served() as server:
         answer = await server.answer(POST + sent)
-        assert (408, "urn:onepass:problem:too-late") == (status(answer), problem(answer)["type"])
+        assert (408, "/problems/too-late") == (status(answer), problem(answer)["type"])
         assert [408] == server.refused
 
 

@@ -285,7 +285,7 @@ class Between(http.server.BaseHTTPRequestHandler):
             self.keys.add(self.headers["Authorization"])
             fault = self.plan.pop(0) if self.plan else ""
         if fault in ("busy", "down"):
-            self._answer(503, f'{{"type": "urn:onepass:problem:{"model-down" if fault == "down" else "x"}"}}'.encode())
+            self._answer(503, f'{{"type": "/problems/{"model-down" if fault == "down" else "x"}"}}'.encode())
             return
         headers = {name: value for name, value in self.headers.items() if name != "Host"}
         answer = httpx.request(self.command, self.upstream + self.path, content=body, headers=headers)

@@ -42,7 +42,7 @@ async def test_a_full_store_refuses_writes_and_nothing_else(start, store_url):
         for _ in range(10):
             refused = await api.ask("POST", f"{path}/feedback", json={**ROW, "id": "once"})
             assert "no memory left" in problem(refused, 503)["detail"]
-            assert "urn:onepass:problem:store-full" == refused.json()["type"]
+            assert "/problems/store-full" == refused.json()["type"]
             assert "10" == refused.headers["retry-after"]
             await api.post(f"{path}/predict", {"features": features(1)})
             assert 3 == (await api.get(path, params={"consistency": "strong"}))["rows"]
@@ -52,7 +52,7 @@ async def test_a_full_store_refuses_writes_and_nothing_else(start, store_url):
             {"method": "POST", "path": f"{path}/snapshots"},
             {"method": "PUT", "path": "/models/another", "json": {"algorithm": "rls", "task": "regression"}},
         ):
-            assert "urn:onepass:problem:store-full" == problem(await api.ask(**how), 503)["type"]
+            assert "/problems/store-full" == problem(await api.ask(**how), 503)["type"]
         ready = await api.get("/readyz")
         assert (True, "up", False) == (ready["ready"], ready["store"], ready["checks"]["room"])
         assert "onepass_store_full 1.0" in (await api.ask("GET", "/metrics")).text

@@ -156,7 +156,7 @@ def _key(code: int, form: str = "") -> str:
 def _error(code: int) -> dict[str, Any]:
     slug, text = ERRORS[code]
     example = {
-        "type": f"urn:onepass:problem:{slug}",
+        "type": f"/problems/{slug}",
         "title": HTTPStatus(code).phrase,
         "status": code,
         "detail": text,

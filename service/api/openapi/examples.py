@@ -130,7 +130,7 @@ FEEDBACK_LINES = (
 LEARNT_LINES = (
     '{"prediction":"UP","loss":0.0,"version":19,"rows":19,"duplicate":false,"learned":true,"durability":"everysec",'
     '"incarnation":"5f3a9c0d1e2b4a68"}\n'
-    '{"line":2,"error":{"type":"urn:onepass:problem:invalid","title":"Unprocessable Entity","status":422,...}}\n'
+    '{"line":2,"error":{"type":"/problems/invalid","title":"Unprocessable Entity","status":422,...}}\n'
 )
 PREDICT_LINES = '{"features":{"load":0.31,"price":0.056}}\n{"features":{"load":0.44,"price":0.061}}\n'
 PREDICTED_LINES = (

@@ -1,0 +1,39 @@
+// Calls that can be copied, and that name the service as it is reached from here.
+
+import { root } from "./api.js";
+
+const SAID_MS = 1500;
+const SHOWN = /(?:http:\/\/)?localhost:8000/g;
+
+/** The service's address as a call needs it: without the slash at its end. */
+function here() {
+    return root.href.replace(/\/$/, "");
+}
+
+function addressed(text) {
+    return text.replace(SHOWN, here());
+}
+
+async function copy(button, text) {
+    try {
+        await navigator.clipboard.writeText(text);
+        button.textContent = "Copied";
+    } catch {
+        getSelection().selectAllChildren(button.previousElementSibling);
+        button.textContent = "Selected";
+    }
+    setTimeout(() => { button.textContent = "Copy"; }, SAID_MS);
+}
+
+for (const code of document.querySelectorAll(".code")) {
+    const text = code.querySelector("code");
+    const button = code.querySelector(".copy");
+    text.textContent = addressed(text.textContent);
+    button.addEventListener("click", () => copy(button, text.textContent));
+    button.hidden = false;
+}
+
+const contents = document.getElementById("contents");
+if (contents && matchMedia("(max-width: 860px)").matches) {
+    contents.open = false;
+}

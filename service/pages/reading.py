@@ -1,0 +1,78 @@
+"""Addresses of what there is to read: ``/guide``, ``/problems`` and ``/llms.txt``.
+
+Every page is there as Markdown, too, under its address with ``.md`` behind it.
+"""
+
+from collections.abc import Mapping
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from service.errors import NotFound
+from service.pages import documents, shell
+from service.pages.documents import Document
+
+router = APIRouter(include_in_schema=False)
+METHODS = ["GET", "HEAD"]
+MARKDOWN = "text/markdown; charset=utf-8"
+SUFFIX = ".md"
+
+
+@router.api_route("/guide", methods=METHODS)
+async def guide(request: Request) -> Response:
+    """What the guide holds."""
+    return shell.page(request, "guide.html", text=documents.GUIDE_TEXT, pages=[*documents.guide().values()])
+
+
+@router.api_route("/guide/{slug}", methods=METHODS)
+async def guide_page(request: Request, slug: str) -> Response:
+    """A page of the guide, between the one before and the one behind it."""
+    pages = documents.guide()
+    page = _found(pages, slug)
+    if slug.endswith(SUFFIX):
+        return _markdown(request, page)
+    order = [*pages.values()]
+    at = order.index(page)
+    return shell.page(
+        request,
+        "guide_page.html",
+        page=page,
+        html=page.html(shell.root_of(request.scope)),
+        pages=order,
+        before=order[at - 1] if at else None,
+        behind=order[at + 1] if at + 1 < len(order) else None,
+    )
+
+
+@router.api_route("/problems", methods=METHODS)
+async def problems(request: Request) -> Response:
+    """All problems, by status."""
+    return shell.page(request, "problems.html", text=documents.PROBLEMS_TEXT, groups=documents.by_status())
+
+
+@router.api_route("/problems/{slug}", methods=METHODS)
+async def problem_page(request: Request, slug: str) -> Response:
+    """What a problem means, and what to do about it."""
+    page = _found(documents.problems(), slug)
+    if slug.endswith(SUFFIX):
+        return _markdown(request, page)
+    return shell.page(request, "problem.html", page=page, html=page.html(shell.root_of(request.scope)))
+
+
+@router.api_route("/llms.txt", methods=METHODS)
+async def llms_txt(request: Request) -> Response:
+    """What there is to read, for language models."""
+    text = documents.llms_txt(shell.root_of(request.scope))
+    return Response(text, media_type=MARKDOWN, headers=shell.HEADERS)
+
+
+def _found(pages: Mapping[str, Document], slug: str) -> Document:
+    page = pages.get(slug.removesuffix(SUFFIX))
+    if page is None:
+        raise NotFound("there is no such page; /guide and /problems list them")
+    return page
+
+
+def _markdown(request: Request, page: Document) -> Response:
+    return Response(page.text(shell.root_of(request.scope)), media_type=MARKDOWN, headers=shell.HEADERS)

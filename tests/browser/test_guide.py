@@ -1,0 +1,50 @@
+"""The guide and the pages of problems, as people read them."""
+
+import re
+
+import pytest
+from playwright.async_api import expect
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+PAGES = ["/guide", "/guide/strings-and-gaps", "/problems", "/problems/clash"]
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("path", PAGES)
+async def test_a_page_is_accessible(visits, axe, path, dark):
+    """No serious finding, in either set of colours."""
+    page = await visits.open(path, dark=dark)
+    await expect(page.locator("#service-text")).to_have_text("Ready")
+    await axe(page)
+
+
+async def test_a_call_is_copied_as_it_works_here(visits, url):
+    """With the address of this service in place of the documented one, and without its answer."""
+    page = await visits.open("/guide/first-model")
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await page.get_by_role("button", name="Copy").first.click()
+    await expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    copied = await page.evaluate("navigator.clipboard.readText()")
+    assert f'curl -s -X PUT {url}/models/boiler --json \'{{"task": "regression"}}\'' == copied
+
+
+async def test_the_guide_is_read_from_page_to_page(visits):
+    """Through all eight, by their last link; the contents say where one is."""
+    page = await visits.open("/guide")
+    await page.get_by_role("link", name="A first model").click()
+    for _ in range(7):
+        title = await page.locator("h1").inner_text()
+        await expect(page.locator(".contents [aria-current=page]")).to_have_text(title)
+        await page.locator("a[rel=next]").click()
+        await expect(page.locator("h1")).not_to_have_text(title)
+    await expect(page).to_have_url(re.compile("/guide/running-it$"))
+    await expect(page.locator("a[rel=next]")).to_have_count(0)
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_a_page_fits_a_phone(visits, path):
+    """Nothing is wider than 360 pixels but what scrolls by itself."""
+    page = await visits.open(path)
+    await page.set_viewport_size({"width": 360, "height": 780})
+    assert await page.evaluate("document.documentElement.scrollWidth <= 360")

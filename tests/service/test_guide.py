@@ -1,0 +1,179 @@
+"""The guide and the pages of problems: what they show works, and nothing is left out."""
+
+import json
+import re
+import shutil
+from http import HTTPStatus
+
+import httpx
+import pytest
+from jsonschema import validate
+
+from core.problems import Conflict, Invalid
+from service import errors
+from service.api import problems as api_problems
+from service.api.openapi.document import ProblemDocument
+from service.pages import documents
+from service.replay import private
+from tests.service import sessions
+
+needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl: apt install curl")
+WITHOUT_CLASS = {"no-route": 404, "no-method": 405, "http": 400, "internal-error": 500}
+"""Problems that are no errors of ours, and the status that their page shows."""
+RAISED_BY_KINDS = {"onepass-error", "denied", "bad-body"}
+"""Errors that only their kinds are raised of."""
+PARTS = ["On the model's page", "What can go wrong"]
+
+
+@pytest.fixture(scope="module")
+def url(own_settings):
+    """A service without keys, empty at first."""
+    with private.service() as started:
+        yield started
+
+
+@needs_curl
+@pytest.mark.parametrize("slug", documents.GUIDE)
+def test_every_call_of_the_guide_works_as_shown(url, tmp_path, slug):
+    """Each page in order, against one service, with the answers that it shows."""
+    assert sessions.run(documents.guide()[slug].source, url, tmp_path) > 3
+
+
+@needs_curl
+def test_every_example_of_a_problem_is_answered_so(url, tmp_path):
+    """Sessions are run, of keys against a service that asks for them; the others show a document of the right form."""
+    form = ProblemDocument.model_json_schema()
+    asking = []
+    for slug, page in documents.problems().items():
+        if "ONEPASS_API_KEYS=" in page.source and "```console" in page.source:
+            asking.append(page)
+        elif "```console" in page.source:
+            assert sessions.run(page.source, url, tmp_path) > 0
+            assert f'"type":"/problems/{slug}"' in page.source
+        else:
+            shown = json.loads(re.search(r"```json\n(.*?)```", page.source, re.DOTALL)[1])
+            validate(shown, form)
+            assert f"/problems/{slug}" == shown["type"]
+            assert page.rendered.lead == f"{shown['status']} {shown['title']}"
+    assert ["forbidden", "too-many-requests", "unauthorized"] == [page.slug for page in asking]
+    settings = {
+        name: value for page in asking for name, value in re.findall(r"(ONEPASS_\w+)=\"?([^\s\"`]+)", page.source)
+    }
+    with private.service(**settings) as guarded:
+        for page in asking:
+            assert sessions.run(page.source, guarded, tmp_path) > 0
+
+
+def kinds(kind):
+    """An error class and all below it."""
+    return [kind, *(each for below in kind.__subclasses__() for each in kinds(below))]
+
+
+def test_every_problem_has_a_page_and_every_page_a_problem():
+    """By the slug in its type, with the status that it is answered with."""
+    ours = [kind for kind in kinds(errors.OnepassError) if kind.__module__ == errors.__name__]
+    named = {api_problems._slug(kind): kind for kind in [*ours, Conflict, Invalid]}
+    expected = {
+        slug: next(api_problems.STATUS[each] for each in kind.__mro__ if each in api_problems.STATUS)
+        for slug, kind in named.items()
+        if slug not in RAISED_BY_KINDS
+    }
+    expected |= WITHOUT_CLASS
+    shown = {slug: int(page.rendered.lead[:3]) for slug, page in documents.problems().items()}
+    assert expected == shown
+    for page in documents.problems().values():
+        assert f"/problems/{page.slug}" in page.source
+        code = int(page.rendered.lead[:3])
+        assert page.rendered.lead == f"{code} {HTTPStatus(code).phrase}"
+        assert ["Example", "What to do"] == [heading.text for heading in page.rendered.headings], page.slug
+
+
+def test_slugs_without_a_class_are_those_that_the_service_answers():
+    """What is rendered with a word instead of an error."""
+    source = (documents.files("service.api") / "problems.py").read_text()
+    words = set(re.findall(r"render\(\d+, \"([a-z-]+)\"", source)) | set(re.findall(r"\d+: \"(no-[a-z]+)\"", source))
+    assert set(WITHOUT_CLASS) == words | {"http"}
+
+
+def test_pages_of_the_guide_are_built_alike():
+    """A title, a text of its own before the first heading, what the model's page shows, what can go wrong."""
+    for slug, page in documents.guide().items():
+        headings = [heading.text for heading in page.rendered.headings]
+        assert PARTS == headings[-2:], slug
+        assert len(page.summary) > 40, slug
+        assert "/ui/models/" in page.source, slug
+        assert len(set(headings)) == len(headings), slug
+        assert "](/problems/" in page.source.partition(PARTS[1])[2], slug
+
+
+async def test_links_lead_somewhere(api):
+    """From every page, to the heading that is named; also under a prefix that the server is told."""
+    for prefix in ("", "/some/where"):
+        transport = httpx.ASGITransport(api.app, root_path=prefix)
+        async with httpx.AsyncClient(transport=transport, base_url="http://onepass") as client:
+            seen: dict[str, int] = {}
+            for path in ["/guide", "/problems", *addresses()]:
+                answer = await client.get(prefix + path)
+                assert 200 == answer.status_code, path
+                for link in re.findall(r"href=\"([^\"#]+)(?:#[^\"]*)?\"", answer.text):
+                    target = httpx.URL(f"http://onepass{prefix}{path}").join(link)
+                    assert target.path.startswith(f"{prefix}/"), (path, link)
+                    if target.path not in seen:
+                        seen[target.path] = (await client.get(target)).status_code
+            assert {200} == set(seen.values()), [path for path, status in seen.items() if status != 200]
+
+
+def addresses() -> list[str]:
+    return [f"/guide/{slug}" for slug in documents.guide()] + [f"/problems/{slug}" for slug in documents.problems()]
+
+
+async def test_the_type_of_a_problem_is_the_address_of_its_page(api):
+    """As it stands, and with the root path in front where the server is told one."""
+    for prefix in ("", "/some/where"):
+        transport = httpx.ASGITransport(api.app, root_path=prefix)
+        async with httpx.AsyncClient(transport=transport, base_url="http://onepass") as client:
+            for path, how in [("/models/none", {}), ("/nothing", {}), ("/models/none/predict", {"method": "POST"})]:
+                answer = await client.request(how.get("method", "GET"), prefix + path)
+                kind = answer.json()["type"]
+                assert kind.startswith(f"{prefix}/problems/")
+                page = await client.get(kind)
+                assert (200, True) == (page.status_code, str(answer.status_code) in page.text)
+
+
+async def test_every_page_is_there_as_markdown(api):
+    """Under its address with .md behind it, with links that fit there."""
+    for path in addresses():
+        answer = await api.ask("GET", f"{path}.md")
+        assert (200, "text/markdown; charset=utf-8") == (answer.status_code, answer.headers["content-type"])
+        assert answer.text.startswith("# ")
+        assert "](/" not in answer.text
+        assert 200 == (await api.ask("HEAD", f"{path}.md")).status_code
+
+
+async def test_llms_txt_has_the_form_of_llmstxt_org(api):
+    """A title, a quoted summary, sections of links that work, with a note each."""
+    text = (await api.ask("GET", "/llms.txt")).text
+    assert re.match(r"# Onepass\n\n> [^\n]+\n\n", text)
+    links = re.findall(r"^- \[[^\]]+\]\(\./([^)]+)\): \S", text, re.MULTILINE)
+    assert len(links) == sum(line.startswith("- ") for line in text.splitlines())
+    assert {f"guide/{slug}.md" for slug in documents.GUIDE} <= set(links)
+    assert {f"problems/{slug}.md" for slug in documents.problems()} | {"openapi.json"} <= set(links)
+    for link in links:
+        assert 200 == (await api.ask("GET", f"/{link}")).status_code
+
+
+@pytest.mark.parametrize(
+    "path", ["/guide/none", "/guide/first-model.html", "/problems/none", "/problems/..%2fguide.md"]
+)
+async def test_other_pages_are_not_there(api, path):
+    """No page, and no way to another file."""
+    assert 404 == (await api.ask("GET", path)).status_code
+
+
+def test_markdown_holds_no_html_of_its_own():
+    """Marks of HTML in a text, in code and in an answer are shown as they are."""
+    found = documents.markdown.render("# T\n\nlead <b>\n\n```console\n$ a <i>\n<u>...\n```\n\n<script>1</script>\n")
+    assert "T" == found.title
+    assert "lead <b>" == found.lead
+    assert [] == re.findall(r"<(b|i|u|script)>", found.html)
+    assert "&lt;u&gt;" + documents.markdown.GAP in found.html
