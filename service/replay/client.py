@@ -46,7 +46,7 @@ class Service:
         headers = {} if not key else {"Authorization": f"Bearer {key}"}
         self._http = httpx.Client(base_url=url, headers=headers, timeout=TIMEOUT_S, trust_env=not private)
         self.url, self.key, self.patience_s, self.run = url, key, patience_s, uuid4().hex
-        self._answered = False
+        self._answered, self._keys = False, 0
 
     def close(self) -> None:
         """Close the connection."""
@@ -54,7 +54,7 @@ class Service:
 
     def algorithms(self) -> list[dict[str, Any]]:
         """The service's catalogue."""
-        listed: list[dict[str, Any]] = self._ask("GET", "algorithms")["algorithms"]
+        listed: list[dict[str, Any]] = self.ask("GET", "algorithms")["algorithms"]
         return listed
 
     def tasks(self, algorithm: str) -> list[str]:
@@ -67,7 +67,7 @@ class Service:
         Raises:
             Failed: refused; another model has the name.
         """
-        return self._ask("PUT", path_of(name), json=body)
+        return self.ask("PUT", path_of(name), json=body)
 
     def challenge(self, name: str, challenger: str, body: Mapping[str, Any]) -> None:
         """Put a challenger beside a model.
@@ -75,11 +75,11 @@ class Service:
         Raises:
             Failed: refused.
         """
-        self._ask("PUT", f"{path_of(name)}/challengers/{quote(challenger, safe='')}", json=body)
+        self.ask("PUT", f"{path_of(name)}/challengers/{quote(challenger, safe='')}", json=body)
 
     def challengers(self, name: str, version: int) -> list[dict[str, Any]]:
         """The challengers of a model, with their metrics, of this version or a later one."""
-        told = self._ask("GET", f"{path_of(name)}/challengers", params={"min_version": version})
+        told = self.ask("GET", f"{path_of(name)}/challengers", params={"min_version": version})
         found: list[dict[str, Any]] = told["challengers"]
         return found
 
@@ -95,13 +95,50 @@ class Service:
         else:
             query["id"] = id_column
         path = f"{path_of(name)}/feedback/batch"
-        return self._ask("POST", path, batch, params=query, headers=headers, content=batch.body)
+        return self.ask("POST", path, batch, params=query, headers=headers, content=batch.body)
 
     def metrics(self, name: str, version: int) -> dict[str, Any]:
         """The model's metrics, of this version or a later one."""
-        return self._ask("GET", f"{path_of(name)}/metrics", params={"min_version": version})
+        return self.ask("GET", f"{path_of(name)}/metrics", params={"min_version": version})
 
-    def _ask(self, method: str, path: str, batch: Batch | None = None, **request: Any) -> dict[str, Any]:
+    def has(self, name: str) -> bool:
+        """Whether there is a model of this name.
+
+        Raises:
+            Failed: refused for another reason.
+        """
+        response = self._answer("GET", path_of(name))
+        return response.status_code != httpx.codes.NOT_FOUND and bool(self._read(response, None))
+
+    def delete(self, name: str) -> None:
+        """Delete a model; one that is gone already is fine.
+
+        Raises:
+            Failed: refused.
+        """
+        response = self._answer("DELETE", path_of(name))
+        if response.is_error and response.status_code != httpx.codes.NOT_FOUND:
+            raise Failed(reason_of(response, None))
+
+    def fresh_key(self) -> str:
+        """An Idempotency-Key that nobody has used."""
+        self._keys += 1
+        return f"{self.run}-{self._keys}"
+
+    def ask(self, method: str, path: str, batch: Batch | None = None, **request: Any) -> dict[str, Any]:
+        """The document that answers a request.
+
+        Args:
+            method, path: of the request, which is repeated while the service is not available.
+            batch: rows of a file that it carries, which a refusal names by line.
+            request: as httpx takes it.
+
+        Raises:
+            Failed: refused, or the service cannot be reached.
+        """
+        return self._read(self._answer(method, path, **request), batch)
+
+    def _answer(self, method: str, path: str, **request: Any) -> httpx.Response:
         """The final answer to a request that is repeated until there is one."""
         give_up_at = time.monotonic() + self.patience_s
         while True:
@@ -115,7 +152,7 @@ class Service:
             else:
                 self._answered = True
                 if response.status_code not in AGAIN or slug_of(response) == MODEL_DOWN:
-                    return self._read(response, batch)
+                    return response
                 reason, wait_s = reason_of(response, None), retry_after_s(response)
             if time.monotonic() + wait_s > give_up_at:
                 raise Failed(f"{reason} (gave up after {self.patience_s:.0f} s)")

@@ -5,7 +5,7 @@ import codecs
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -33,12 +33,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``onepass replay``."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.description, parser.epilog = DETAILS, STATUS
-    say, key = parser.add_argument, os.environ.get("ONEPASS_KEY") or None
+    say, key = parser.add_argument, key_of(os.environ)
     _file(parser)
     say("--algorithm", default="auto", metavar="ID", help="as GET /algorithms lists them (default: %(default)s)")
     say("--task", choices=TASKS, help="default: the algorithm's only one, else classification")
     say("--param", action="append", type=_pair, default=[], metavar="NAME=VALUE", help="repeatable; JSON, else text")
-    say("--url", type=_url, help="a running service; default: a private one")
+    say("--url", type=service_url, help="a running service; default: a private one")
     say("--key", metavar="SECRET", default=key, help="API key with the scope admin; default: the variable ONEPASS_KEY")
     say("--stream", action="store_true", help="send rows through /feedback/stream, each with an id, instead of batches")
     say("--id", metavar="COLUMN", help="a column of ids: rows learned within a day are not learned again")
@@ -75,6 +75,11 @@ def _file(parser: argparse.ArgumentParser) -> None:
     say("--lags", type=int, choices=range(11), default=0, metavar="K", help="last rows as columns; default: 0")
     say("--drop", type=_columns, default=(), metavar="A,B", help="columns to leave out")
     say("--json", action="store_true", help="print the result as one JSON object; progress goes to stderr")
+
+
+def key_of(environment: Mapping[str, str]) -> str | None:
+    """The API key that the environment has."""
+    return environment.get("ONEPASS_KEY") or None
 
 
 def default_name(file: Path) -> str:
@@ -140,7 +145,8 @@ def _name(text: str) -> str:
     return text
 
 
-def _url(text: str) -> str:
+def service_url(text: str) -> str:
+    """The address of a service, without a slash at its end."""
     fine: object = False
     with suppress(ValueError):
         parts = urlsplit(text)

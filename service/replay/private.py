@@ -1,6 +1,7 @@
-"""A service for one replay: on a free port of this machine, with its data in a temporary directory.
+"""A service for one command: on this machine, with its data in a temporary directory or one that is given.
 
-It is a child process. It listens on a socket that was opened here, so the port is known and nobody else can take it; a
+It is a child process, which works in the temporary directory, so that no settings file of the operator's is its own. It
+listens on a socket that was opened here, so the port is known and nobody else can take it; a
 request waits in that socket until the child is ready. The child ends with the replay, however that ends, because it
 stops when its standard input is closed.
 """
@@ -30,20 +31,20 @@ _NOT_OURS = {f"ONEPASS_{name}" for name in ("REDIS_URL", "API_KEYS", "RATE_PER_S
 
 
 @contextmanager
-def service(**more: str) -> Generator[str]:
+def service(given: socket.socket | None = None, data: Path | None = None, **more: str) -> Generator[str]:
     """Start a service, yield its URL, and stop it.
 
     Args:
+        given: a socket that listens, closed in the end; default: one on a free port.
+        data: a directory of its data; default: a temporary one.
         more: settings of its own, by their variables.
 
     Raises:
         Failed: it does not come up.
     """
-    with tempfile.TemporaryDirectory(prefix="onepass-replay-") as place, socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(128)
+    with tempfile.TemporaryDirectory(prefix="onepass-replay-") as place, given or _listener() as listener:
         url, log = f"http://127.0.0.1:{listener.getsockname()[1]}", Path(place) / "service.log"
-        settings = {"ONEPASS_DATA_DIR": f"{place}/data", "ONEPASS_LOG_LEVEL": "warning", "ONEPASS_GRACE_S": "5", **more}
+        settings = {"ONEPASS_DATA_DIR": str(data.absolute() if data else f"{place}/data"), "ONEPASS_LOG_LEVEL": "warning", "ONEPASS_GRACE_S": "5", **more}
         with log.open("wb") as said:
             child = subprocess.Popen(  # noqa: S603  our own interpreter and package
                 [sys.executable, "-P", "-m", "service.cli", "serve", "--fd", str(listener.fileno()), "--until-eof"],
@@ -52,6 +53,7 @@ def service(**more: str) -> Generator[str]:
                 stderr=said,
                 env={name: value for name, value in os.environ.items() if name not in _NOT_OURS} | settings,
                 pass_fds=(listener.fileno(),),
+                cwd=place,
                 start_new_session=True,  # Ctrl-C in the terminal ends the replay, which ends the service
             )
         try:
@@ -60,6 +62,13 @@ def service(**more: str) -> Generator[str]:
             yield url
         finally:
             _stop(child)
+
+
+def _listener() -> socket.socket:
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(128)
+    return listener
 
 
 def _wait(url: str, child: "subprocess.Popen[bytes]", log: Path) -> None:

@@ -1,0 +1,176 @@
+"""The steps of the demo: a service, its models, rows in time, what happened, and the end."""
+
+import socket
+import time
+from argparse import Namespace
+from collections.abc import Generator, Iterable
+from contextlib import ExitStack, closing, contextmanager, suppress
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from service.replay import Failed, Interrupted, private
+from service.replay.client import Service
+from service.replay.command import PRIVATE_PATIENCE_S, interruptible
+from service.replay.demo.cast import Role, cast
+from service.replay.demo.feeding import Feeder
+from service.replay.demo.happenings import Teller, Watched
+
+PORT = 8000
+PORTS = 100
+"""How many ports after the first one are tried."""
+STEP_S = 1.0
+"""Between two requests to a model, at most as often as the pages change."""
+LOOK_EVERY = 2
+"""Steps between two looks at what has happened to a model."""
+FASTEST_S = 0.05
+
+
+def run(options: Namespace) -> None:
+    """Run the demo until it is told to end.
+
+    Args:
+        options: as ``options.add`` declares them.
+
+    Raises:
+        Failed: with the reason.
+    """
+    console = Console(highlight=False)
+    with suppress(Interrupted), interruptible(), ExitStack() as ends:
+        service = ends.enter_context(closing(_service(options, console, ends)))
+        roles = cast()
+        ends.enter_context(_models(service, roles, console, options.url is not None))
+        _introduce(console, service.url, roles, options.speed, options.seconds)
+        _feed(service, roles, Teller(console), options)
+
+
+# ------------------------------------------------------------------------------------------------ the service
+
+
+def _service(options: Namespace, console: Console, ends: ExitStack) -> Service:
+    if options.url is not None:
+        return Service(options.url, options.key)
+    listener = _listener(options.port, console)
+    console.print("Starting a service for the demo ...", soft_wrap=True)
+    url = ends.enter_context(private.service(listener, options.data_dir))
+    return Service(url, private=True, patience_s=PRIVATE_PATIENCE_S)
+
+
+def _listener(port: int | None, console: Console) -> socket.socket:
+    """A socket on the port that was asked for, else on 8000 or one of the next ones.
+
+    Raises:
+        Failed: the port is taken; a free one is named.
+    """
+    found, number = next(_free(PORT if port is None else port))
+    if port is not None and number != port:
+        found.close()
+        raise Failed(f"port {port} is taken; {number} is free: --port {number}")
+    if port is None and number != PORT:
+        console.print(f"Port {PORT} is taken, so the demo is on port {number}.")
+    return found
+
+
+def _free(first: int) -> Generator[tuple[socket.socket, int]]:
+    """Sockets on ports that nobody has, and the ports."""
+    for number in (*range(first, min(first + PORTS, 65536)), 0):
+        listener = socket.socket()
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("127.0.0.1", number))
+            listener.listen(128)
+        except OSError:
+            listener.close()
+        else:
+            yield listener, listener.getsockname()[1]
+
+
+# ------------------------------------------------------------------------------------------------ the models
+
+
+@contextmanager
+def _models(service: Service, roles: Iterable[Role], console: Console, delete: bool) -> Generator[None]:
+    """Make the models; at the end delete those that were made, where the service goes on without them."""
+    made: list[str] = []
+    try:
+        for role in roles:
+            if service.has(role.name):
+                raise Failed(
+                    f"{service.url} has a model {role.name} already, of a demo that runs or was killed; "
+                    f"onepass delete {role.name} --yes removes it"
+                )
+            made.append(role.name)
+            service.create(role.name, {**role.body, "tags": {"demo": "onepass"}})
+            for name, body in role.challengers.items():
+                service.challenge(role.name, name, body)
+        yield
+    finally:
+        if delete:
+            _delete(service, made, console)
+
+
+def _delete(service: Service, made: Iterable[str], console: Console) -> None:
+    """Delete models, also while the demo is ended because of a failure."""
+    left = []
+    for name in made:
+        try:
+            service.delete(name)
+        except Failed:
+            left.append(name)
+    if left:
+        console.print(f"not deleted: {', '.join(left)}", soft_wrap=True)
+
+
+# ------------------------------------------------------------------------------------------------ rows in time
+
+
+def _introduce(console: Console, url: str, roles: Iterable[Role], speed: float, seconds: float | None) -> None:
+    shown = Table.grid(padding=(0, 2))
+    for role in roles:
+        times = [f"[bold]{_time(row / role.rows_per_s / speed)}[/]" for row in role.at_rows]
+        look = role.look.replace("{}", "at {}").format(*times)
+        shown.add_row(f"[bold]{role.name}", f"{escape(role.shows)}\n[dim]{look}[/]")
+    console.print(f"\nOpen [bold]{url}/[/] and watch:\n", soft_wrap=True)
+    console.print(shown)
+    until = "Ctrl-C ends it." if seconds is None else f"It ends after {seconds:g} s, or by Ctrl-C."
+    console.print(f"\n{until} What happens is told here:\n", soft_wrap=True)
+
+
+def _time(seconds: float) -> str:
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
+
+
+def _feed(service: Service, roles: list[Role], teller: Teller, options: Namespace) -> None:
+    """Send to each model what is due, evenly over time; the models take turns."""
+    step_s = max(FASTEST_S, STEP_S / max(1.0, options.speed)) / len(roles)
+    fed = [_Fed(role, service, options.speed) for role in roles]
+    begun = time.monotonic()
+    for turn in range(2**62):
+        now = time.monotonic()
+        if options.seconds is not None and now - begun >= options.seconds:
+            return
+        one = fed[turn % len(fed)]
+        for text in one.step(now, look=turn // len(fed) % LOOK_EVERY == 0):
+            teller.tell(one.role.name, text)
+        time.sleep(max(0.0, now + step_s - time.monotonic()))
+
+
+class _Fed:
+    """A model, what it is due, and what has happened to it."""
+
+    def __init__(self, role: Role, service: Service, speed: float) -> None:
+        self.role, self._rows_per_s = role, role.rows_per_s * speed
+        self._feeder: Feeder = role.feeder(service, role.name)
+        self._watched = Watched(service, role.name, str(role.body.get("algorithm", "auto")))
+        self._begun: float | None = None
+        self._sent = 0
+
+    def step(self, now: float, look: bool) -> list[str]:
+        """Send what is due at a time; what there is to tell."""
+        self._begun = now if self._begun is None else self._begun
+        rows = max(0, min(int((now - self._begun) * self._rows_per_s) + 1 - self._sent, int(5 * self._rows_per_s) + 1))
+        self._sent += rows
+        told = self._feeder.feed(rows) if rows else []
+        return told + (self._watched.news(bool(self.role.challengers)) if look else [])
+
