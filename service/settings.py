@@ -1,13 +1,17 @@
 """Every setting of the service: environment variables ``ONEPASS_*``, typed, one sentence each.
 
-Only app.py and cli.py read them; everything else is given what it needs.
+Only app.py and the command line read them; everything else is given what it needs.
 """
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, SecretStr
+from pydantic import BeforeValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+def _lower(value: Any) -> Any:
+    return value.lower() if isinstance(value, str) else value
 
 
 class Settings(BaseSettings):
@@ -92,4 +96,6 @@ class Settings(BaseSettings):
         max_length=64,
         description="Commit that the code is of, for GET /version; empty: that of the checkout.",
     )
-    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="What is written to the log.")
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
+        "info", description="What is written to the log."
+    )

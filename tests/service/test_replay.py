@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from core.problems import unknown_feature
-from service import cli
+from service.cli import sources
 from service.replay import chart, client, refusals, report
 from service.replay.source import Source
 
@@ -195,7 +195,7 @@ def test_a_private_service_refuses_workers(tmp_path: Path, run: Callable, monkey
     monkeypatch.setenv("ONEPASS_WORKERS", "2")
     status, _, complained = run(stream(tmp_path / "some.csv"), "--algorithm", "dfop", "--drop", "day")
     assert 1 == status
-    assert f"onepass replay: the private service did not start: {cli._WORKERS}\n" == complained
+    assert f"onepass replay: the private service did not start: {sources.WORKERS}\n" == complained
 
 
 def test_refusals_of_the_model_are_readable(tmp_path: Path, run: Callable, url: str) -> None:

@@ -39,8 +39,8 @@ class Role:
 def cast() -> list[Role]:
     """The five models.
 
-    Least squares that never forget begin on SEA: ``auto`` learns beside them, and the service promotes it by itself once
-    its lead is certain. The other way round there would be nothing to see: no single learner gets ahead of ``auto`` there.
+    Least squares that never forget begin on SEA: ``auto`` learns beside them, and the service promotes it by itself
+    once its lead is certain. The other way round there is nothing to see: no single learner gets ahead of ``auto``.
     """
     return [
         Role(
@@ -95,7 +95,7 @@ def cast() -> list[Role]:
                 "labels": ["fine", "fraud"],
                 "features": ["amount", "hour", "per_hour", {"name": "abroad", "type": "boolean"}],
                 "class_costs": {"fraud": 20},
-                "description": "Payments, 4 % of them frauds that change their pattern; missing one costs twenty false alarms",
+                "description": "Payments, 4 % of them frauds; missing one costs twenty false alarms",
             },
             lambda service, name: Batches(service, name, streams.payments(0)),
             25,

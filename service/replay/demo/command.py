@@ -1,5 +1,7 @@
 """The steps of the demo: a service, its models, rows in time, what happened, and the end."""
 
+import itertools
+import math
 import socket
 import time
 from argparse import Namespace
@@ -145,15 +147,19 @@ def _feed(service: Service, roles: list[Role], teller: Teller, options: Namespac
     """Send to each model what is due, evenly over time; the models take turns."""
     step_s = max(FASTEST_S, STEP_S / max(1.0, options.speed)) / len(roles)
     fed = [_Fed(role, service, options.speed) for role in roles]
-    begun = time.monotonic()
-    for turn in range(2**62):
+    end_at = math.inf if options.seconds is None else time.monotonic() + options.seconds
+    for turn in itertools.count():
         now = time.monotonic()
-        if options.seconds is not None and now - begun >= options.seconds:
+        if _over(now, end_at):
             return
         one = fed[turn % len(fed)]
         for text in one.step(now, look=turn // len(fed) % LOOK_EVERY == 0):
             teller.tell(one.role.name, text)
         time.sleep(max(0.0, now + step_s - time.monotonic()))
+
+
+def _over(now: float, end_at: float) -> bool:
+    return now >= end_at
 
 
 class _Fed:
@@ -173,4 +179,3 @@ class _Fed:
         self._sent += rows
         told = self._feeder.feed(rows) if rows else []
         return told + (self._watched.news(bool(self.role.challengers)) if look else [])
-

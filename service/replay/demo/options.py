@@ -11,8 +11,8 @@ Five models learn generated streams: a boundary that jumps, a plane that turns, 
 change their pattern, and parcels whose labels come late. Within ten seconds the page moves; within two minutes there is
 a drift, a change of features and a promotion. Each is told in a line. Ctrl-C ends it.
 
-Without --url a service of its own is started, on port 8000 or a free one, with its data in a temporary directory that is
-removed at the end. With --url a service that runs already is fed; the demo then deletes the models that it made."""
+Without --url a service of its own is started, on port 8000 or a free one, with its data in a temporary directory that
+is removed at the end. With --url a service that runs already is fed; the demo then deletes the models that it made."""
 STATUS = "Exit status: 0 ended by Ctrl-C or --for, 1 failed or refused (the reason on stderr), 2 usage."
 
 

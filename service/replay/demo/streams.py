@@ -132,7 +132,8 @@ def parcels(seed: int) -> Iterator[Row]:
         turn = number // ROLES_ROWS
         slow = {carrier: (at + turn) % len(CARRIERS) for at, carrier in enumerate(CARRIERS)}
         carrier, distance = rng.choice(CARRIERS), round(rng.uniform(5, 900), 0)
+        express = rng.random() < 0.2
         delay = 1.8 * (slow[carrier] - 1) + (distance - 450) / 250 + rng.gauss(0.0, 0.5)
-        features = {"carrier": carrier, "distance_km": distance, "express": rng.random() < 0.2}
-        yield Row(features, "late" if delay > 2 * features["express"] else "in time")
+        features = {"carrier": carrier, "distance_km": distance, "express": express}
+        yield Row(features, "late" if delay > (2 if express else 0) else "in time")
         number += 1

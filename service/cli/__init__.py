@@ -1,0 +1,14 @@
+"""The command ``onepass``: a service, and the same service from a shell.
+
+    command          what commands there are; one is declared and imported when it is asked for; exit statuses
+    serve            onepass serve
+    flags, sources   every setting as a flag; settings from flags, variables, files; what is no setting
+    settings         onepass settings
+    files            onepass replay, compare and demo, which service.replay carries out
+
+Help starts without pydantic, NumPy and the like: a module is imported when its command is asked for.
+"""
+
+from service.cli.command import main
+
+__all__ = ["main"]

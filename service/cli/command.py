@@ -1,0 +1,69 @@
+"""What commands there are, and how they end. Help starts without pydantic, NumPy and the like."""
+
+import argparse
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Any
+
+COMMANDS = {
+    "serve": ("run the service", "serve"),
+    "demo": ("run a service with models that learn drifting streams, to look at", "files"),
+    #     "models": ("list the models: rows, score beside the baseline", "listing"),
+    #     "show": ("show a model: scores, drifts, challengers, experts", "show"),
+    #     "create": ("create a model", "create"),
+    #     "predict": ("predict one row", "rows"),
+    #     "feedback": ("teach a model one row, or the label of a tracked prediction", "rows"),
+    #     "export": ("write a model's state to a file", "states"),
+    #     "import": ("make or replace a model by a state that was exported", "states"),
+    #     "delete": ("delete a model", "create"),
+    "replay": ("send a file of rows through a model, one by one, and show how good it was", "files"),
+    "compare": ("send a file of rows through several algorithms at once, and show which was best", "files"),
+    "settings": ("print every setting: its value, its default, what it means", "settings"),
+}
+"""What each command does, and the module of service.cli that declares it (``declare``) and runs it (``run``)."""
+EPILOG = "onepass COMMAND --help says more of each."
+_BY_SIGNAL = 128
+"""What a shell adds to the number of the signal that ended a command."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; its exit status, SIGPIPE's where nobody reads on what it prints (``onepass settings | head``)."""
+    try:
+        try:
+            return _run(arguments)
+        finally:
+            sys.stdout.flush()  # here, and not when the interpreter ends
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is left in the buffer
+        return _BY_SIGNAL + signal.SIGPIPE
+    except KeyboardInterrupt:
+        return _BY_SIGNAL + signal.SIGINT
+
+
+class _Declared(argparse.ArgumentParser):
+    """A command whose options are declared, and its module imported, when it is asked for."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse does, which calls it on the command that was named."""
+        name = self.prog.split()[-1]
+        module = importlib.import_module(f"service.cli.{COMMANDS[name][1]}")
+        module.declare(name, self)
+        self.set_defaults(run=module.run)
+        return super().parse_known_args(args, namespace)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    parser = argparse.ArgumentParser(prog="onepass", description="Online learning as a service.", epilog=EPILOG)
+    parser.add_argument("--version", action="version", version=f"onepass {version('onepass')}")
+    commands = parser.add_subparsers(
+        title="commands", dest="command", metavar="COMMAND", required=True, parser_class=_Declared
+    )
+    for name, (summary, _) in COMMANDS.items():
+        commands.add_parser(name, help=summary)
+    options = parser.parse_args(arguments)
+    status: int = options.run(options)
+    return status

@@ -1,0 +1,70 @@
+"""Every setting as a flag of ``onepass serve``, in groups."""
+
+import argparse
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+from service.settings import Settings
+
+GROUPS = {
+    "address": ("host", "port", "connections_max"),
+    "store": ("redis_url", "data_dir", "durability", "min_replicas", "store_timeout_s"),
+    "keys": ("api_keys", "rate_per_s"),
+    "models": ("memory_budget_mb", "model_limit_mb", "challengers_max", "snapshots_kept", "snapshot_min_kb"),
+    "requests": (
+        "body_limit_mb",
+        "bodies_mb",
+        "batch_rows_max",
+        "batch_ids_max",
+        "queue_max",
+        "queue_mb",
+        "tick_segments_max",
+        "wait_timeout_s",
+        "streams_max",
+    ),
+    "ids and tracked predictions": ("id_ttl_s", "ids_max", "prediction_ttl_s", "pending_max"),
+    "drift and webhooks": (
+        "drift_events_max",
+        "drift_events_all_max",
+        "webhooks",
+        "webhook_secret",
+        "webhook_budget_s",
+    ),
+}
+"""Settings that belong together; all others come last."""
+OTHERS = "others"
+
+
+def declare_file(parser: argparse.ArgumentParser) -> None:
+    """Declare --settings."""
+    parser.add_argument(
+        "--settings",
+        type=Path,
+        metavar="FILE",
+        help="read settings from FILE: .toml (port = 8001), else ONEPASS_PORT=8001",
+    )
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare a flag for each setting."""
+    grouped = {name: group for group, names in GROUPS.items() for name in names}
+    groups = {group: parser.add_argument_group(group) for group in (*GROUPS, OTHERS)}
+    for name, field in Settings.model_fields.items():
+        default = "" if field.default is None or str(field.default) in ("", "**********") else f" [{field.default}]"
+        groups[grouped.get(name, OTHERS)].add_argument(
+            f"--{name.replace('_', '-')}",
+            default=argparse.SUPPRESS,
+            metavar=_metavar(field.annotation),
+            help=f"{field.description}{default}".replace("%", "%%"),
+        )
+
+
+def given(options: argparse.Namespace) -> dict[str, str]:
+    """The flags that were given, by setting."""
+    return {name: value for name, value in vars(options).items() if name in Settings.model_fields}
+
+
+def _metavar(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return "{" + ",".join(get_args(kind)) + "}"
+    return {int: "N", float: "X", bool: "BOOL", Path: "DIR"}.get(kind, "TEXT")

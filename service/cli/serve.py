@@ -1,0 +1,190 @@
+"""``onepass serve``: the service, until it is told to stop."""
+
+import argparse
+import logging
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from service.cli import flags, sources
+from service.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+_SAID_BEFORE = ("ASGI callable returned without completing response", "Invalid HTTP request received.")
+_COMPILE = (
+    "import sys; sys.path[:] = sys.argv[1:]; from service.first_run.steps import main; sys.exit(main(['compile']))"
+)
+DETAILS = """\
+Run the service until it is told to stop. Each setting is a flag here, a variable (ONEPASS_PORT for --port), or a line
+of a settings file; a flag has precedence over a variable, a variable over the file of --settings, and that over .env in
+the present directory. A secret on the command line is seen by everybody on the machine: ONEPASS_API_KEYS_FILE=PATH
+names a file instead."""
+
+
+def declare(name: str, parser: argparse.ArgumentParser) -> None:  # noqa: ARG001  of the one command
+    """Declare the options: every setting, and how a program starts the service."""
+    parser.description, parser.usage = DETAILS, "onepass serve [--settings FILE] [--NAME VALUE ...]"
+    flags.declare_file(parser)
+    parser.add_argument("--fd", type=int, metavar="N", help="listen on this inherited socket instead of host and port")
+    parser.add_argument(
+        "--until-eof", action="store_true", help="stop when standard input ends, with the program at its other end"
+    )
+    flags.declare(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve; the exit status."""
+    try:
+        found = sources.gather(flags.given(options), options.settings)
+    except sources.Unusable as error:
+        print(error, file=sys.stderr)
+        return 2
+    settings = found.settings
+    logging.basicConfig(
+        level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
+    )
+    logging.getLogger("uvicorn.error").addFilter(_NoTraceback())
+    for file in found.files:
+        logger.info("settings from %s", file)
+    for note in found.notes:
+        logger.warning("%s", note)
+    for kind in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again after it has stopped in good order
+        signal.signal(kind, lambda *_: sys.exit(0))
+    if options.until_eof:
+        threading.Thread(target=_stop_at_eof, daemon=True).start()
+    return _run_server(settings, options) if _compile_kernels() else 1
+
+
+def _compile_kernels() -> bool:
+    """Compile what is missing of core's kernels, in processes of their own, before anything is started."""
+    from service.first_run.kernel_cache import KernelCache, report_compilations  # noqa: PLC0415  the others start without core
+    from service.first_run.kernels import Sources  # noqa: PLC0415  likewise
+
+    report_compilations(lambda *kernel: logger.warning("compiling while serving, which takes seconds: %s %s", *kernel))
+    if KernelCache(Sources()).complete():
+        return True
+    with subprocess.Popen([sys.executable, "-c", _COMPILE, *sys.path], stdout=subprocess.PIPE, text=True) as child:  # noqa: S603  this Python
+        assert child.stdout is not None
+        try:
+            for line in child.stdout:
+                logger.info("once per installation: %s", line.rstrip())
+        finally:
+            child.terminate()
+    return child.returncode == 0
+
+
+class _NoTraceback(logging.Filter):
+    """What the service has said in one line already, and the server would say again.
+
+    That the private store cannot start, with a traceback; that a stream was cut whose client does not read; that a
+    connection was refused, once for each, which the metrics count.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        return not (text.startswith("Traceback") and "CannotStart" in text) and not text.startswith(_SAID_BEFORE)
+
+
+def _run_server(settings: Settings, options: argparse.Namespace) -> int:
+    import uvicorn  # noqa: PLC0415  the other commands start without it
+
+    from service.app import Grace, build, crasher, end_streams, refused  # noqa: PLC0415  likewise
+    from service.server import descriptors  # noqa: PLC0415  likewise
+    from service.server.http_protocol import KEEP_ALIVE_S, Gate, bounded  # noqa: PLC0415  likewise
+
+    grace, is_new = Grace(settings.grace_s), _is_new(settings)
+
+    class Server(uvicorn.Server):
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            grace.begin()
+            super().handle_exit(sig, frame)
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                _say_where(self.servers[0].sockets[0].getsockname(), is_new)
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            end_streams(app)
+            await super().shutdown(sockets)
+            _leave()
+
+    try:
+        sockets = None if options.fd is None else [socket.socket(fileno=options.fd)]
+        app = build(settings, crasher(os.environ.get("ONEPASS_FAILPOINT", "")), grace)
+    except (ValueError, OSError) as error:
+        print(error if isinstance(error, ValueError) else f"--fd {options.fd}: {error.strerror}", file=sys.stderr)
+        return 2
+    most = descriptors.for_clients(descriptors.raise_limit(), settings.connections_max)
+    server = Server(
+        uvicorn.Config(
+            app,
+            http=bounded(Gate(most, lambda status: refused(app, status)), app.short_way),
+            ws="none",
+            timeout_keep_alive=KEEP_ALIVE_S,
+            host=settings.host,
+            port=settings.port,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=grace.for_requests_s,  # type: ignore[arg-type]  # handed to asyncio, which takes parts of seconds
+            backlog=2048,
+        )
+    )
+    server.run(sockets)
+    return 0 if server.started else 1
+
+
+def _leave() -> None:
+    """End the process: all that has to be kept is kept, and the store is stopped.
+
+    To wait for threads that still learn, and to take apart every model in memory, would last beyond the grace period.
+    """
+    logging.getLogger("uvicorn.error").info("Finished server process [%d]", os.getpid())
+    logging.shutdown()
+    with suppress(OSError):
+        sys.stdout.flush()
+    os._exit(0)
+
+
+def _is_new(settings: Settings) -> bool:
+    """Whether the service begins with nothing: its private store has no data yet."""
+    return not _url_of(settings) and not (settings.data_dir.is_dir() and any(settings.data_dir.iterdir()))
+
+
+def _url_of(settings: Settings) -> str:
+    return "" if settings.redis_url is None else settings.redis_url.get_secret_value()
+
+
+def _say_where(address: tuple[Any, ...], is_new: bool) -> None:
+    """The last lines of a start: an address to be clicked, on standard output, as the log is for programs.
+
+    One that begins with nothing names the demo, too: an empty page tells nobody what there is to see.
+    """
+    host, port = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address[0], address[0]), address[1]  # noqa: S104  compared, not bound
+    with suppress(OSError):  # nobody reads it
+        print(f"Onepass serves on http://{f'[{host}]' if ':' in host else host}:{port}/", flush=True)
+        if is_new:
+            print(f"In another terminal, models that learn and drift, to look at: {_own_command()} demo", flush=True)
+
+
+def _own_command() -> str:
+    """What this command is called by: its name where the shell finds it, else its path as it was given."""
+    given = Path(sys.argv[0])
+    return "onepass" if given.name != "onepass" or shutil.which("onepass") == str(given) else str(given)
+
+
+def _stop_at_eof() -> None:
+    """Wait for the end of standard input, then ask this process to stop."""
+    while os.read(0, 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -1,0 +1,58 @@
+"""``onepass settings``: every setting with its value, its default and its meaning."""
+
+import argparse
+import shutil
+import sys
+import textwrap
+
+from pydantic import SecretStr
+
+from service.cli import flags, sources
+from service.settings import Settings
+
+COLUMNS_MAX = 110
+"""Width of the table, in a terminal that is wider."""
+DETAILS = """\
+A flag of onepass serve has precedence over a variable, a variable over the file of --settings, and that over .env in
+the present directory. Secrets may be in files: ONEPASS_API_KEYS_FILE=PATH instead of ONEPASS_API_KEYS, likewise for
+ONEPASS_REDIS_URL, ONEPASS_WEBHOOKS and ONEPASS_WEBHOOK_SECRET."""
+
+
+def declare(name: str, parser: argparse.ArgumentParser) -> None:  # noqa: ARG001  of the one command
+    """Declare the options."""
+    parser.description = DETAILS
+    flags.declare_file(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the settings; the exit status."""
+    try:
+        found = sources.gather({}, options.settings)
+    except sources.Unusable as error:
+        print(error, file=sys.stderr)
+        return 2
+    for note in found.notes:
+        print(note, file=sys.stderr)
+    print("\n".join(_lines(found.settings)))
+    return 0
+
+
+def _lines(settings: Settings) -> list[str]:
+    rows = [
+        (f"ONEPASS_{name.upper()}", _shown(getattr(settings, name)), _shown(field.default), field.description or "")
+        for name, field in Settings.model_fields.items()
+    ]
+    names, values = (max(len(row[at]) for row in rows) for at in (0, 1))
+    width = min(shutil.get_terminal_size((COLUMNS_MAX, 24)).columns, COLUMNS_MAX)
+    lines = [f"{'SETTING':<{names}}  {'VALUE':<{values}}  DEFAULT"]
+    for name, value, default, meaning in rows:
+        lines.append(f"{name:<{names}}  {value:<{values}}  {default}")
+        lines.append(textwrap.fill(meaning, width, initial_indent="    ", subsequent_indent="    "))
+    return lines
+
+
+def _shown(value: object) -> str:
+    """A value as it stands in the environment; a secret is only said to be there."""
+    if isinstance(value, SecretStr):
+        return "********" if value.get_secret_value() else "-"
+    return "-" if value is None or value == "" else str(value)

@@ -1,0 +1,119 @@
+"""Where settings come from: flags, variables, files; and what is no setting."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from service import cli
+from service.cli import flags, sources
+from service.cli.sources import Unusable, gather
+from service.settings import Settings
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty directory, and no settings in the environment."""
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("ONEPASS_")]:
+        monkeypatch.delenv(name)
+
+
+def test_precedence() -> None:
+    """A flag before a variable, a variable before the settings file, that before .env, that before the default."""
+    Path(".env").write_text("ONEPASS_PORT=1\nONEPASS_HOST=h1\nONEPASS_QUEUE_MAX=11\nONEPASS_IDS_MAX=12\nOTHER=x\n")
+    Path("my.toml").write_text('port = 2\nhost = "h2"\nqueue_max = 21\n')
+    found = gather({"port": "4"}, Path("my.toml"), {"ONEPASS_PORT": "3", "ONEPASS_HOST": "h3"})
+    settings = found.settings
+    assert (4, "h3", 21, 12) == (settings.port, settings.host, settings.queue_max, settings.ids_max)
+    assert Settings.model_fields["pending_max"].default == settings.pending_max
+    assert ([], [Path(".env"), Path("my.toml")]) == (found.notes, found.files)
+
+
+@pytest.mark.parametrize(
+    ("given", "origin"),
+    [
+        (({"port": "x"}, None, {}), "--port: "),
+        (({}, None, {"ONEPASS_PORT": "x"}), "ONEPASS_PORT: "),
+        (({}, "a.env", {}), "a.env: ONEPASS_PORT: "),
+        (({}, "a.toml", {}), "a.toml: port: "),
+        (({}, "broken.toml", {}), "broken.toml: "),
+        (({}, "none.toml", {}), "none.toml: No such file"),
+        (({}, None, {"ONEPASS_API_KEYS_FILE": "none"}), "ONEPASS_API_KEYS_FILE: none cannot be read: No such file"),
+        (({}, None, {"ONEPASS_API_KEYS_FILE": "a.env", "ONEPASS_API_KEYS": "k"}), "ONEPASS_API_KEYS_FILE: "),
+    ],
+)
+def test_what_cannot_be_is_named_where_it_stands(given: tuple, origin: str) -> None:
+    """A flag, a variable or a line of a file; also a file that cannot be read."""
+    Path("a.env").write_text("ONEPASS_PORT=x\n")
+    Path("a.toml").write_text("port = 'x'\n")
+    Path("broken.toml").write_text("port =\n")
+    values, file, environment = given
+    with pytest.raises(Unusable) as found:
+        gather(values, file and Path(file), environment)
+    assert str(found.value).startswith(origin)
+
+
+def test_secrets_from_files() -> None:
+    """Each line is a member of the list; the secret itself is nowhere printed."""
+    Path("keys").write_text("me:s3cret:admin\n\nyou:other:read\n")
+    found = gather({}, None, {"ONEPASS_API_KEYS_FILE": "keys"})
+    assert "me:s3cret:admin,you:other:read" == found.settings.api_keys.get_secret_value()
+    assert {"redis_url", "api_keys", "webhooks", "webhook_secret"} == sources.SECRETS
+    assert [] == found.notes
+
+
+@pytest.mark.parametrize("level", ["info", "INFO", "Warning"])
+def test_log_levels_in_any_case(level: str) -> None:
+    """As other programs take them."""
+    assert level.lower() == gather({}, None, {"ONEPASS_LOG_LEVEL": level}).settings.log_level
+
+
+def test_what_is_no_setting_is_named_with_what_was_meant() -> None:
+    """Of variables and of files; what is far from all settings has no suggestion."""
+    Path("a.toml").write_text("prot = 1\n")
+    environment = {
+        "ONEPASS_DURABILTY": "always",
+        "ONEPASS_COLOUR": "red",
+        "ONEPASS_KEY": "known",
+        "ONEPASS_URL": "known",
+    }
+    assert [
+        "a.toml: prot is not a setting; did you mean port?",
+        "ONEPASS_COLOUR is not a setting; see onepass settings",
+        "ONEPASS_DURABILTY is not a setting; did you mean ONEPASS_DURABILITY?",
+    ] == gather({}, Path("a.toml"), environment).notes
+
+
+def test_links_of_kubernetes_are_told_from_settings() -> None:
+    """A service named onepass sets ONEPASS_PORT in every container beside it; the port is the default then."""
+    links = {
+        "ONEPASS_PORT": "tcp://10.96.12.3:8000",
+        "ONEPASS_SERVICE_HOST": "10.96.12.3",
+        "ONEPASS_SERVICE_PORT": "8000",
+        "ONEPASS_SERVICE_PORT_HTTP": "8000",
+        "ONEPASS_PORT_8000_TCP": "tcp://10.96.12.3:8000",
+        "ONEPASS_PORT_8000_TCP_PROTO": "tcp",
+        "ONEPASS_PORT_8000_TCP_PORT": "8000",
+        "ONEPASS_PORT_8000_TCP_ADDR": "10.96.12.3",
+    }
+    found = gather({}, None, links)
+    assert 8000 == found.settings.port
+    assert ["ONEPASS_PORT and 7 more: set by Kubernetes for a service of this name, no setting; ignored"] == found.notes
+
+
+def test_every_setting_is_a_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    """In a group, with its meaning and its default; a group names no setting that there is not."""
+    with pytest.raises(SystemExit):
+        cli.main(["serve", "--help"])
+    said = capsys.readouterr().out
+    assert [] == [name for name in Settings.model_fields if f"\n  --{name.replace('_', '-')} " not in said]
+    assert "--port N" in said
+    assert "[8000]" in said
+    assert {name for names in flags.GROUPS.values() for name in names} <= {*Settings.model_fields}
+
+
+def test_a_flag_that_cannot_be_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """Status 2, and nothing starts."""
+    assert 2 == cli.main(["serve", "--queue-max", "0"])
+    assert capsys.readouterr().err.startswith("--queue-max: ")
