@@ -5,9 +5,11 @@ the modules a script imports ("./api.js") and the images a style names have it a
 """
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -27,7 +29,7 @@ class Assets:
 
     Attributes:
         digest: of their names and contents.
-        contents: by name.
+        contents: by path below the folder.
     """
 
     digest: str
@@ -37,12 +39,20 @@ class Assets:
 @cache
 def load() -> Assets:
     """The files of this installation."""
-    folder = files("service.pages") / "assets"
-    found = {own.name: own.read_bytes() for own in folder.iterdir() if own.name.rpartition(".")[2] in MEDIA}
+    found = dict(_files(files("service.pages") / "assets", ""))
     whole = hashlib.sha256()
     for name, content in sorted(found.items()):
         whole.update(name.encode() + b"\0" + hashlib.sha256(content).digest())
     return Assets(whole.hexdigest()[:DIGITS], found)
+
+
+def _files(folder: Traversable, above: str) -> Iterator[tuple[str, bytes]]:
+    """The files of a folder and of those in it, by their paths."""
+    for own in folder.iterdir():
+        if own.is_dir():
+            yield from _files(own, f"{above}{own.name}/")
+        elif own.name.rpartition(".")[2] in MEDIA:
+            yield above + own.name, own.read_bytes()
 
 
 def address(name: str) -> str:

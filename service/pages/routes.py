@@ -26,7 +26,7 @@ async def one_model(request: Request) -> Response:
 
 
 @router.api_route("/ui/assets/{file}", methods=METHODS)
-@router.api_route("/ui/assets/{digest}/{file}", methods=METHODS)
+@router.api_route("/ui/assets/{digest}/{file:path}", methods=METHODS)
 async def asset(request: Request) -> Response:
     """A script, a style or an image of the pages."""
     return assets.answer(request)

@@ -41,7 +41,7 @@ export async function follow(url, handlers, { signal, query, onState = () => {},
             if (polls && error instanceof Problem && error.slug === "no-route") {
                 return poll(polls, handlers, over, tell);
             }
-            if (error instanceof Problem && error.status >= 400 && error.status < 500 && error.status !== 429) {
+            if (final(error)) {
                 return tell("ended", error);
             }
             if (error.name !== "AbortError") {
@@ -58,6 +58,11 @@ export async function follow(url, handlers, { signal, query, onState = () => {},
             await pause(pauseMs(failures++), over);
         }
     }
+}
+
+/** Whether the service refuses what it is asked for, and would refuse it again. */
+function final(error) {
+    return error instanceof Problem && error.status >= 400 && error.status < 500 && error.status !== 429;
 }
 
 /** Milliseconds before the n-th attempt after a failure. */
@@ -150,10 +155,10 @@ async function poll(polls, handlers, over, tell) {
             if (over.aborted) {
                 return;
             }
-            tell(error.status === 404 ? "ended" : "reconnecting", error);
-            if (error.status === 404) {
-                return;
+            if (final(error)) {
+                return tell("ended", error);
             }
+            tell("reconnecting", error);
         }
         await pause(POLL_MS, over);
     }

@@ -1,0 +1,79 @@
+/**
+ * Elements of the page, made without markup: what users have sent is only ever set as text.
+ */
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/**
+ * An HTML element.
+ *
+ * @param {string} tag its name, with classes behind dots: "div.card.wide"
+ * @param {Object} [given] attributes by name; `on` holds listeners by event, `data` values of data-*; properties that
+ *     are not set by attributes (value, checked, disabled, hidden, indeterminate) are set as such; null leaves one out
+ * @param {...(Node|string|number|null|Array)} children what it holds; text stays text
+ * @returns {HTMLElement}
+ */
+export function h(tag, given = {}, ...children) {
+    const [name, ...classes] = tag.split(".");
+    const element = document.createElement(name);
+    if (classes.length) element.className = classes.join(" ");
+    assign(element, given);
+    put(element, children);
+    return element;
+}
+
+/**
+ * An SVG element.
+ *
+ * @param {string} tag its name, with classes behind dots
+ * @param {Object} [given] attributes by name
+ * @param {...(Node|string|number|null)} children
+ * @returns {SVGElement}
+ */
+export function s(tag, given = {}, ...children) {
+    const [name, ...classes] = tag.split(".");
+    const element = document.createElementNS(SVG, name);
+    if (classes.length) element.setAttribute("class", classes.join(" "));
+    for (const [key, value] of Object.entries(given)) {
+        if (value !== null && value !== undefined) element.setAttribute(key, value);
+    }
+    put(element, children);
+    return element;
+}
+
+/**
+ * Put something else into an element.
+ *
+ * @param {Element} element
+ * @param {...(Node|string|number|null|Array)} children
+ * @returns {Element} the element
+ */
+export function fill(element, ...children) {
+    element.replaceChildren();
+    put(element, children);
+    return element;
+}
+
+const PROPERTIES = new Set(["value", "checked", "disabled", "hidden", "indeterminate", "selected", "open"]);
+
+function assign(element, given) {
+    for (const [key, value] of Object.entries(given)) {
+        if (value === null || value === undefined) continue;
+        if (key === "on") {
+            for (const [event, listener] of Object.entries(value)) element.addEventListener(event, listener);
+        } else if (key === "data") {
+            Object.assign(element.dataset, value);
+        } else if (PROPERTIES.has(key)) {
+            element[key] = value;
+        } else {
+            element.setAttribute(key, value);
+        }
+    }
+}
+
+function put(element, children) {
+    for (const child of children.flat(Infinity)) {
+        if (child === null || child === undefined || child === false) continue;
+        element.append(child instanceof Node ? child : String(child));
+    }
+}

@@ -1,0 +1,65 @@
+/**
+ * Times and shares as text.
+ */
+
+const UNITS = [
+    [86_400, "day"],
+    [3600, "h"],
+    [60, "min"],
+    [1, "s"],
+];
+
+/**
+ * How long ago a time was, or in how long it will be: "12 s ago", "in 3 days".
+ *
+ * @param {string} time RFC 3339
+ * @param {number} [now] milliseconds
+ * @returns {string}
+ */
+export function ago(time, now = Date.now()) {
+    const seconds = (now - Date.parse(time)) / 1000;
+    const size = Math.abs(seconds);
+    if (!Number.isFinite(size)) return "–";
+    if (size < 1.5) return "now";
+    const [unit, name] = UNITS.find(([length]) => size >= length) ?? UNITS.at(-1);
+    const whole = Math.round(size / unit);
+    const text = `${whole} ${name}${name === "day" && whole !== 1 ? "s" : ""}`;
+    return seconds >= 0 ? `${text} ago` : `in ${text}`;
+}
+
+/**
+ * A share as a percentage: "87.3 %"; with a narrow space that does not break.
+ *
+ * @param {number} share
+ * @param {number} [digits] decimals
+ * @returns {string}
+ */
+export function percent(share, digits = 1) {
+    return `${(100 * share).toFixed(digits)}\u202f%`;
+}
+
+const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+
+/**
+ * A whole number with its thousands set apart.
+ *
+ * @param {number|null|undefined} value
+ * @returns {string}
+ */
+export function whole(value) {
+    return Number.isFinite(value) ? WHOLE.format(value) : "–";
+}
+
+/**
+ * A number to three or four figures, whatever its size: "0.0123", "12.3", "4,810", "3.1e+12".
+ *
+ * @param {number|null|undefined} value
+ * @returns {string}
+ */
+export function figure(value) {
+    if (value === null || value === undefined || !Number.isFinite(value)) return "–";
+    const size = Math.abs(value);
+    if (size === 0) return "0";
+    if (size >= 1e7 || size < 1e-4) return value.toExponential(1);
+    return size >= 1000 ? WHOLE.format(value) : String(Number(value.toPrecision(3)));
+}

@@ -1,0 +1,98 @@
+/**
+ * What the page shows where there is no model: the three calls that make one.
+ */
+
+import { json, root } from "../api.js";
+import { key } from "../key.js";
+import { h } from "../dom.js";
+
+const CALLS = [
+    ["Create a model: what is to be predicted is enough", "-X PUT", "models/boiler", { task: "regression" }],
+    [
+        "Teach it: a row with its label is predicted first, then learned",
+        "",
+        "models/boiler/feedback",
+        { features: { outside: 4.5, wind: 2.0 }, label: 61.5, id: "mon-1" },
+    ],
+    ["Ask it", "", "models/boiler/predict", { features: { outside: 5.0, wind: 2.0 } }],
+];
+
+/** The three calls, for a service without models; what a key may do decides whether they are shown. */
+export async function firstModel() {
+    const { scope, models } = await json("key");
+    if (scope !== "admin") {
+        return h(
+            "div.card.empty.stack",
+            {},
+            h("h2", {}, models.length ? "No model that this key may see" : "No models yet"),
+            h("p", {}, `This key may ${scope === "read" ? "look" : "look and teach"}; models are made with a key of scope admin.`),
+        );
+    }
+    return h(
+        "div.stack",
+        {},
+        h(
+            "div.card.first",
+            {},
+            h("header", {}, h("h2", {}, "No models yet")),
+            h(
+                "div.inside.stack",
+                {},
+                h("p.muted", {}, "Three calls make the first one. This page shows it as soon as it is there."),
+                h("ol.calls", {}, CALLS.map(call)),
+            ),
+        ),
+        h(
+            "div.card.first",
+            {},
+            h("header", {}, h("h2", {}, "Or look at some at work")),
+            h(
+                "div.inside.stack",
+                {},
+                h("p.muted", {}, "A service of its own with models on streams that drift, change their features and compete:"),
+                code("onepass demo"),
+            ),
+        ),
+    );
+}
+
+/**
+ * What is shown where no name contains what was searched for.
+ * @param {string} search
+ * @param {function(): void} clear
+ */
+export function nothingFound(search, clear) {
+    return h(
+        "div.card.empty.stack",
+        {},
+        h("p", {}, `No model’s name contains “${search}”.`),
+        h("div", {}, h("button.button", { type: "button", on: { click: clear } }, "Show all models")),
+    );
+}
+
+function call([said, how, path, body]) {
+    const secret = key() === null ? "" : ' -H "Authorization: Bearer $ONEPASS_KEY"';
+    const method = how && ` ${how}`;
+    const text = `curl${method} ${new URL(path, root)}${secret} \\\n  --json '${JSON.stringify(body)}'`;
+    return h("li.stack.tight", {}, h("span", {}, said), code(text));
+}
+
+/** Text with a button that copies it. */
+export function code(text) {
+    const button = h("button.button.small.copy", { type: "button" }, "Copy");
+    button.addEventListener("click", async () => {
+        button.textContent = (await copied(text)) ? "Copied" : "Not copied";
+        setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    });
+    return h("div.code", {}, h("pre", { tabindex: "0" }, text), button);
+}
+
+/** Over plain HTTP there is a clipboard on this machine's own address only. */
+async function copied(text) {
+    try {
+        await navigator.clipboard.writeText(text);
+        return true;
+    } catch {
+        return false;
+    }
+}

@@ -1,0 +1,132 @@
+/**
+ * One model as a row of the list: made once, then changed in place where something has changed.
+ */
+
+import { root } from "../api.js";
+import { h } from "../dom.js";
+import { ago, figure, whole } from "../format.js";
+import { comparison, scoreName, scoreText } from "./figures.js";
+
+const DRIFTS = { class_mean: "feature means", error_rate: "error rate", unlabelled: "before labels" };
+const PHASES = { overlap: "accent", ensemble: "accent", down: "bad" };
+const RECENT_S = 120;
+
+export class Row {
+    /** @param {object} model an element of GET /models */
+    constructor(model) {
+        const cell = (label, ...children) => h("td", { role: "cell", data: { label } }, children);
+        this.model = {};
+        this.link = h("a", { href: new URL(`ui/models/${encodeURIComponent(model.name)}`, root) }, model.name);
+        this.kind = h("span.sub");
+        this.score = h("span");
+        this.scoreName = h("span.sub");
+        this.bar = h("span.versus", { "aria-hidden": "true" }, h("span.versus-part"));
+        this.versus = h("span");
+        this.baseline = h("span.sub");
+        this.rows = cell("Rows");
+        this.speed = cell("Rows/s");
+        this.phase = h("span");
+        this.drift = h("span");
+        this.driftKind = h("span.sub");
+        this.challengers = h("span");
+        this.driftCell = cell("Last drift", this.drift, this.driftKind);
+        this.challengersCell = cell("Challengers", this.challengers);
+        this.rows.classList.add("num");
+        this.speed.classList.add("num");
+        const score = cell("Score", this.score, this.scoreName);
+        score.classList.add("num");
+        this.element = h(
+            "tr",
+            { role: "row" },
+            h("th", { role: "rowheader", scope: "row" }, this.link, this.kind),
+            score,
+            cell("Error", h("span.versus-line", {}, this.bar, this.versus), this.baseline),
+            this.rows,
+            this.speed,
+            cell("Phase", this.phase),
+            this.driftCell,
+            this.challengersCell,
+        );
+        this.update(model);
+    }
+
+    /**
+     * Show the model as it is now.
+     * @param {object} model
+     * @returns {string[]} what has happened to it since it was shown last, in words
+     */
+    update(model) {
+        const before = this.model;
+        this.model = model;
+        text(this.kind, `${model.algorithm} · ${model.task}`);
+        text(this.score, scoreText(model, model.score));
+        text(this.scoreName, model.score === null ? "" : scoreName(model));
+        this.#compare(comparison(model));
+        text(this.rows, whole(model.rows));
+        text(this.speed, speedText(model.rows_per_s));
+        badge(this.phase, model.phase, PHASES[model.phase]);
+        this.#challengers(model.challengers, model.ahead);
+        this.tick();
+        return before.name === undefined ? [] : happened(before, model);
+    }
+
+    /** Say again how long ago things were. */
+    tick() {
+        const { drift } = this.model;
+        const recent = Boolean(drift) && Date.now() - Date.parse(drift.time) < RECENT_S * 1000;
+        text(this.drift, drift ? ago(drift.time) : "–");
+        this.drift.className = recent ? "badge warn" : drift ? "" : "muted";
+        this.drift.title = drift ? `row ${whole(drift.row)}, ${drift.time}` : "";
+        this.driftCell.dataset.empty = String(!drift);
+        text(this.driftKind, drift ? DRIFTS[drift.kind] ?? drift.kind : "");
+    }
+
+    #compare(found) {
+        this.bar.hidden = found === null;
+        this.versus.className = found?.kind ?? "muted";
+        text(this.versus, found?.text ?? "–");
+        text(this.baseline, found === null ? "" : `baseline ${scoreText(this.model, this.model.baseline)}`);
+        if (found !== null) {
+            const part = this.bar.firstChild;
+            part.className = `versus-part ${found.kind}`;
+            part.style.width = `${50 * Math.abs(found.part)}%`;
+            part.style[found.part < 0 ? "right" : "left"] = "50%";
+            part.style[found.part < 0 ? "left" : "right"] = "auto";
+        }
+    }
+
+    #challengers(count, ahead) {
+        if (ahead) {
+            badge(this.challengers, `${ahead} of ${count} ahead`, "accent");
+        } else {
+            text(this.challengers, count ? String(count) : "–");
+            this.challengers.className = count ? "" : "muted";
+        }
+        this.challengersCell.dataset.empty = String(!count);
+    }
+}
+
+/** Rows per second as text: more figures where they are few. */
+export function speedText(speed) {
+    if (speed === null || speed === undefined) return "–";
+    return speed > 0 && speed < 10 ? figure(Number(speed.toPrecision(2))) : whole(speed);
+}
+
+function happened(before, now) {
+    const found = [];
+    if (before.phase !== now.phase) found.push(`${now.name} is now ${now.phase}`);
+    if (now.drift && before.drift?.time !== now.drift.time) {
+        found.push(`drift in ${now.name}, ${DRIFTS[now.drift.kind] ?? now.drift.kind}`);
+    }
+    if ((now.ahead ?? 0) > (before.ahead ?? 0)) found.push(`a challenger of ${now.name} is ahead`);
+    return found;
+}
+
+function badge(place, said, kind) {
+    text(place, said);
+    place.className = kind ? `badge ${kind}` : "muted";
+}
+
+function text(place, said) {
+    if (place.textContent !== said) place.textContent = said;
+}

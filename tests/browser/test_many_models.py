@@ -1,0 +1,110 @@
+"""The page of all models on a service that is empty at first, and then has ten thousand models."""
+
+import re
+import shutil
+import subprocess
+
+import httpx
+import pytest
+import pytest_asyncio
+from playwright.async_api import Request, expect
+
+from core.machine import Summary
+from service.embedded import EmbeddedStore
+from service.replay import private
+from service.store import summaries
+from service.store.catalog import _CREATE
+from service.store.keys import INDEX, ModelKeys
+from service.store.redis.connection import Call, Connection
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+NOT_YET = [404]
+MODELS = 10_000
+AT_ONCE = 500
+BYTES_MAX = 200_000
+"""What a page of the list may take, its scripts and styles included."""
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """The address of a store of its own."""
+    held = EmbeddedStore(tmp_path_factory.mktemp("store"), "everysec")
+    yield held.start()
+    held.stop()
+
+
+@pytest.fixture(scope="module")
+def empty_url(store):
+    """A service on that store."""
+    with private.service(ONEPASS_REDIS_URL=store) as found:
+        yield found
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def many_url(empty_url, store):
+    """The same service with ten thousand models, written as the service writes them when they are created."""
+    connection = Connection(store, 10.0)
+    for start in range(0, MODELS, AT_ONCE):
+        made = [ModelKeys(f"many-{at:05}", f"inc-{at}") for at in range(start, start + AT_ONCE)]
+        await connection.ask(("ZADD", INDEX, *(part for keys in made for part in (0, keys.member()))))
+        records = [
+            summaries.encode_first(Summary("dfop", "classification", at, at / MODELS, 0.5, "steady"))
+            for at in range(start, start + AT_ONCE)
+        ]
+        created = zip(made, records, strict=True)
+        await connection.run([Call(_CREATE, (keys.meta,), (keys.incarnation, b"{}", one)) for keys, one in created])
+    await connection.close()
+    return empty_url
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl: apt install curl")
+async def test_the_calls_of_an_empty_service_work(visits, axe, empty_url):
+    """Copied as they stand, they make a model, which the page then shows by itself."""
+    page = await visits.open("/", url=empty_url, statuses=NOT_YET, permissions=["clipboard-read", "clipboard-write"])
+    await expect(page.get_by_role("heading", name="No models yet")).to_be_visible()
+    await axe(page)
+    calls = page.locator(".calls li")
+    assert 3 == await calls.count()
+    assert "onepass demo" == await page.locator("pre").last.inner_text()
+    answers = []
+    for call in await calls.all():
+        await call.get_by_role("button").click()
+        await expect(call.get_by_role("button")).to_have_text("Copied")
+        command = await page.evaluate("navigator.clipboard.readText()")
+        done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=30)
+        answers.append(done.stdout)
+    assert '"version":0' in answers[0]
+    assert '"rows":1' in answers[1]
+    assert re.search(r'"prediction":5\d\.', answers[2])
+    await expect(page.get_by_role("link", name="boiler")).to_be_visible(timeout=20_000)
+    await expect(page.get_by_role("heading", name="No models yet")).to_have_count(0)
+    httpx.delete(f"{empty_url}/models/boiler")
+
+
+async def test_ten_thousand_models_come_in_small_pages(visits, many_url):
+    """Fifty at a time, worst first, in less than 200 KB with all scripts; forth and back, and found by name."""
+    loaded: list[Request] = []
+    page = await visits.open("/ui/models/nobody", url=many_url, statuses=NOT_YET)
+
+    def finished(request: Request) -> None:
+        loaded.append(request)
+
+    page.on("requestfinished", finished)
+    await page.goto(f"{many_url}/")
+    await expect(page.locator("tbody tr")).to_have_count(50)
+    taken = [await request.sizes() for request in loaded]
+    assert BYTES_MAX > sum(one["responseBodySize"] + one["responseHeadersSize"] for one in taken) > 10_000
+    names = page.locator("tbody th a")
+    await expect(names.first).to_have_text("many-00000")
+    await page.get_by_role("button", name="Next").click()
+    await expect(names.first).to_have_text("many-00050")
+    await expect(page.locator("tbody tr")).to_have_count(50)
+    await page.get_by_role("button", name="Next").click()
+    await expect(names.first).to_have_text("many-00100")
+    await page.get_by_role("button", name="Previous").click()
+    await expect(names.first).to_have_text("many-00050")
+    await page.go_back()
+    await expect(names.first).to_have_text("many-00100")
+    await page.get_by_label("Search by name").fill("09998")
+    await expect(names).to_have_text(["many-09998"])

@@ -1,0 +1,161 @@
+"""The page of all models: figures beside baselines, in place as they change; orders, search, an empty service."""
+
+import re
+
+import pytest
+from playwright.async_api import expect
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+NOT_YET = [404]
+LABELS = ["UP", "DOWN"]
+CLASSES = {"algorithm": "dfop", "task": "classification", "features": ["a"], "labels": LABELS}
+LONG = "list-" + "a-name-as-long-as-a-name-can-be" + "." * 28
+
+
+def teach(api, name, rows):
+    """Rows whose label the feature tells."""
+    labels = [LABELS[row % 2] for row in range(rows)]
+    data = [[float(row % 2)] for row in range(rows)]
+    answer = api.post(f"/models/{name}/feedback/batch", json={"columns": ["a"], "data": data, "labels": labels})
+    assert 200 == answer.status_code, answer.text
+
+
+@pytest.fixture(scope="module")
+def listed(api):
+    """Models of known kinds: one better than its baseline, one worse, one that has learned nothing, one of numbers."""
+    for name in ("list-better", "list-worse", "list-new", LONG):
+        assert 201 == api.put(f"/models/{name}", json=CLASSES).status_code
+    assert 201 == api.put("/models/list-numbers", json={"task": "regression", "algorithm": "rls"}).status_code
+    teach(api, "list-better", 200)
+    runs = {"columns": ["a"], "data": [[0.0]] * 90, "labels": ["UP"] * 30 + ["DOWN"] * 30 + ["UP"] * 30}
+    assert 200 == api.post("/models/list-worse/feedback/batch", json=runs).status_code  # the last label is nearly right
+    for row in range(20):
+        api.post("/models/list-numbers/feedback", json={"features": {"a": row, "b": row % 3}, "label": 2.0 * row})
+    return {model["name"]: model for model in api.get("/models", params={"search": "list-"}).json()["models"]}
+
+
+def row_of(page, name):
+    """The row of a model."""
+    return page.get_by_role("row").filter(has=page.get_by_role("link", name=name, exact=True))
+
+
+async def names(page):
+    """The models as they stand."""
+    return await page.locator("tbody th a").all_text_contents()
+
+
+async def test_each_model_stands_beside_its_baseline(visits, listed):
+    """Score, baseline and the difference of their errors, as the API has them; what is not known is a dash."""
+    page = await visits.open("/?search=list-", statuses=NOT_YET)
+    for name in ("list-better", "list-worse"):
+        row, model = row_of(page, name), listed[name]
+        await expect(row.get_by_role("cell").nth(0)).to_contain_text(f"{100 * model['score']:.1f}")
+        await expect(row.get_by_role("cell").nth(1)).to_contain_text(f"baseline {100 * model['baseline']:.1f}")
+        await expect(row.get_by_role("cell").nth(2)).to_have_text(str(model["rows"]))
+    own, other = (1 - listed["list-better"][key] for key in ("score", "baseline"))
+    assert own < other
+    await expect(row_of(page, "list-better").get_by_role("cell").nth(1)).to_contain_text("less")
+    await expect(row_of(page, "list-worse").get_by_role("cell").nth(1)).to_contain_text("more")
+    await expect(row_of(page, "list-numbers").get_by_role("cell").nth(0)).to_contain_text("MSE")
+    new = (await row_of(page, "list-new").get_by_role("cell").all_text_contents())[:3]
+    assert ["–", "–", "0"] == new
+
+
+async def test_values_change_in_place(visits, listed, api):
+    """A model that learns shows it, without a reload, and no row moves until the order is asked for again."""
+    page = await visits.open("/?search=list-&sort=rows", statuses=NOT_YET)
+    await expect(page.locator("tbody tr")).to_have_count(len(listed))
+    before = await names(page)
+    await page.evaluate("window.kept = [...document.querySelectorAll('tbody tr')]")
+    rows = listed["list-better"]["rows"]
+    assert before.index("list-new") > before.index("list-better")
+    teach(api, "list-new", rows + 10)
+    await expect(row_of(page, "list-new").get_by_role("cell").nth(2)).to_have_text(str(rows + 10), timeout=20_000)
+    assert before == await names(page)
+    assert await page.evaluate("window.kept.every((row, at) => row === document.querySelectorAll('tbody tr')[at])")
+    await page.get_by_role("button", name="Sort again").click(timeout=20_000)
+    after = await names(page)
+    assert after.index("list-new") < after.index("list-better")
+    await expect(page.get_by_role("button", name="Sort again")).to_be_hidden()
+
+
+async def test_orders_and_searches_stand_in_the_address(visits, listed):
+    """Each can be gone back to, and opened again."""
+    page = await visits.open("/?search=list-", statuses=NOT_YET)
+    await expect(page.locator("tbody tr")).to_have_count(len(listed))
+    await page.get_by_role("button", name="Name", exact=True).click()
+    await expect(page.locator("tbody th a").first).to_have_text(min(listed))
+    assert sorted(listed) == await names(page)
+    await page.keyboard.press("/")
+    await page.keyboard.press("ControlOrMeta+a")
+    await page.keyboard.type("LIST-b")
+    await expect(page.locator("tbody th a")).to_have_text(["list-better"])
+    await expect(page).to_have_url(re.compile(r"\?sort=name&search=LIST-b$"))
+    await page.go_back()
+    await expect(page.get_by_role("button", name="Worst first")).to_have_attribute("aria-pressed", "true")
+    await expect(page.locator("tbody tr")).to_have_count(len(listed))
+    await page.get_by_label("Search by name").fill("no such model")
+    await expect(page.get_by_text("No model’s name contains “no such model”.")).to_be_visible()
+    await page.get_by_role("button", name="Show all models").click()
+    await expect(page.locator("tbody tr").first).to_be_visible()
+
+
+@pytest.mark.parametrize(("dark", "phone"), [(False, False), (True, False), (False, True), (True, True)])
+async def test_the_list_is_accessible(visits, listed, axe, dark, phone):
+    """In both sets of colours, at a desk and on a phone, where nothing is wider than the screen."""
+    page = await visits.open("/?search=list-", dark=dark, phone=phone, statuses=NOT_YET)
+    await expect(page.locator("tbody tr")).to_have_count(len(listed))
+    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    await axe(page)
+    table = page.get_by_role("table", name="Models")
+    assert 8 == await table.get_by_role("columnheader").count()
+    assert len(listed) == await table.get_by_role("rowheader").count()
+
+
+async def test_a_model_is_opened_by_keyboard(visits, listed):
+    """Its name is a link to its page."""
+    page = await visits.open("/?search=list-better", statuses=NOT_YET)
+    await page.get_by_role("link", name="list-better").focus()
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(re.compile(r"/ui/models/list-better$"))
+
+
+async def test_keys_are_asked_for(visits, locked_url, secrets):
+    """Without one, and with a wrong one, which is said; the right one is kept in this tab."""
+    page = await visits.open("/", url=locked_url, statuses=[401, *NOT_YET])
+    dialog = page.get_by_role("dialog")
+    await expect(dialog).to_contain_text("This service asks for a key.")
+    await expect(page.get_by_label("Key", exact=True)).to_be_focused()
+    await page.get_by_label("Key", exact=True).fill("wrong")
+    await page.keyboard.press("Enter")
+    await expect(dialog).to_contain_text("does not know this key")
+    await page.get_by_label("Key", exact=True).fill(secrets["admin"])
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#live")).to_have_attribute("data-state", "live")
+    await page.reload()
+    await expect(page.locator("#live")).to_have_attribute("data-state", "live")
+    await expect(page.get_by_role("button", name="API key")).to_be_visible()
+
+
+async def test_who_gives_no_key_is_told_so(visits, axe, locked_url):
+    """The refusal stays, with a way to enter a key after all."""
+    page = await visits.open("/", url=locked_url, statuses=[401, *NOT_YET])
+    await expect(page.get_by_role("dialog")).to_be_visible()
+    await axe(page)
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("alert")).to_contain_text("send a known key")
+    await page.get_by_role("button", name="Enter a key").click()
+    await expect(page.get_by_role("dialog")).to_be_visible()
+
+
+async def test_a_key_shows_its_own_models_and_what_it_may_do(visits, locked_url, locked_api, secrets):
+    """A key of some models sees only those; one that may not make models is not told how to."""
+    for name in ("shop-1", "bank-1"):
+        locked_api.put(f"/models/{name}", json=CLASSES)
+    page = await visits.open("/?sort=name", url=locked_url, key=secrets["some"], statuses=NOT_YET)
+    await expect(page.locator("tbody th a")).to_have_text(["shop-1"])
+    for name in ("shop-1", "bank-1"):
+        locked_api.delete(f"/models/{name}")
+    await expect(page.get_by_text("No model that this key may see")).to_be_visible(timeout=20_000)
+    await expect(page.get_by_text("curl")).to_have_count(0)
