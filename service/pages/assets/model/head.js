@@ -1,0 +1,69 @@
+/**
+ * The head of the page: what the model is, how far it has come, and whether the page is live.
+ */
+
+import { fill, h } from "../dom.js";
+import { number } from "../charts.js";
+import { ago, when } from "./words.js";
+
+const PHASES = {
+    steady: ["", "steady"],
+    overlap: [".warn", "change of features: overlap"],
+    ensemble: [".accent", "after a change of features"],
+};
+
+/**
+ * Fill the head.
+ *
+ * @param {import("./documents.js").ModelDocuments} model
+ */
+export function head(model) {
+    document.title = `${model.name} – Onepass`;
+    document.getElementById("model-name").textContent = model.name;
+    const badges = document.getElementById("model-badges");
+    const description = document.getElementById("model-description");
+    const tags = document.getElementById("model-tags");
+    const updated = h("dd", { id: "model-updated" });
+    const speed = h("dd", { id: "model-speed" });
+    const clock = () => {
+        const { model: shown } = model.docs;
+        if (!shown) return;
+        updated.textContent = ago(shown.updated);
+        updated.title = when(shown.updated);
+        const rate = model.speed.perSecond();
+        speed.textContent = rate === null ? "–" : rate === 0 ? "0" : number(rate, rate < 10 ? 1 : 0);
+    };
+    model.when(["model"], ({ model: shown }) => {
+        const { config } = shown;
+        fill(badges, badge("", config.algorithm), badge("", config.task), phaseBadge(shown.phase));
+        description.textContent = config.description ?? "";
+        description.hidden = !config.description;
+        fill(tags, Object.entries(config.tags ?? {}).map(([key, value]) => h("li.tag", {}, h("span.muted", {}, key), value)));
+        tags.hidden = !Object.keys(config.tags ?? {}).length;
+        fill(document.getElementById("model-stats"), stats(shown, updated, speed));
+        clock();
+    });
+    setInterval(clock, 1000);
+}
+
+function badge(kind, text) {
+    return h(`span.badge${kind}`, {}, text);
+}
+
+function phaseBadge(phase) {
+    const [kind, text] = PHASES[phase] ?? ["", phase];
+    return badge(kind, text);
+}
+
+function stats(shown, updated, speed) {
+    const stat = (name, value) => h("div", {}, h("dt", {}, name), value);
+    const text = (value, title) => h("dd", { title }, value);
+    return [
+        stat("Rows", h("dd", { id: "model-rows" }, number(shown.rows))),
+        stat("Rows per second", speed),
+        stat("Version", text(number(shown.version), "Entries of the model's log")),
+        stat("Updated", updated),
+        stat("Created", text(when(shown.created).slice(0, 16), when(shown.created))),
+        stat("Incarnation", h("dd.mono.incarnation", { title: "Another one after the model is created again" }, shown.incarnation)),
+    ];
+}

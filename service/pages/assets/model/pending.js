@@ -1,0 +1,52 @@
+/**
+ * Tracked predictions that wait for their labels.
+ */
+
+import { number } from "../charts.js";
+import { fill, h } from "../dom.js";
+import { ago, clipped, when } from "./words.js";
+
+const SHOWN_MAX = 5;
+
+/**
+ * Fill the part of pending labels.
+ *
+ * @param {import("./documents.js").ModelDocuments} model
+ */
+export function pending(model) {
+    const place = document.getElementById("pending-inside");
+    const draw = () => {
+        const { pending: shown } = model.docs;
+        if (shown) fill(place, facts(shown), list(shown));
+    };
+    model.when(["pending"], draw);
+    setInterval(draw, 30_000);
+}
+
+function facts(shown) {
+    const { pending: waiting } = shown;
+    const fact = (name, value, title) => h("div", {}, h("dt", {}, name), h("dd", { title }, value));
+    const total = shown.total ?? shown.count ?? null;
+    const many = total === null ? `${waiting.length}${shown.next ? " or more" : ""}` : number(total);
+    const first = waiting.reduce((soonest, own) => (!soonest || own.expires < soonest.expires ? own : soonest), null);
+    return h(
+        "dl.stats.small-stats",
+        {},
+        fact("Waiting", many),
+        fact("Oldest expires", first ? ago(first.expires) : "–", first ? when(first.expires) : undefined),
+        fact("Expired unlabelled", number(shown.expired)),
+    );
+}
+
+function list({ pending: waiting }) {
+    if (!waiting.length) return h("p.quiet.small", {}, "Predictions asked for with \"track\": true wait here for their labels.");
+    const rows = waiting.slice(0, SHOWN_MAX).map((own) =>
+        h("li", {}, h("code.clip", { title: own.prediction_id }, own.prediction_id), h("span.num", {}, said(own.prediction))),
+    );
+    const left = waiting.length - SHOWN_MAX;
+    return [h("ul.plain-list", { "aria-label": "Some of them" }, rows), left > 0 ? h("p.quiet.small", {}, `and ${left} more on this page of the list`) : null];
+}
+
+function said(prediction) {
+    return typeof prediction === "number" ? number(prediction) : clipped(prediction === null ? "–" : prediction, 18);
+}

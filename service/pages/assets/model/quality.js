@@ -1,0 +1,193 @@
+/**
+ * How good the predictions are in detail: all scores side by side; classes, confusion and calibration, or errors and
+ * the coverage of intervals.
+ */
+
+import { ConfusionTable, dataTable, Frame, LineChart, number, ReliabilityChart } from "../charts.js";
+import { fill, h } from "../dom.js";
+import { choice } from "./choice.js";
+import { BASELINES, SCORES } from "./words.js";
+
+const VIEWS = [
+    ["window", "Window"],
+    ["fading", "Fading"],
+    ["overall", "All rows"],
+];
+const CLASSES_SHOWN = 50;
+
+/**
+ * Fill the part of quality.
+ *
+ * @param {import("./documents.js").ModelDocuments} model
+ */
+export function quality(model) {
+    const place = document.getElementById("quality-inside");
+    let view = "window";
+    const views = choice("Rows", VIEWS, (key) => ((view = key), draw(model.docs)));
+    document.getElementById("quality-views").append(views.element);
+    const scores = new Frame({ title: "All scores", file: `${model.name}-scores`, numbers: () => scoreNumbers(model.docs.metrics) });
+    let parts = null;
+    const draw = ({ model: shown, metrics }) => {
+        views.offer(null, view);
+        parts ??= shown.config.task === "classification" ? classParts(model) : errorParts(model);
+        if (!place.childElementCount) {
+            const [left, right] = parts.columns;
+            fill(place, h("div.stacked", {}, left, scores.element), h("div.stacked", {}, right));
+        }
+        parts.update(metrics[view], metrics);
+        fill(scores.body, scoreTable(metrics));
+        scores.refreshTable();
+    };
+    model.when(["model", "metrics"], draw);
+}
+
+// ------------------------------------------------------------------------------------------------ all scores
+
+function scoreNumbers(metrics) {
+    const all = VIEWS.map(([key]) => metrics[key]);
+    const names = Object.keys(SCORES).filter((name) => all.some((own) => name in own));
+    const baselines = Object.entries(metrics.baselines).flatMap(([name, own]) =>
+        Object.keys(own).map((key) => [`${BASELINES[name] ?? name}: ${SCORES[key].name.toLowerCase()}`, ...baselineRow(metrics, name, key)]),
+    );
+    return {
+        columns: ["score", ...VIEWS.map(([, label]) => label)],
+        rows: [...names.map((name) => [SCORES[name].name, ...all.map((own) => own[name] ?? null)]), ...baselines],
+        json: { window: metrics.window, fading: metrics.fading, overall: metrics.overall, baselines: metrics.baselines },
+    };
+}
+
+function baselineRow(metrics, name, key) {
+    return [metrics.window.baselines?.[name]?.[key], metrics.fading.baselines?.[name]?.[key], metrics.baselines[name]?.[key]].map(
+        (value) => value ?? null,
+    );
+}
+
+function scoreTable(metrics) {
+    const region = { tabindex: "0", role: "region", "aria-label": "All scores" };
+    return h("div.scroll", region, dataTable(scoreNumbers(metrics), "All scores"));
+}
+
+// ------------------------------------------------------------------------------------------------ classification
+
+function classParts(model) {
+    const confusion = new ConfusionTable({ title: "Confusion", note: "Rows by label and answer.", file: `${model.name}-confusion` });
+    const reliability = new ReliabilityChart({
+        note: "How often answers of about one probability were right; on the diagonal promises hold.",
+        file: `${model.name}-reliability`,
+    });
+    let shown = null;
+    const classes = new Frame({ title: "Classes", file: `${model.name}-classes`, numbers: () => classNumbers(shown) });
+    return {
+        columns: [[classes.element], [confusion.element, reliability.element]],
+        update(scores) {
+            shown = scores;
+            confusion.update(scores.confusion);
+            reliability.update(scores.reliability);
+            fill(classes.body, classTable(scores));
+            classes.refreshTable();
+        },
+    };
+}
+
+function classNumbers(scores) {
+    const rows = Object.entries(scores?.per_class ?? {}).map(([name, own]) => [name, own.support, own.precision, own.recall, own.f1]);
+    return { columns: ["class", "support", "precision", "recall", "f1"], rows, json: scores?.per_class };
+}
+
+function classTable(scores) {
+    const all = Object.entries(scores.per_class ?? {});
+    if (!all.length) return h("p.quiet", {}, "No class has come yet");
+    const whole = all.reduce((sum, [, own]) => sum + own.support, 0);
+    return [
+        h(
+            "div.scroll",
+            { tabindex: "0", role: "region", "aria-label": "Scores by class" },
+            h(
+                "table.data",
+                {},
+                h("caption.visually-hidden", {}, "Scores by class"),
+                h(
+                    "thead",
+                    {},
+                    h("tr", {}, h("th", { scope: "col" }, "Class"), ["Rows", "Share", "Precision", "Recall", "F1"].map((name) => h("th.num", { scope: "col" }, name))),
+                ),
+                h("tbody", {}, all.slice(0, CLASSES_SHOWN).map(([name, own]) => classRow(name, own, whole))),
+            ),
+        ),
+        all.length > CLASSES_SHOWN ? h("p.quiet.small", {}, `${all.length - CLASSES_SHOWN} more classes are in the CSV.`) : null,
+    ];
+}
+
+function classRow(name, { support, precision, recall, f1 }, whole) {
+    const share = whole ? `${number((100 * support) / whole, 1)} %` : "–";
+    return h(
+        "tr",
+        {},
+        h("th", { scope: "row" }, h("span.clip.clip-wide", { title: name }, name)),
+        h("td.num", {}, number(Math.round(support))),
+        h("td.num", {}, share),
+        [precision, recall, f1].map((value) => h("td.num", {}, meter(value))),
+    );
+}
+
+/** A number with a bar behind it, from 0 to 1. */
+function meter(value) {
+    const element = h("span.meter", {}, number(value));
+    element.style.setProperty("--share", `${100 * (value ?? 0)}%`);
+    return element;
+}
+
+// ------------------------------------------------------------------------------------------------ regression
+
+function errorParts(model) {
+    let shown = null;
+    const errors = new LineChart({
+        title: "Mean absolute error over rows",
+        note: "Of the window; it weighs large errors less than the squared error does.",
+        file: `${model.name}-absolute-error`,
+        height: 200,
+    });
+    const coverage = new Frame({
+        title: "Coverage of intervals",
+        note: "The share of labels within the intervals made before they came; it should be the level itself.",
+        file: `${model.name}-coverage`,
+        numbers: () => ({ columns: ["level", "covered"], rows: coverageRows(shown), json: shown?.coverage }),
+    });
+    return {
+        columns: [[], [coverage.element, errors.element]],
+        update(scores, metrics) {
+            shown = scores;
+            const points = metrics.history.map((point) => [point.row, point.mae ?? null]);
+            const level = { key: "level", name: "Last value, window now", y: metrics.window.baselines?.last_value?.mae ?? null };
+            errors.update({ series: [{ key: "mae", name: "Mean absolute error", tone: "tone-1", points }], references: [level], y: { bounds: [0, Infinity] }, log: false });
+            fill(coverage.body, coverageBars(scores));
+            coverage.refreshTable();
+        },
+    };
+}
+
+function coverageRows(scores) {
+    return Object.entries(scores?.coverage ?? {}).map(([level, covered]) => [Number(level), covered]);
+}
+
+function coverageBars(scores) {
+    const rows = coverageRows(scores);
+    if (!rows.some(([, covered]) => covered !== null)) return h("p.quiet", {}, "No interval has been scored yet");
+    return h(
+        "ul.levels",
+        { "aria-label": "Coverage by level" },
+        rows.map(([level, covered]) => {
+            const track = h("span.level-track", { "aria-hidden": "true" }, h("span.level-fill"), h("span.level-goal"));
+            track.firstChild.style.width = `${100 * (covered ?? 0)}%`;
+            track.lastChild.style.left = `${100 * level}%`;
+            const gap = covered === null ? "" : ` (${covered >= level ? "+" : "−"}${number(Math.abs(covered - level))})`;
+            return h(
+                "li.level",
+                {},
+                h("span", {}, `${number(100 * level, 0)} %`),
+                track,
+                h("span.num", {}, number(covered), h("span.muted", {}, gap)),
+            );
+        }),
+    );
+}
