@@ -2,12 +2,12 @@
  * Charts of the pages: SVG and HTML of our own, without a library. Colours are custom properties of charts.css.
  */
 
-export {BarChart, bars, intervalMark} from "./charts/bars.js";
-export {ConfusionTable} from "./charts/confusion.js";
-export {csv, save} from "./charts/download.js";
-export {dataTable, Frame} from "./charts/frame.js";
-export {LineChart} from "./charts/line.js";
-export {ReliabilityChart} from "./charts/reliability.js";
-export {count, number} from "./charts/scale.js";
-export {sparkline} from "./charts/spark.js";
-export {Recording, thinned} from "./charts/thin.js";
+export { BarChart, bars, intervalMark } from "./charts/bars.js";
+export { ConfusionTable } from "./charts/confusion.js";
+export { csv, save } from "./charts/download.js";
+export { dataTable, Frame } from "./charts/frame.js";
+export { LineChart } from "./charts/line.js";
+export { ReliabilityChart } from "./charts/reliability.js";
+export { count, number } from "./charts/scale.js";
+export { sparkline } from "./charts/spark.js";
+export { Recording, thinned } from "./charts/thin.js";

@@ -2,9 +2,9 @@
  * Horizontal bars with their names and values as an HTML list, and a mark for the interval of a difference.
  */
 
-import {fill, h} from "../dom.js";
-import {Frame} from "./frame.js";
-import {number} from "./scale.js";
+import { fill, h } from "../dom.js";
+import { Frame } from "./frame.js";
+import { number } from "./scale.js";
 
 /**
  * One bar.
@@ -20,18 +20,18 @@ import {number} from "./scale.js";
  * @param {{most?: number, label: string, tone?: string}} given `most`: value of a full bar, left out: the largest
  * @returns {HTMLElement}
  */
-export function bars(list, {most, label, tone = "tone-1"}) {
-    const full = most ?? Math.max(1e-300, ...list.map(({value}) => Math.abs(value ?? 0)));
-    const signed = list.some(({value}) => value < 0);
-    const noted = list.some(({note}) => note);
+export function bars(list, { most, label, tone = "tone-1" }) {
+    const full = most ?? Math.max(1e-300, ...list.map(({ value }) => Math.abs(value ?? 0)));
+    const signed = list.some(({ value }) => value < 0);
+    const noted = list.some(({ note }) => note);
     return h(
         `ul.bars${signed ? ".bars-signed" : ""}${noted ? ".bars-noted" : ""}`,
-        {"aria-label": label},
-        list.map((own) => bar(own, {full, signed, noted, usual: tone})),
+        { "aria-label": label },
+        list.map((own) => bar(own, { full, signed, noted, usual: tone })),
     );
 }
 
-function bar({name, value, text, tone, faded, note}, {full, signed, noted, usual}) {
+function bar({ name, value, text, tone, faded, note }, { full, signed, noted, usual }) {
     const share = Math.min(1, Math.abs(value ?? 0) / full);
     const filled = h(`span.bars-fill.${tone ?? usual}`);
     filled.style.width = `${(signed ? 50 : 100) * share}%`;
@@ -39,20 +39,20 @@ function bar({name, value, text, tone, faded, note}, {full, signed, noted, usual
     return h(
         `li.bars-row${faded ? ".bars-faded" : ""}`,
         {},
-        h("span.bars-name", {title: name}, name),
-        h("span.bars-track", {"aria-hidden": "true"}, filled),
+        h("span.bars-name", { title: name }, name),
+        h("span.bars-track", { "aria-hidden": "true" }, filled),
         h("span.bars-value", {}, text ?? number(value)),
-        noted ? h("span.bars-note", {title: note}, note) : null,
+        noted ? h("span.bars-note", { title: note }, note) : null,
     );
 }
 
 /** Bars within a frame: with a title, and their numbers as a table, CSV and JSON. */
 export class BarChart {
     /** @param {{title: string, note?: string, file: string, valueName?: string, level?: number}} given */
-    constructor({title, note, file, valueName = "value", level}) {
+    constructor({ title, note, file, valueName = "value", level }) {
         this.list = [];
         this.valueName = valueName;
-        this.frame = new Frame({title, note, file, level, numbers: () => this.numbers()});
+        this.frame = new Frame({ title, note, file, level, numbers: () => this.numbers() });
         this.element = this.frame.element;
     }
 
@@ -64,13 +64,16 @@ export class BarChart {
      */
     update(list, given = {}) {
         this.list = list;
-        const {title} = this.frame;
-        fill(this.frame.body, list.length ? bars(list, {label: title, ...given}) : h("p.quiet", {}, given.empty ?? "Nothing yet"));
+        const { title } = this.frame;
+        fill(
+            this.frame.body,
+            list.length ? bars(list, { label: title, ...given }) : h("p.quiet", {}, given.empty ?? "Nothing yet"),
+        );
         this.frame.refreshTable();
     }
 
     numbers() {
-        return {columns: ["name", this.valueName], rows: this.list.map(({name, value}) => [name, value])};
+        return { columns: ["name", this.valueName], rows: this.list.map(({ name, value }) => [name, value]) };
     }
 }
 
@@ -81,11 +84,11 @@ export class BarChart {
  * @param {number} reach the value at both ends of the axis, above 0
  * @returns {HTMLElement}
  */
-export function intervalMark({low, mean, high}, reach) {
+export function intervalMark({ low, mean, high }, reach) {
     const at = (value) => `${Math.min(100, Math.max(0, 50 + (50 * value) / reach))}%`;
     const known = mean !== null && low !== null && high !== null;
     const words = known ? `${number(mean)}, from ${number(low)} to ${number(high)}` : "not known yet";
-    const element = h("span.interval", {role: "img", "aria-label": words}, h("span.interval-zero"));
+    const element = h("span.interval", { role: "img", "aria-label": words }, h("span.interval-zero"));
     if (!known) return element;
     const tone = low > 0 ? "tone-good" : high < 0 ? "tone-bad" : "tone-base";
     const [from, to] = [Math.max(low, -reach), Math.min(high, reach)];

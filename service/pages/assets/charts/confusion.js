@@ -2,16 +2,16 @@
  * A confusion matrix as a real table: rows by label, columns by answer, shaded by the share of the label's rows.
  */
 
-import {fill, h} from "../dom.js";
-import {Frame} from "./frame.js";
-import {number} from "./scale.js";
+import { fill, h } from "../dom.js";
+import { Frame } from "./frame.js";
+import { number } from "./scale.js";
 
 /** A table of `confusion` of the metrics. */
 export class ConfusionTable {
     /** @param {{title?: string, note?: string, file: string, level?: number}} given */
-    constructor({title = "Confusion", note, file, level}) {
-        this.matrix = {labels: [], counts: []};
-        this.frame = new Frame({title, note, file, level, numbers: () => this.numbers()});
+    constructor({ title = "Confusion", note, file, level }) {
+        this.matrix = { labels: [], counts: [] };
+        this.frame = new Frame({ title, note, file, level, numbers: () => this.numbers() });
         this.element = this.frame.element;
     }
 
@@ -22,14 +22,14 @@ export class ConfusionTable {
      *     number per answer; `counts` may be longer than `labels` by the row and column of all other classes
      */
     update(matrix) {
-        this.matrix = matrix ?? {labels: [], counts: []};
-        const {counts} = this.matrix;
+        this.matrix = matrix ?? { labels: [], counts: [] };
+        const { counts } = this.matrix;
         fill(this.frame.body, counts.length ? this.table() : h("p.quiet", {}, "No rows yet"));
         this.frame.refreshTable();
     }
 
     names() {
-        const {labels, counts} = this.matrix;
+        const { labels, counts } = this.matrix;
         return counts.map((_, at) => (at < labels.length ? String(labels[at]) : "other"));
     }
 
@@ -37,7 +37,7 @@ export class ConfusionTable {
         const names = this.names();
         return h(
             "div.scroll-x",
-            {tabindex: "0", role: "region", "aria-label": this.frame.title},
+            { tabindex: "0", role: "region", "aria-label": this.frame.title },
             h(
                 "table.confusion",
                 {},
@@ -45,10 +45,24 @@ export class ConfusionTable {
                 h(
                     "thead",
                     {},
-                    h("tr", {}, h("td"), h("th.confusion-over", {colspan: names.length, scope: "colgroup"}, "answered")),
-                    h("tr", {}, h("th.confusion-over", {scope: "col"}, "label"), names.map((name) => h("th", {scope: "col"}, clipped(name)))),
+                    h(
+                        "tr",
+                        {},
+                        h("td"),
+                        h("th.confusion-over", { colspan: names.length, scope: "colgroup" }, "answered"),
+                    ),
+                    h(
+                        "tr",
+                        {},
+                        h("th.confusion-over", { scope: "col" }, "label"),
+                        names.map((name) => h("th", { scope: "col" }, clipped(name))),
+                    ),
                 ),
-                h("tbody", {}, this.matrix.counts.map((row, at) => this.row(names[at], row, at))),
+                h(
+                    "tbody",
+                    {},
+                    this.matrix.counts.map((row, at) => this.row(names[at], row, at)),
+                ),
             ),
         );
     }
@@ -58,7 +72,7 @@ export class ConfusionTable {
         return h(
             "tr",
             {},
-            h("th", {scope: "row"}, clipped(name)),
+            h("th", { scope: "row" }, clipped(name)),
             counts.map((value, at) => {
                 const share = whole ? value / whole : 0;
                 const cell = h(
@@ -84,5 +98,5 @@ export class ConfusionTable {
 }
 
 function clipped(name) {
-    return h("span.clip", {title: name}, name);
+    return h("span.clip", { title: name }, name);
 }

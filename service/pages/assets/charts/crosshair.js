@@ -2,8 +2,8 @@
  * The crosshair of a line chart: the values at the row under the pointer, or at the one that arrow keys have chosen.
  */
 
-import {fill, h} from "../dom.js";
-import {number} from "./scale.js";
+import { fill, h } from "../dom.js";
+import { number } from "./scale.js";
 
 /** The layer above a plot that shows values. */
 export class Crosshair {
@@ -13,15 +13,15 @@ export class Crosshair {
         this.series = [];
         this.rows = [];
         this.at = null;
-        this.line = h("div.crosshair-line", {hidden: true});
-        this.box = h("div.crosshair-box", {hidden: true, "aria-live": "polite"});
+        this.line = h("div.crosshair-line", { hidden: true });
+        this.box = h("div.crosshair-box", { hidden: true, "aria-live": "polite" });
         this.element = h(
             "div.crosshair",
-            {tabindex: "0", role: "group", "aria-label": `${chart.frame.title}: arrow keys show values`},
+            { tabindex: "0", role: "group", "aria-label": `${chart.frame.title}: arrow keys show values` },
             this.line,
             this.box,
         );
-        const {element} = this;
+        const { element } = this;
         element.addEventListener("pointermove", (event) => this.show(this.nearest(event.offsetX)));
         element.addEventListener("pointerdown", (event) => this.show(this.nearest(event.offsetX)));
         element.addEventListener("pointerleave", () => this.show(null));
@@ -32,12 +32,14 @@ export class Crosshair {
     /** Other series: the rows at which there are values. */
     refresh(series) {
         this.series = series;
-        this.rows = [...new Set(series.flatMap(({points}) => points.map(([row]) => row)))].sort((one, other) => one - other);
+        this.rows = [...new Set(series.flatMap(({ points }) => points.map(([row]) => row)))].sort(
+            (one, other) => one - other,
+        );
         if (this.at !== null) this.show(Math.min(this.at, this.rows.length - 1));
     }
 
     key(event) {
-        const step = {ArrowRight: 1, ArrowLeft: -1, PageDown: 10, PageUp: -10}[event.key];
+        const step = { ArrowRight: 1, ArrowLeft: -1, PageDown: 10, PageUp: -10 }[event.key];
         const last = this.rows.length - 1;
         if (event.key === "Escape") this.show(null);
         else if (event.key === "Home") this.show(0);
@@ -48,8 +50,8 @@ export class Crosshair {
     }
 
     nearest(pixel) {
-        const {rows} = this;
-        const {x} = this.chart;
+        const { rows } = this;
+        const { x } = this.chart;
         if (!rows.length) return null;
         let low = 0;
         let high = rows.length - 1;
@@ -76,9 +78,11 @@ export class Crosshair {
     }
 
     values(row) {
-        const found = this.series.map((own) => ({...own, value: own.points.find(([at]) => at === row)?.[1] ?? null}));
-        const levels = this.chart.references().map(({name, y}) => ({name, tone: "tone-base", value: y, reference: true}));
-        return [...found, ...levels].map(({name, tone, dashed, reference, value}) =>
+        const found = this.series.map((own) => ({ ...own, value: own.points.find(([at]) => at === row)?.[1] ?? null }));
+        const levels = this.chart
+            .references()
+            .map(({ name, y }) => ({ name, tone: "tone-base", value: y, reference: true }));
+        return [...found, ...levels].map(({ name, tone, dashed, reference, value }) =>
             h(
                 "div.crosshair-value",
                 {},

@@ -3,12 +3,13 @@
  */
 
 /**
- * A table as CSV: RFC 4180, with a header. Text that a spreadsheet would take for a formula gets an apostrophe in front.
+ * A table as CSV: RFC 4180, with a header. Text that a spreadsheet would take for a formula gets an apostrophe in
+ * front.
  *
  * @param {{columns: string[], rows: Array<Array<string|number|boolean|null>>}} table
  * @returns {string}
  */
-export function csv({columns, rows}) {
+export function csv({ columns, rows }) {
     return [columns, ...rows].map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
 }
 
@@ -28,7 +29,7 @@ function cell(value) {
  */
 export function save(name, text, type) {
     const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([text], {type}));
+    link.href = URL.createObjectURL(new Blob([text], { type }));
     link.download = name;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10_000);

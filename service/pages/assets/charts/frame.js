@@ -2,9 +2,9 @@
  * What stands around every chart: its title, the legend, and the numbers behind it as a table, CSV and JSON.
  */
 
-import {fill, h} from "../dom.js";
-import {csv, save} from "./download.js";
-import {number} from "./scale.js";
+import { fill, h } from "../dom.js";
+import { csv, save } from "./download.js";
+import { number } from "./scale.js";
 
 /**
  * The numbers behind a chart.
@@ -20,18 +20,23 @@ export class Frame {
      *     `note`: what is shown, in a sentence; `file`: name of downloads, without its end; `level`: of the heading;
      *     `plain`: the title is for screen readers only, as one stands above the chart
      */
-    constructor({title, note = "", file, numbers, level = 3, plain = false}) {
+    constructor({ title, note = "", file, numbers, level = 3, plain = false }) {
         this.numbers = numbers;
         this.file = file;
         this.title = title;
-        this.noteText = h("p.chart-note", {hidden: !note}, note);
+        this.noteText = h("p.chart-note", { hidden: !note }, note);
         this.tools = h("div.chart-tools");
         this.body = h("div.chart-body");
-        this.legend = h("div.chart-legend", {hidden: true});
-        this.table = h("div.chart-table", {hidden: true, tabindex: "0", role: "region", "aria-label": `${title}, as a table`});
+        this.legend = h("div.chart-legend", { hidden: true });
+        this.table = h("div.chart-table", {
+            hidden: true,
+            tabindex: "0",
+            role: "region",
+            "aria-label": `${title}, as a table`,
+        });
         this.tableButton = h(
             "button.chart-tool",
-            {type: "button", "aria-expanded": "false", on: {click: () => this.toggleTable()}},
+            { type: "button", "aria-expanded": "false", on: { click: () => this.toggleTable() } },
             "Table",
         );
         this.element = h(
@@ -52,10 +57,14 @@ export class Frame {
 
     downloads() {
         const as = (name, label, write) =>
-            h("button.chart-tool", {type: "button", "aria-label": `${this.title}: numbers as ${name}`, on: {click: write}}, label);
+            h(
+                "button.chart-tool",
+                { type: "button", "aria-label": `${this.title}: numbers as ${name}`, on: { click: write } },
+                label,
+            );
         return h(
             "div.chart-downloads",
-            {role: "group", "aria-label": `${this.title}: numbers`},
+            { role: "group", "aria-label": `${this.title}: numbers` },
             this.tableButton,
             as("CSV", "CSV", () => save(`${this.file}.csv`, csv(this.numbers()), "text/csv")),
             as("JSON", "JSON", () => save(`${this.file}.json`, this.json(), "application/json")),
@@ -63,7 +72,7 @@ export class Frame {
     }
 
     json() {
-        const {columns, rows, json} = this.numbers();
+        const { columns, rows, json } = this.numbers();
         const records = json ?? rows.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at]])));
         return `${JSON.stringify(records, null, 1)}\n`;
     }
@@ -97,18 +106,32 @@ export class Frame {
  * @param {string} caption for those who do not see it
  * @returns {HTMLTableElement}
  */
-export function dataTable({columns, rows}, caption) {
+export function dataTable({ columns, rows }, caption) {
     const numeric = columns.map((_, at) => rows.some((row) => typeof row[at] === "number"));
     const side = (at) => (numeric[at] ? "td.num" : "td");
     return h(
         "table.data",
         {},
         h("caption.visually-hidden", {}, caption),
-        h("thead", {}, h("tr", {}, columns.map((name, at) => h(numeric[at] ? "th.num" : "th", {scope: "col"}, name)))),
+        h(
+            "thead",
+            {},
+            h(
+                "tr",
+                {},
+                columns.map((name, at) => h(numeric[at] ? "th.num" : "th", { scope: "col" }, name)),
+            ),
+        ),
         h(
             "tbody",
             {},
-            rows.map((row) => h("tr", {}, row.map((value, at) => h(side(at), {}, shown(value))))),
+            rows.map((row) =>
+                h(
+                    "tr",
+                    {},
+                    row.map((value, at) => h(side(at), {}, shown(value))),
+                ),
+            ),
         ),
     );
 }

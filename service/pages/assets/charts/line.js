@@ -5,14 +5,14 @@
  * around it, and arrow keys move the crosshair. At most one point for every two pixels is drawn (`thin.js`).
  */
 
-import {fill, h, s} from "../dom.js";
-import {Crosshair} from "./crosshair.js";
-import {Frame} from "./frame.js";
-import {chipButtons, placed} from "./marks.js";
-import {count, logTicks, number, range, scale, ticks} from "./scale.js";
-import {thinned} from "./thin.js";
+import { fill, h, s } from "../dom.js";
+import { Crosshair } from "./crosshair.js";
+import { Frame } from "./frame.js";
+import { chipButtons, placed } from "./marks.js";
+import { count, logTicks, number, range, scale, ticks } from "./scale.js";
+import { thinned } from "./thin.js";
 
-const MARGIN = {top: 10, right: 14, bottom: 26, left: 46};
+const MARGIN = { top: 10, right: 14, bottom: 26, left: 46 };
 const LANE = 24;
 const PIXELS_PER_POINT = 2;
 
@@ -32,16 +32,16 @@ export class LineChart {
      * @param {{title: string, note?: string, file: string, xName?: string, height?: number, level?: number,
      *     onMarks?: function(import("./marks.js").Mark[], HTMLElement): void}} given
      */
-    constructor({title, note, file, xName = "row", height = 240, level, onMarks = () => {}}) {
+    constructor({ title, note, file, xName = "row", height = 240, level, onMarks = () => {} }) {
         this.xName = xName;
         this.height = height;
         this.onMarks = onMarks;
         this.hidden = new Set();
-        this.shown = {series: []};
-        this.frame = new Frame({title, note, file, level, numbers: () => this.numbers()});
+        this.shown = { series: [] };
+        this.frame = new Frame({ title, note, file, level, numbers: () => this.numbers() });
         this.element = this.frame.element;
-        this.image = s("svg.chart-svg", {role: "img", height});
-        this.chips = h("div.chart-chips", {role: "group", "aria-label": `${title}: what happened`, hidden: true});
+        this.image = s("svg.chart-svg", { role: "img", height });
+        this.chips = h("div.chart-chips", { role: "group", "aria-label": `${title}: what happened`, hidden: true });
         this.crosshair = new Crosshair(this);
         this.plot = h("div.chart-plot", {}, this.image, this.crosshair.element);
         fill(this.frame.body, this.chips, this.plot);
@@ -64,12 +64,14 @@ export class LineChart {
     drawn() {
         const room = Math.max(2, Math.floor((this.width - MARGIN.left - MARGIN.right) / PIXELS_PER_POINT));
         return this.shown.series
-            .filter(({key}) => !this.hidden.has(key))
-            .map((own) => ({...own, points: thinned(own.points.length, room).map((at) => own.points[at])}));
+            .filter(({ key }) => !this.hidden.has(key))
+            .map((own) => ({ ...own, points: thinned(own.points.length, room).map((at) => own.points[at]) }));
     }
 
     references() {
-        return (this.shown.references ?? []).filter(({key, y}) => y !== null && y !== undefined && !this.hidden.has(key));
+        return (this.shown.references ?? []).filter(
+            ({ key, y }) => y !== null && y !== undefined && !this.hidden.has(key),
+        );
     }
 
     draw() {
@@ -79,22 +81,31 @@ export class LineChart {
         this.place(series);
         this.image.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
         this.image.setAttribute("aria-label", this.description());
-        fill(this.image, this.grid(), this.markLines(), this.referenceLines(), series.map((own) => this.line(own)));
-        if (!series.some(({points}) => points.length)) this.image.append(this.nothing());
+        fill(
+            this.image,
+            this.grid(),
+            this.markLines(),
+            this.referenceLines(),
+            series.map((own) => this.line(own)),
+        );
+        if (!series.some(({ points }) => points.length)) this.image.append(this.nothing());
         this.drawChips();
         this.crosshair.refresh(series);
     }
 
     /** Scales of the present data and width. */
     place(series) {
-        const {y = {}, log = false, marks = []} = this.shown;
-        const xs = [...series.flatMap(({points}) => [points[0]?.[0], points.at(-1)?.[0]]), ...marks.map(({x}) => x)];
+        const { y = {}, log = false, marks = [] } = this.shown;
+        const xs = [
+            ...series.flatMap(({ points }) => [points[0]?.[0], points.at(-1)?.[0]]),
+            ...marks.map(({ x }) => x),
+        ];
         const known = xs.filter((x) => x !== undefined);
         const [first, last] = known.length ? [Math.min(...known), Math.max(...known)] : [0, 1];
         this.span = [first, last > first ? last : first + 1];
-        const values = series.flatMap(({points}) => points.map(([, value]) => value ?? NaN));
+        const values = series.flatMap(({ points }) => points.map(([, value]) => value ?? NaN));
         this.log = log;
-        this.high = range([...values, ...this.references().map((own) => own.y)], {...y, log});
+        this.high = range([...values, ...this.references().map((own) => own.y)], { ...y, log });
         this.x = scale(...this.span, MARGIN.left, this.width - MARGIN.right);
         this.y = scale(...this.high, this.height - MARGIN.bottom, MARGIN.top, log);
     }
@@ -107,19 +118,32 @@ export class LineChart {
         const columns = ticks(...this.span, Math.max(2, Math.floor(this.width / 110))).filter(Number.isInteger);
         return [
             levels.map((value) => [
-                s("line.chart-grid", {x1: MARGIN.left, x2: this.width - MARGIN.right, y1: this.y(value), y2: this.y(value)}),
-                s("text.chart-tick.chart-tick-y", {x: MARGIN.left - 8, y: this.y(value) + 4}, tickText(value, digits)),
+                s("line.chart-grid", {
+                    x1: MARGIN.left,
+                    x2: this.width - MARGIN.right,
+                    y1: this.y(value),
+                    y2: this.y(value),
+                }),
+                s(
+                    "text.chart-tick.chart-tick-y",
+                    { x: MARGIN.left - 8, y: this.y(value) + 4 },
+                    tickText(value, digits),
+                ),
             ]),
-            s("line.chart-axis", {x1: MARGIN.left, x2: this.width - MARGIN.right, y1: bottom, y2: bottom}),
+            s("line.chart-axis", { x1: MARGIN.left, x2: this.width - MARGIN.right, y1: bottom, y2: bottom }),
             columns.map((value, at) => {
                 const last = at === columns.length - 1 && this.x(value) > this.width - 50;
                 const side = last ? ".chart-tick-end" : "";
-                return s(`text.chart-tick.chart-tick-x${side}`, {x: last ? this.width - 4 : this.x(value), y: bottom + 18}, count(value));
+                return s(
+                    `text.chart-tick.chart-tick-x${side}`,
+                    { x: last ? this.width - 4 : this.x(value), y: bottom + 18 },
+                    count(value),
+                );
             }),
         ];
     }
 
-    line({tone, points, dashed}) {
+    line({ tone, points, dashed }) {
         let path = "";
         let alone = null;
         let pen = false;
@@ -141,28 +165,28 @@ export class LineChart {
         return s(
             `g.${tone}`,
             {},
-            s(`path.chart-line${dashed ? ".chart-line-dashed" : ""}`, {d: path}),
-            dots.map(([x, y]) => s("circle.chart-dot", {cx: x, cy: y, r: 2.5})),
+            s(`path.chart-line${dashed ? ".chart-line-dashed" : ""}`, { d: path }),
+            dots.map(([x, y]) => s("circle.chart-dot", { cx: x, cy: y, r: 2.5 })),
         );
     }
 
     referenceLines() {
-        return this.references().map(({y}) =>
-            s("line.chart-reference", {x1: MARGIN.left, x2: this.width - MARGIN.right, y1: this.y(y), y2: this.y(y)}),
+        return this.references().map(({ y }) =>
+            s("line.chart-reference", { x1: MARGIN.left, x2: this.width - MARGIN.right, y1: this.y(y), y2: this.y(y) }),
         );
     }
 
     markLines() {
         const bottom = this.height - MARGIN.bottom;
-        return (this.shown.marks ?? []).map(({x, kind}) =>
-            s("line.chart-mark", {x1: this.x(x), x2: this.x(x), y1: 0, y2: bottom, "data-kind": kind}),
+        return (this.shown.marks ?? []).map(({ x, kind }) =>
+            s("line.chart-mark", { x1: this.x(x), x2: this.x(x), y1: 0, y2: bottom, "data-kind": kind }),
         );
     }
 
     drawChips() {
         const marks = [...(this.shown.marks ?? [])].sort((one, other) => one.x - other.x);
         const chips = placed(marks, this.x, 0, this.width);
-        const lanes = Math.max(0, ...chips.map(({lane}) => lane + 1));
+        const lanes = Math.max(0, ...chips.map(({ lane }) => lane + 1));
         const focused = this.chips.contains(document.activeElement) ? document.activeElement.dataset.rows : null;
         this.chips.hidden = !chips.length;
         this.chips.style.height = `${lanes * LANE}px`;
@@ -171,16 +195,22 @@ export class LineChart {
     }
 
     drawLegend() {
-        const {series, references = []} = this.shown;
-        const all = [...series, ...references.filter(({y}) => y !== null).map((own) => ({...own, tone: "tone-base", reference: true}))];
-        const written = JSON.stringify(all.map(({key, name, tone}) => [key, name, tone]));
+        const { series, references = [] } = this.shown;
+        const all = [
+            ...series,
+            ...references.filter(({ y }) => y !== null).map((own) => ({ ...own, tone: "tone-base", reference: true })),
+        ];
+        const written = JSON.stringify(all.map(({ key, name, tone }) => [key, name, tone]));
         this.frame.legend.hidden = all.length < 2;
         if (written === this.written) return;
         this.written = written;
-        fill(this.frame.legend, all.map((own) => this.legendButton(own)));
+        fill(
+            this.frame.legend,
+            all.map((own) => this.legendButton(own)),
+        );
     }
 
-    legendButton({key, name, tone, dashed, reference}) {
+    legendButton({ key, name, tone, dashed, reference }) {
         const stroke = reference ? ".key-reference" : dashed ? ".key-dashed" : "";
         const button = h(
             "button.chart-key",
@@ -195,39 +225,40 @@ export class LineChart {
                     },
                 },
             },
-            h(`span.key-line${stroke}.${tone}`, {"aria-hidden": "true"}),
+            h(`span.key-line${stroke}.${tone}`, { "aria-hidden": "true" }),
             name,
         );
         return button;
     }
 
     nothing() {
-        return s("text.chart-empty", {x: this.width / 2, y: this.height / 2}, this.shown.empty ?? "No rows yet");
+        return s("text.chart-empty", { x: this.width / 2, y: this.height / 2 }, this.shown.empty ?? "No rows yet");
     }
 
     description() {
         const lines = this.shown.series
-            .filter(({points}) => points.length)
-            .map(({name, points}) => `${name} ${number(points.at(-1)[1])}`);
+            .filter(({ points }) => points.length)
+            .map(({ name, points }) => `${name} ${number(points.at(-1)[1])}`);
         if (!lines.length) return `${this.frame.title}: ${this.shown.empty ?? "no rows yet"}`;
         const [first, last] = this.span;
         const marks = this.shown.marks?.length ? `; ${this.shown.marks.length} marks` : "";
-        return `${this.frame.title}, ${this.xName} ${count(first)} to ${count(last)}; at the end ${lines.join(", ")}${marks}`;
+        const where = `${this.xName} ${count(first)} to ${count(last)}`;
+        return `${this.frame.title}, ${where}; at the end ${lines.join(", ")}${marks}`;
     }
 
     numbers() {
-        const {series, references = []} = this.shown;
+        const { series, references = [] } = this.shown;
         const rows = new Map();
-        series.forEach(({points}, at) => {
+        series.forEach(({ points }, at) => {
             for (const [x, value] of points) {
                 if (!rows.has(x)) rows.set(x, new Array(series.length).fill(null));
                 rows.get(x)[at] = value;
             }
         });
-        const level = references.map(({y}) => y);
+        const level = references.map(({ y }) => y);
         const sorted = [...rows].sort(([one], [other]) => one - other);
         return {
-            columns: [this.xName, ...series.map(({name}) => name), ...references.map(({name}) => name)],
+            columns: [this.xName, ...series.map(({ name }) => name), ...references.map(({ name }) => name)],
             rows: sorted.map(([x, values]) => [x, ...values, ...level]),
         };
     }

@@ -3,7 +3,7 @@
  * apart. Labels never overlap: a mark finds room in one of two lanes, or joins its neighbour.
  */
 
-import {h} from "../dom.js";
+import { h } from "../dom.js";
 
 const LANES = 2;
 const GAP = 6;
@@ -27,11 +27,11 @@ const FRAME = 24;
  * @returns {Chip[]} none of which overlaps another one
  */
 export function placed(marks, place, left, right) {
-    const lanes = Array.from({length: LANES}, () => []);
+    const lanes = Array.from({ length: LANES }, () => []);
     for (const mark of marks) {
-        const chip = sized({marks: [mark], kind: mark.kind, at: place(mark.x)}, left, right);
+        const chip = sized({ marks: [mark], kind: mark.kind, at: place(mark.x) }, left, right);
         const lane = lanes.findIndex((own) => !own.length || end(own.at(-1)) + GAP <= chip.left);
-        if (lane >= 0) lanes[lane].push({...chip, lane});
+        if (lane >= 0) lanes[lane].push({ ...chip, lane });
         else join(lanes, mark, place, left, right);
     }
     return lanes.flat();
@@ -46,21 +46,22 @@ function join(lanes, mark, place, left, right) {
         last = lanes[lane].pop();
         grown = merged(grown, last.marks, place, left, right);
     }
-    lanes[lane].push({...grown, lane});
+    lanes[lane].push({ ...grown, lane });
 }
 
 function merged(chip, marks, place, left, right) {
     const all = [...chip.marks, ...marks].sort((one, other) => one.x - other.x);
     const kind = all.every((mark) => mark.kind === all[0].kind) ? all[0].kind : "several";
-    return sized({marks: all, kind, at: (place(all[0].x) + place(all.at(-1).x)) / 2}, left, right);
+    return sized({ marks: all, kind, at: (place(all[0].x) + place(all.at(-1).x)) / 2 }, left, right);
 }
 
 function sized(chip, left, right) {
-    const {marks, kind} = chip;
-    const label = marks.length === 1 ? marks[0].label : `${marks.length} ${kind === "several" ? "marks" : plural(kind)}`;
+    const { marks, kind } = chip;
+    const label =
+        marks.length === 1 ? marks[0].label : `${marks.length} ${kind === "several" ? "marks" : plural(kind)}`;
     const width = label.length * LETTER + FRAME;
     const start = Math.min(Math.max(chip.at - width / 2, left), Math.max(left, right - width));
-    return {...chip, label, width, left: start};
+    return { ...chip, label, width, left: start };
 }
 
 function plural(kind) {
@@ -86,11 +87,11 @@ export function chipButtons(chips, onPick) {
             "button.chip",
             {
                 type: "button",
-                data: {kind: chip.kind, rows: chip.marks.map((mark) => mark.x).join(" ")},
+                data: { kind: chip.kind, rows: chip.marks.map((mark) => mark.x).join(" ") },
                 "aria-label": `${chip.label}, ${where}: show what happened`,
-                on: {click: () => onPick(chip.marks, button)},
+                on: { click: () => onPick(chip.marks, button) },
             },
-            h("span.chip-dot", {"aria-hidden": "true"}),
+            h("span.chip-dot", { "aria-hidden": "true" }),
             chip.label,
         );
         button.style.left = `${chip.left}px`;

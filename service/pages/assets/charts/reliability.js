@@ -2,21 +2,21 @@
  * The reliability diagram: how often answers of a probability were right, beside the diagonal on which promises hold.
  */
 
-import {fill, h, s} from "../dom.js";
-import {Frame} from "./frame.js";
-import {number, scale} from "./scale.js";
+import { fill, h, s } from "../dom.js";
+import { Frame } from "./frame.js";
+import { number, scale } from "./scale.js";
 
-const MARGIN = {top: 8, right: 12, bottom: 38, left: 46};
+const MARGIN = { top: 8, right: 12, bottom: 38, left: 46 };
 const SIDE_MAX = 320;
 
 /** A diagram of `reliability` of the metrics. */
 export class ReliabilityChart {
     /** @param {{title?: string, note?: string, file: string, level?: number}} given */
-    constructor({title = "Reliability", note, file, level}) {
+    constructor({ title = "Reliability", note, file, level }) {
         this.bins = [];
-        this.frame = new Frame({title, note, file, level, numbers: () => this.numbers()});
+        this.frame = new Frame({ title, note, file, level, numbers: () => this.numbers() });
         this.element = this.frame.element;
-        this.image = s("svg.chart-svg", {role: "img"});
+        this.image = s("svg.chart-svg", { role: "img" });
         this.plot = h("div.chart-plot", {}, this.image);
         fill(this.frame.body, this.plot);
         new ResizeObserver(() => this.draw()).observe(this.plot);
@@ -39,7 +39,7 @@ export class ReliabilityChart {
         const side = Math.min(width, SIDE_MAX);
         const x = scale(0, 1, MARGIN.left, side - MARGIN.right);
         const y = scale(0, 1, side - MARGIN.bottom, MARGIN.top);
-        for (const [key, value] of Object.entries({viewBox: `0 0 ${side} ${side}`, width: side, height: side})) {
+        for (const [key, value] of Object.entries({ viewBox: `0 0 ${side} ${side}`, width: side, height: side })) {
             this.image.setAttribute(key, value);
         }
         this.image.setAttribute("aria-label", this.description());
@@ -50,30 +50,36 @@ export class ReliabilityChart {
         const levels = [0, 0.25, 0.5, 0.75, 1];
         return [
             levels.map((value) => [
-                s("line.chart-grid", {x1: x(0), x2: x(1), y1: y(value), y2: y(value)}),
-                s("text.chart-tick.chart-tick-y", {x: x(0) - 8, y: y(value) + 4}, value),
-                s("text.chart-tick.chart-tick-x", {x: x(value), y: y(0) + 16}, value),
+                s("line.chart-grid", { x1: x(0), x2: x(1), y1: y(value), y2: y(value) }),
+                s("text.chart-tick.chart-tick-y", { x: x(0) - 8, y: y(value) + 4 }, value),
+                s("text.chart-tick.chart-tick-x", { x: x(value), y: y(0) + 16 }, value),
             ]),
-            s("line.chart-reference", {x1: x(0), y1: y(0), x2: x(1), y2: y(1)}),
-            s("text.chart-label", {x: x(0.5), y: side - 4}, "probability of the answer"),
-            s("text.chart-label", {x: 0, y: 0, transform: `translate(11 ${y(0.5)}) rotate(-90)`}, "share of right ones"),
+            s("line.chart-reference", { x1: x(0), y1: y(0), x2: x(1), y2: y(1) }),
+            s("text.chart-label", { x: x(0.5), y: side - 4 }, "probability of the answer"),
+            s(
+                "text.chart-label",
+                { x: 0, y: 0, transform: `translate(11 ${y(0.5)}) rotate(-90)` },
+                "share of right ones",
+            ),
         ];
     }
 
     points(x, y) {
-        const most = Math.max(1, ...this.bins.map(({rows}) => rows));
-        const path = this.bins.map(({mean, share}, at) => `${at ? "L" : "M"}${x(mean).toFixed(1)} ${y(share).toFixed(1)}`);
+        const most = Math.max(1, ...this.bins.map(({ rows }) => rows));
+        const path = this.bins.map(
+            ({ mean, share }, at) => `${at ? "L" : "M"}${x(mean).toFixed(1)} ${y(share).toFixed(1)}`,
+        );
         return s(
             "g.tone-1",
             {},
-            this.bins.map(({mean, share}) =>
-                s("line.reliability-gap", {x1: x(mean), x2: x(mean), y1: y(mean), y2: y(share)}),
+            this.bins.map(({ mean, share }) =>
+                s("line.reliability-gap", { x1: x(mean), x2: x(mean), y1: y(mean), y2: y(share) }),
             ),
-            s("path.chart-line", {d: path.join("")}),
-            this.bins.map(({mean, share, rows}) =>
+            s("path.chart-line", { d: path.join("") }),
+            this.bins.map(({ mean, share, rows }) =>
                 s(
                     "circle.reliability-dot",
-                    {cx: x(mean), cy: y(share), r: 3 + 6 * Math.sqrt(rows / most)},
+                    { cx: x(mean), cy: y(share), r: 3 + 6 * Math.sqrt(rows / most) },
                     s("title", {}, `${number(rows)} rows: ${number(mean)} said, ${number(share)} right`),
                 ),
             ),
@@ -82,7 +88,9 @@ export class ReliabilityChart {
 
     description() {
         if (!this.bins.length) return `${this.frame.title}: no rows yet`;
-        const far = this.bins.reduce((worst, bin) => (Math.abs(bin.mean - bin.share) > Math.abs(worst.mean - worst.share) ? bin : worst));
+        const far = this.bins.reduce((worst, bin) =>
+            Math.abs(bin.mean - bin.share) > Math.abs(worst.mean - worst.share) ? bin : worst,
+        );
         return (
             `${this.frame.title}: ${this.bins.length} steps of probability; furthest from the diagonal ` +
             `${number(far.mean)} said, ${number(far.share)} right, of ${number(far.rows)} rows`
@@ -92,7 +100,7 @@ export class ReliabilityChart {
     numbers() {
         return {
             columns: ["mean probability", "share right", "rows"],
-            rows: this.bins.map(({mean, share, rows}) => [mean, share, rows]),
+            rows: this.bins.map(({ mean, share, rows }) => [mean, share, rows]),
             json: this.bins,
         };
     }

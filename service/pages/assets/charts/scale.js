@@ -2,8 +2,8 @@
  * Numbers as positions and as text: scales, ticks that people would choose, and one way to write a number.
  */
 
-const WHOLE = new Intl.NumberFormat("en", {maximumFractionDigits: 0});
-const SHORT = new Intl.NumberFormat("en", {notation: "compact", maximumFractionDigits: 1});
+const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
 /**
  * A number as text, to about three figures: "0.872", "12.4", "1,204", "3.1e-7"; an en dash where there is none.
@@ -52,7 +52,7 @@ export function ticks(low, high, most) {
     const step = power * (size >= Math.sqrt(50) ? 10 : size >= Math.sqrt(10) ? 5 : size >= Math.sqrt(2) ? 2 : 1);
     const first = Math.ceil(low / step - 1e-9);
     const last = Math.floor(high / step + 1e-9);
-    return Array.from({length: last - first + 1}, (_, at) => Number(((first + at) * step).toPrecision(12)));
+    return Array.from({ length: last - first + 1 }, (_, at) => Number(((first + at) * step).toPrecision(12)));
 }
 
 /**
@@ -103,7 +103,7 @@ export function scale(low, high, from, to, log = false) {
  *     quantity; `zero`: whether 0 belongs to the axis; `least`: the smallest span
  * @returns {[number, number]}
  */
-export function range(values, {bounds = [-Infinity, Infinity], zero = false, log = false, least = 0} = {}) {
+export function range(values, { bounds = [-Infinity, Infinity], zero = false, log = false, least = 0 } = {}) {
     let low = Infinity;
     let high = -Infinity;
     for (const value of values) {

@@ -2,9 +2,9 @@
  * A line as small as a word, for tables: the course of a score without axes.
  */
 
-import {s} from "../dom.js";
-import {range, scale} from "./scale.js";
-import {thinned} from "./thin.js";
+import { s } from "../dom.js";
+import { range, scale } from "./scale.js";
+import { thinned } from "./thin.js";
 
 /**
  * A sparkline.
@@ -13,9 +13,12 @@ import {thinned} from "./thin.js";
  * @param {{width?: number, height?: number, label: string, bounds?: [number, number], tone?: string}} given
  * @returns {SVGElement}
  */
-export function sparkline(values, {width = 96, height = 24, label, bounds, tone = "tone-1"}) {
+export function sparkline(values, { width = 96, height = 24, label, bounds, tone = "tone-1" }) {
     const kept = thinned(values.length, width).map((at) => [at, values[at]]);
-    const [low, high] = range(values.map((value) => value ?? NaN), {bounds});
+    const [low, high] = range(
+        values.map((value) => value ?? NaN),
+        { bounds },
+    );
     const x = scale(0, Math.max(1, values.length - 1), 1, width - 3);
     const y = scale(low, high, height - 3, 3);
     let path = "";
@@ -29,11 +32,11 @@ export function sparkline(values, {width = 96, height = 24, label, bounds, tone 
         pen = true;
     }
     const last = kept.at(-1);
-    const dot = pen && last ? s("circle.chart-dot", {cx: x(last[0]), cy: y(last[1]), r: 2}) : null;
+    const dot = pen && last ? s("circle.chart-dot", { cx: x(last[0]), cy: y(last[1]), r: 2 }) : null;
     return s(
         `svg.spark.${tone}`,
-        {role: "img", "aria-label": label, viewBox: `0 0 ${width} ${height}`, width, height},
-        s("path.spark-line", {d: path}),
+        { role: "img", "aria-label": label, viewBox: `0 0 ${width} ${height}`, width, height },
+        s("path.spark-line", { d: path }),
         dot,
     );
 }

@@ -52,7 +52,7 @@ export class Recording {
         }
         // the newest sample always stands last; it stays only if it is one of every `every`
         if (last && last.passing) this.samples.pop();
-        this.samples.push({row, values, passing: this.seen % this.every !== 0});
+        this.samples.push({ row, values, passing: this.seen % this.every !== 0 });
         this.seen += 1;
         if (this.samples.length >= 2 * this.most) {
             this.samples = this.samples.filter((_, at) => at % 2 === 0);
@@ -74,6 +74,6 @@ export class Recording {
      * @returns {Array<[number, number|null]>} pairs of row and value; null where there was none
      */
     points(name) {
-        return this.samples.map(({row, values}) => [row, values[name] ?? null]);
+        return this.samples.map(({ row, values }) => [row, values[name] ?? null]);
     }
 }

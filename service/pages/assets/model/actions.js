@@ -11,8 +11,8 @@ import { fill, h } from "../dom.js";
  *
  * @param {string} label
  * @param {function(): Promise<void>} action
- * @param {{kind?: string, said?: HTMLElement, name?: string}} [given] `kind`: classes behind dots; `said`: where problems
- *     are shown; `name`: a longer label for those who do not see what stands around it
+ * @param {{kind?: string, said?: HTMLElement, name?: string}} [given] `kind`: classes behind dots; `said`: where
+ *     problems are shown; `name`: a longer label for those who do not see what stands around it
  * @returns {HTMLButtonElement}
  */
 export function actionButton(label, action, { kind = "", said, name } = {}) {
@@ -69,7 +69,11 @@ export function sayer() {
 export function problemNotice(error) {
     if (!(error instanceof Problem)) return h("div.notice.bad", {}, "The page has failed; the console says where.");
     const scope = error.status === 403 ? ["The key in use may not do this."] : [];
-    return h("div.notice.bad", {}, [...scope, ...error.lines].map((line) => h("p", {}, line)));
+    return h(
+        "div.notice.bad",
+        {},
+        [...scope, ...error.lines].map((line) => h("p", {}, line)),
+    );
 }
 
 /**
@@ -156,7 +160,10 @@ export function refuseFields(form, error) {
     let first = null;
     for (const { field: path, problem, allowed } of error.errors ?? []) {
         const fitting = fields
-            .filter(({ dataset }) => path === dataset.path || path.startsWith(`${dataset.path}.`) || path.startsWith(`${dataset.path}[`))
+            .filter(
+                ({ dataset }) =>
+                    path === dataset.path || path.startsWith(`${dataset.path}.`) || path.startsWith(`${dataset.path}[`),
+            )
             .sort((one, other) => other.dataset.path.length - one.dataset.path.length)[0];
         const told = allowed === null || allowed === undefined ? problem : `${problem}; allowed: ${listed(allowed)}`;
         if (!fitting) {
@@ -177,5 +184,7 @@ export function acceptFields(form) {
 }
 
 function listed(allowed) {
-    return Array.isArray(allowed) ? allowed.map((own) => (typeof own === "object" ? JSON.stringify(own) : own)).join(", ") : String(allowed);
+    return Array.isArray(allowed)
+        ? allowed.map((own) => (typeof own === "object" ? JSON.stringify(own) : own)).join(", ")
+        : String(allowed);
 }

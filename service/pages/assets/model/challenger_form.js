@@ -16,11 +16,23 @@ const NAME = "[A-Za-z0-9][A-Za-z0-9._\\-]{0,63}";
  */
 export function challengerForm(model) {
     const said = sayer();
-    const name = h("input", { type: "text", required: "", pattern: NAME, placeholder: "candidate", autocomplete: "off", spellcheck: "false" });
+    const name = h("input", {
+        type: "text",
+        required: "",
+        pattern: NAME,
+        placeholder: "candidate",
+        autocomplete: "off",
+        spellcheck: "false",
+    });
     const algorithm = h("select");
     const about = h("p.help");
     const params = h("textarea.short", { placeholder: "{}", spellcheck: "false" });
-    const promote = h("select", {}, h("option", { value: "never" }, "Never by itself"), h("option", { value: "auto" }, "By itself, once it is surely better"));
+    const promote = h(
+        "select",
+        {},
+        h("option", { value: "never" }, "Never by itself"),
+        h("option", { value: "auto" }, "By itself, once it is surely better"),
+    );
     const submit = h("button.button.primary", { type: "submit" }, "Add the challenger");
     let offered = [];
     const explain = () => {
@@ -33,7 +45,13 @@ export function challengerForm(model) {
     const form = h(
         "form.stack",
         {},
-        h("div.form-grid", {}, field("Name", name, { path: "name" }), field("Algorithm", algorithm, { path: "algorithm" }), field("Promotion", promote, { path: "promote" })),
+        h(
+            "div.form-grid",
+            {},
+            field("Name", name, { path: "name" }),
+            field("Algorithm", algorithm, { path: "algorithm" }),
+            field("Promotion", promote, { path: "promote" }),
+        ),
         about,
         field("Parameters, as JSON", params, { path: "params", help: "Left empty: the defaults." }),
         said,
@@ -43,13 +61,25 @@ export function challengerForm(model) {
         acceptFields(form);
         const read = paramsOf(params.value);
         if (read.error) return void form.querySelector('[data-path="params"]').refuse(read.error);
-        const body = { algorithm: algorithm.value, promote: promote.value, ...(read.params ? { params: read.params } : {}) };
+        const body = {
+            algorithm: algorithm.value,
+            promote: promote.value,
+            ...(read.params ? { params: read.params } : {}),
+        };
         try {
             await json(model.path(`challengers/${encodeURIComponent(name.value)}`), { method: "PUT", body });
         } catch (error) {
             const left = error.errors?.length ? refuseFields(form, error) : null;
             if (left === null) throw error;
-            if (left.length) say(said, h("div.notice.bad", {}, left.map((line) => h("p", {}, line))));
+            if (left.length)
+                say(
+                    said,
+                    h(
+                        "div.notice.bad",
+                        {},
+                        left.map((line) => h("p", {}, line)),
+                    ),
+                );
             return;
         }
         const added = name.value;
@@ -67,8 +97,13 @@ export function challengerForm(model) {
         if (!folded.open || offered.length || !model.docs.model) return;
         try {
             const { task, algorithm: own } = model.docs.model.config;
-            offered = (await json("algorithms")).algorithms.filter(({ id, tasks }) => tasks.includes(task) && (id !== "sparse_dfop" || own === id));
-            fill(algorithm, offered.map(({ id }) => h("option", { value: id }, id)));
+            offered = (await json("algorithms")).algorithms.filter(
+                ({ id, tasks }) => tasks.includes(task) && (id !== "sparse_dfop" || own === id),
+            );
+            fill(
+                algorithm,
+                offered.map(({ id }) => h("option", { value: id }, id)),
+            );
             explain();
             clear(said);
         } catch (error) {

@@ -39,12 +39,18 @@ export function challengers(model) {
 
 function noteOf(task) {
     const loss = task === "classification" ? "share of errors" : "mean squared error, clipped";
-    return `The model's ${loss} minus the challenger's, on the rows both have predicted, with its 95 % interval: right of zero the challenger is better. The interval holds whenever it is looked at.`;
+    return (
+        `The model's ${loss} minus the challenger's, on the rows both have predicted, with its 95 % interval: right ` +
+        "of zero the challenger is better. The interval holds whenever it is looked at."
+    );
 }
 
 function table(model, shown, task, said) {
     const key = task === "classification" ? "accuracy" : "mse";
-    const reach = Math.max(...shown.challengers.map(({ difference: own }) => Math.max(Math.abs(own.low ?? 0), Math.abs(own.high ?? 0))), 1e-12);
+    const reach = Math.max(
+        ...shown.challengers.map(({ difference: own }) => Math.max(Math.abs(own.low ?? 0), Math.abs(own.high ?? 0))),
+        1e-12,
+    );
     const names = ["Challenger", "Rows", SCORES[key].name, "Difference, around zero", "", ""];
     return h(
         "div.scroll",
@@ -53,7 +59,17 @@ function table(model, shown, task, said) {
             "table.data.challengers",
             {},
             h("caption.visually-hidden", {}, "Challengers and their paired difference to the model"),
-            h("thead", {}, h("tr", {}, names.map((name, at) => h([1, 2].includes(at) ? "th.num" : name ? "th" : "td", name ? { scope: "col" } : {}, name)))),
+            h(
+                "thead",
+                {},
+                h(
+                    "tr",
+                    {},
+                    names.map((name, at) =>
+                        h([1, 2].includes(at) ? "th.num" : name ? "th" : "td", name ? { scope: "col" } : {}, name),
+                    ),
+                ),
+            ),
             h(
                 "tbody",
                 {},
@@ -79,15 +95,38 @@ function championRow({ algorithm }, metrics, key) {
 
 function challengerRow(model, own, key, reach, said) {
     const { difference } = own;
-    const promote = own.promote === "auto" ? h("span.badge.accent", { title: "Becomes the model by itself once its interval is above zero" }, "promotes itself") : null;
+    const promote =
+        own.promote === "auto"
+            ? h(
+                  "span.badge.accent",
+                  { title: "Becomes the model by itself once its interval is above zero" },
+                  "promotes itself",
+              )
+            : null;
     return h(
         "tr",
         { data: { challenger: own.name } },
         h("th", { scope: "row" }, own.name, " ", promote, h("span.sub", {}, own.config.algorithm)),
         h("td.num", {}, number(own.rows), h("span.sub", {}, `since version ${number(own.since_version)}`)),
-        h("td.num", {}, number(own.metrics.window[key]), h("span.sub", {}, `${number(own.metrics.overall[key])} of all rows`)),
+        h(
+            "td.num",
+            {},
+            number(own.metrics.window[key]),
+            h("span.sub", {}, `${number(own.metrics.overall[key])} of all rows`),
+        ),
         h("td.interval-cell", {}, intervalMark(difference, reach)),
-        h("td.num.interval-text", {}, signed(difference.mean), h("span.sub", {}, difference.low === null ? rowsText(difference.rows) : `${signed(difference.low)} to ${signed(difference.high)}`)),
+        h(
+            "td.num.interval-text",
+            {},
+            signed(difference.mean),
+            h(
+                "span.sub",
+                {},
+                difference.low === null
+                    ? rowsText(difference.rows)
+                    : `${signed(difference.low)} to ${signed(difference.high)}`,
+            ),
+        ),
         h("td", {}, h("div.row.nowrap", {}, promoteButton(model, own, said), deleteButton(model, own, said))),
     );
 }
@@ -99,7 +138,9 @@ function signed(value) {
 
 function promoteButton(model, own, said) {
     const action = async () => {
-        const text = `${own.name} (${own.config.algorithm}) answers from then on; the present learner goes on as the challenger "previous". All differences start anew.`;
+        const text =
+            `${own.name} (${own.config.algorithm}) answers from then on; the present learner goes on as the ` +
+            'challenger "previous". All differences start anew.';
         if (!(await confirmed({ title: `Promote ${own.name}?`, text, action: "Promote", danger: false }))) return;
         await json(model.path(`challengers/${encodeURIComponent(own.name)}/promote`), { method: "POST" });
         await model.refresh("model", "metrics", "challengers");
@@ -120,9 +161,17 @@ function deleteButton(model, own, said) {
 function linesOf(shown, task, metrics) {
     const key = task === "classification" ? "accuracy" : "mse";
     const points = (own) => own.history.map((point) => [point.row, point[key] ?? null]);
-    const series = [{ key: " model", name: `The model (${shown.champion.algorithm})`, tone: "tone-1", points: points(metrics) }];
+    const series = [
+        { key: " model", name: `The model (${shown.champion.algorithm})`, tone: "tone-1", points: points(metrics) },
+    ];
     shown.challengers.forEach((own, at) => {
-        series.push({ key: own.name, name: `${own.name} (${own.config.algorithm})`, tone: `tone-${2 + (at % 7)}`, dashed: at >= 7, points: points(own.metrics) });
+        series.push({
+            key: own.name,
+            name: `${own.name} (${own.config.algorithm})`,
+            tone: `tone-${2 + (at % 7)}`,
+            dashed: at >= 7,
+            points: points(own.metrics),
+        });
     });
     const classes = task === "classification";
     const values = series.flatMap((own) => own.points.map(([, value]) => value)).filter((value) => value > 0);
@@ -133,8 +182,28 @@ function linesOf(shown, task, metrics) {
 function numbersOf({ challengers: shown }) {
     const list = shown?.challengers ?? [];
     return {
-        columns: ["challenger", "algorithm", "rows", "since version", "mean difference", "low", "high", "compared rows", "promote"],
-        rows: list.map((own) => [own.name, own.config.algorithm, own.rows, own.since_version, own.difference.mean, own.difference.low, own.difference.high, own.difference.rows, own.promote]),
+        columns: [
+            "challenger",
+            "algorithm",
+            "rows",
+            "since version",
+            "mean difference",
+            "low",
+            "high",
+            "compared rows",
+            "promote",
+        ],
+        rows: list.map((own) => [
+            own.name,
+            own.config.algorithm,
+            own.rows,
+            own.since_version,
+            own.difference.mean,
+            own.difference.low,
+            own.difference.high,
+            own.difference.rows,
+            own.promote,
+        ]),
         json: list,
     };
 }

@@ -21,7 +21,8 @@ export function choice(name, options, onPick) {
         const text = JSON.stringify(list);
         if (text !== written) {
             written = text;
-            const button = ([key, label]) => h("button", { type: "button", data: { key }, on: { click: () => onPick(key) } }, label);
+            const button = ([key, label]) =>
+                h("button", { type: "button", data: { key }, on: { click: () => onPick(key) } }, label);
             fill(element, list.map(button));
         }
         for (const own of element.children) own.setAttribute("aria-pressed", String(own.dataset.key === picked));

@@ -25,7 +25,14 @@ export function configuration(model) {
         const written = JSON.stringify([shown.config, labels]);
         if (written === base) return;
         if (base !== null && form.dataset.touched === "yes") {
-            say(said, h("p.notice.warn", {}, "The settings have changed meanwhile; what you have entered is kept, and only that is sent."));
+            say(
+                said,
+                h(
+                    "p.notice.warn",
+                    {},
+                    "The settings have changed meanwhile; what you have entered is kept, and only that is sent.",
+                ),
+            );
             return;
         }
         base = written;
@@ -57,7 +64,11 @@ function drawForm(model, form, said, config, labels) {
     };
     fill(
         form,
-        h("div.form-grid", {}, fields.map(({ element }) => element)),
+        h(
+            "div.form-grid",
+            {},
+            fields.map(({ element }) => element),
+        ),
         h("div.row", {}, submit, undo, h("span.preview-line", {}, h("span.muted.small", {}, "PATCH "), preview)),
     );
     form.oninput = form.onchange = drawn;
@@ -80,7 +91,15 @@ async function send(model, form, said, fields) {
     } catch (error) {
         if (!error.errors?.length) throw error;
         const left = refuseFields(form, error);
-        if (left.length) say(said, h("div.notice.bad", {}, left.map((line) => h("p", {}, line))));
+        if (left.length)
+            say(
+                said,
+                h(
+                    "div.notice.bad",
+                    {},
+                    left.map((line) => h("p", {}, line)),
+                ),
+            );
         return;
     }
     form.dataset.touched = "no";

@@ -5,7 +5,7 @@
 import { json, modelPath } from "../api.js";
 import { follow } from "../live.js";
 
-/** Where the GET of each event of the stream is. */
+/** Where the GET of each event of the stream is, and how many items of a list the stream sends. */
 const BELOW = {
     model: "",
     metrics: "metrics",
@@ -16,7 +16,7 @@ const BELOW = {
     snapshots: "snapshots",
     log: "log",
 };
-const LIMITED = { drift: 1000, pending: 100 };
+const LIMITED = { pending: 20, log: 50 };
 
 /** A model and its documents. */
 export class ModelDocuments {
@@ -57,9 +57,7 @@ export class ModelDocuments {
      */
     follow(onState) {
         const handlers = Object.fromEntries(Object.keys(BELOW).map((name) => [name, (data) => this.take(name, data)]));
-        const polled = Object.keys(BELOW).filter((name) => name !== "log");
-        const polls = Object.fromEntries(polled.map((name) => [name, this.address(name)]));
-        return follow(this.path("stream"), handlers, { signal: this.stop.signal, onState, polls });
+        return follow(this.path("stream"), handlers, { signal: this.stop.signal, onState });
     }
 
     address(name) {

@@ -16,7 +16,8 @@ const SHOWN_MAX = 50;
  */
 export function drift(model) {
     const place = document.getElementById("drift-inside");
-    const newest = () => [...(model.docs.drift?.events ?? [])].sort((one, other) => other.version - one.version || other.row - one.row);
+    const newest = () =>
+        [...(model.docs.drift?.events ?? [])].sort((one, other) => other.version - one.version || other.row - one.row);
     const frame = new Frame({
         title: "Drift events",
         plain: true,
@@ -30,8 +31,12 @@ export function drift(model) {
         const events = newest();
         const open = new Set([...list.querySelectorAll("details[open]")].map((own) => own.dataset.id));
         frame.note(events.length ? "One event for each episode, by its first alarm; newest first." : "");
-        fill(list, events.slice(0, SHOWN_MAX).map((event) => eventLine(event, open.has(event.id))));
-        more.textContent = events.length > SHOWN_MAX ? `${events.length - SHOWN_MAX} older events are in the table and the CSV.` : "";
+        fill(
+            list,
+            events.slice(0, SHOWN_MAX).map((event) => eventLine(event, open.has(event.id))),
+        );
+        more.textContent =
+            events.length > SHOWN_MAX ? `${events.length - SHOWN_MAX} older events are in the table and the CSV.` : "";
         fill(frame.body, events.length ? [list, more] : h("p.quiet", {}, nothing(shown)));
         frame.refreshTable();
     });
@@ -64,7 +69,19 @@ function eventLine(event, open) {
 
 function numbersOf(events) {
     return {
-        columns: ["row", "time", "test", "class", "action", "challenger", "rows before", "rows after", "before", "after", "later alarms"],
+        columns: [
+            "row",
+            "time",
+            "test",
+            "class",
+            "action",
+            "challenger",
+            "rows before",
+            "rows after",
+            "before",
+            "after",
+            "later alarms",
+        ],
         rows: events.map((own) => [
             own.row,
             own.time,

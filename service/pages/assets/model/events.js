@@ -23,7 +23,11 @@ export function markDetails(place, marks, drift, button) {
     place.hidden = !open;
     place.dataset.rows = rows;
     if (!open) return;
-    const close = h("button.button.quiet.small", { type: "button", on: { click: () => ((place.hidden = true), button.focus()) } }, "Close");
+    const close = h(
+        "button.button.quiet.small",
+        { type: "button", on: { click: () => ((place.hidden = true), button.focus()) } },
+        "Close",
+    );
     const left = marks.length - SHOWN_MAX;
     fill(
         place,
@@ -44,7 +48,9 @@ function markDetail(mark, drift) {
 }
 
 function eventOf(mark, drift) {
-    return drift?.events.find((event) => event.row === mark.row && event.kind === mark.test && event.challenger === null);
+    return drift?.events.find(
+        (event) => event.row === mark.row && event.kind === mark.test && event.challenger === null,
+    );
 }
 
 /**
@@ -54,7 +60,8 @@ function eventOf(mark, drift) {
  * @returns {HTMLElement}
  */
 export function eventDetail(event) {
-    const windows = `${event.windows.before.toLocaleString("en")} rows before, ${event.windows.after.toLocaleString("en")} after`;
+    const { before, after } = event.windows;
+    const windows = `${before.toLocaleString("en")} rows before, ${after.toLocaleString("en")} after`;
     const facts = [
         ["Found", eventSentence(event)],
         ["When", `${when(event.time)} (${ago(event.time)}), version ${event.version}`],
@@ -64,7 +71,11 @@ export function eventDetail(event) {
     return h(
         "div.event-detail",
         {},
-        h("dl.facts", {}, facts.map(([name, text]) => h("div", {}, h("dt", {}, name), h("dd", {}, text)))),
+        h(
+            "dl.facts",
+            {},
+            facts.map(([name, text]) => h("div", {}, h("dt", {}, name), h("dd", {}, text))),
+        ),
         event.features.length ? movedTable(event.features) : null,
         event.alarm_count ? alarmList(event) : null,
     );
@@ -75,17 +86,29 @@ function movedTable(features) {
     return h(
         "div.scroll",
         { tabindex: "0", role: "region", "aria-label": "Features that moved" },
-        dataTable({ columns: ["feature", "mean before", "mean after", "change"], rows }, "Features that moved, most first"),
+        dataTable(
+            { columns: ["feature", "mean before", "mean after", "change"], rows },
+            "Features that moved, most first",
+        ),
     );
 }
 
 function alarmList(event) {
     const rest = event.alarm_count - event.alarms.length;
-    const rows = event.alarms.map((own) => [own.row, own.kind, own.class === null ? null : String(own.class), own.features[0]?.name ?? null]);
+    const rows = event.alarms.map((own) => [
+        own.row,
+        own.kind,
+        own.class === null ? null : String(own.class),
+        own.features[0]?.name ?? null,
+    ]);
     return h(
         "details",
         {},
-        h("summary", {}, `${event.alarm_count} later ${event.alarm_count === 1 ? "alarm" : "alarms"} of the same episode`),
+        h(
+            "summary",
+            {},
+            `${event.alarm_count} later ${event.alarm_count === 1 ? "alarm" : "alarms"} of the same episode`,
+        ),
         h(
             "div.scroll",
             { tabindex: "0", role: "region", "aria-label": "Later alarms" },

@@ -1,5 +1,6 @@
 /**
- * Features: their kinds, the weights of linear models, what the last drift has moved, and where a change of features is.
+ * Features: their kinds, the weights of linear models, what the last drifts have moved, and where a change of features
+ * stands.
  */
 
 import { json } from "../api.js";
@@ -10,6 +11,9 @@ import { featureOf, rowsText } from "./words.js";
 const SHOWN_MAX = 60;
 const WEIGHTS_MS = 5000;
 const EPISODES = 5;
+/** Algorithms that have no weights to show; of others that have none the service says so. */
+const NOT_LINEAR = new Set(["auto", "vigo", "vigod", "vigow", "ga2m"]);
+const NO_WEIGHTS = "This learner is not linear in the features: it has no weights to show.";
 
 /**
  * Fill the part of features.
@@ -19,7 +23,12 @@ const EPISODES = 5;
 export function features(model) {
     const place = document.getElementById("features-inside");
     const change = h("div.change", { hidden: true });
-    const frame = new Frame({ title: "Features in use", plain: true, file: `${model.name}-features`, numbers: () => numbersOf(rowsOf(model.docs, weights.found)) });
+    const frame = new Frame({
+        title: "Features in use",
+        plain: true,
+        file: `${model.name}-features`,
+        numbers: () => numbersOf(rowsOf(model.docs, weights.found)),
+    });
     const draw = () => {
         const { features: shown, model: own } = model.docs;
         if (!shown || !own) return;
@@ -34,8 +43,8 @@ export function features(model) {
         fill(change, changeOf(shown));
         change.hidden = shown.phase === "steady";
     });
-    model.when(["features", "model", "drift"], draw);
     model.when(["model"], ({ model: own }) => weights.wanted(own));
+    model.when(["features", "model", "drift"], draw);
 }
 
 function nothing({ config }) {
@@ -60,6 +69,11 @@ class WeightsReader {
         const own = `${incarnation} ${version}`;
         if (this.waiting || own === this.version || this.never === incarnation) return;
         if (config.algorithm === "sparse_dfop" || !info.features?.length) return;
+        if (NOT_LINEAR.has(config.algorithm) || config.params?.random_features) {
+            this.note = NO_WEIGHTS;
+            this.never = incarnation;
+            return;
+        }
         this.version = own;
         this.waiting = true;
         this.read(incarnation).finally(() => {
@@ -73,13 +87,16 @@ class WeightsReader {
     async read(incarnation) {
         try {
             this.found = await json(this.model.path("weights"));
-            const share = this.found.share === undefined ? "" : ` These weights stand for ${number(100 * this.found.share, 0)} % of the experts.`;
+            const share =
+                this.found.share === undefined
+                    ? ""
+                    : ` These weights stand for ${number(100 * this.found.share, 0)} % of the experts.`;
             this.note =
-                "Weight: the largest |weight| of the feature's columns in any output of the linear model, per unit of the column. " +
-                `Compare features of like spread only.${share}`;
+                "Weight: the largest |weight| of the feature's columns in any output of the linear model, per unit " +
+                `of the column. Compare features of like spread only.${share}`;
         } catch (error) {
             this.found = null;
-            this.note = error.status === 409 ? "This learner is not linear in the features: it has no weights to show." : "";
+            this.note = error.status === 409 ? NO_WEIGHTS : "";
             if (error.status === 409) this.never = incarnation;
         }
         this.changed();
@@ -117,7 +134,11 @@ function rowsOf({ features: shown, drift }, found) {
     const declared = (shown?.current ?? []).map(featureOf);
     const weight = importance(found, declared);
     const moved = lastMoves(drift?.events ?? []);
-    const rows = declared.map((own) => ({ ...own, weight: weight.get(own.name) ?? null, moves: moves(own.name, moved) }));
+    const rows = declared.map((own) => ({
+        ...own,
+        weight: weight.get(own.name) ?? null,
+        moves: moves(own.name, moved),
+    }));
     return weight.size ? rows.sort((one, other) => (other.weight ?? -1) - (one.weight ?? -1)) : rows;
 }
 
@@ -135,7 +156,9 @@ function lastMoves(events) {
 }
 
 function moves(feature, moved) {
-    return [...moved.values()].filter(({ name }) => name === feature || ["=", "#", "."].some((sign) => name.startsWith(feature + sign)));
+    return [...moved.values()].filter(
+        ({ name }) => name === feature || ["=", "#", "."].some((sign) => name.startsWith(feature + sign)),
+    );
 }
 
 function table(rows, found) {
@@ -150,8 +173,20 @@ function table(rows, found) {
                 "table.data",
                 {},
                 h("caption.visually-hidden", {}, "Features in use"),
-                h("thead", {}, h("tr", {}, heads.map((name) => h("th", { scope: "col" }, name)))),
-                h("tbody", {}, rows.slice(0, SHOWN_MAX).map((own) => featureRow(own, found, most))),
+                h(
+                    "thead",
+                    {},
+                    h(
+                        "tr",
+                        {},
+                        heads.map((name) => h("th", { scope: "col" }, name)),
+                    ),
+                ),
+                h(
+                    "tbody",
+                    {},
+                    rows.slice(0, SHOWN_MAX).map((own) => featureRow(own, found, most)),
+                ),
             ),
         ),
         left > 0 ? h("p.quiet.small", {}, `${left} more features are in the table and the CSV.`) : null,
@@ -162,7 +197,12 @@ function featureRow(own, found, most) {
     const bar = () => {
         const filled = h("span.bars-fill.tone-1");
         filled.style.width = `${(100 * (own.weight ?? 0)) / most}%`;
-        return h("div.weight", {}, h("span.bars-track", { "aria-hidden": "true" }, filled), h("span.num", {}, number(own.weight)));
+        return h(
+            "div.weight",
+            {},
+            h("span.bars-track", { "aria-hidden": "true" }, filled),
+            h("span.num", {}, number(own.weight)),
+        );
     };
     return h(
         "tr",
@@ -170,13 +210,22 @@ function featureRow(own, found, most) {
         h("th", { scope: "row" }, h("span.clip.clip-wide", { title: own.name }, own.name)),
         h("td.kind", {}, kindText(own)),
         found ? h("td.weight-cell", {}, bar()) : null,
-        h("td", {}, own.moves.slice(0, 3).map((move) => moveText(own.name, move))),
+        h(
+            "td",
+            {},
+            own.moves.slice(0, 3).map((move) => moveText(own.name, move)),
+        ),
     );
 }
 
 function moveText(feature, { name, before, after, row }) {
     const part = name === feature ? null : h("span.muted", {}, `${name.slice(feature.length)} `);
-    return h("span.move", { title: `At row ${row.toLocaleString("en")}` }, part, `${number(before)} → ${number(after)}`);
+    return h(
+        "span.move",
+        { title: `At row ${row.toLocaleString("en")}` },
+        part,
+        `${number(before)} → ${number(after)}`,
+    );
 }
 
 /**
@@ -186,10 +235,15 @@ function moveText(feature, { name, before, after, row }) {
  * @returns {string}
  */
 function kindText(own) {
-    if (own.categories) return `one of ${own.categories.length}: ${own.categories.slice(0, 6).join(", ")}${own.categories.length > 6 ? ", …" : ""}`;
+    if (own.categories) return someOf(own.categories);
     if (own.type === "categorical") return `any text, in ${own.buckets} columns`;
     if (own.type === "numeric") return `number${bounds(own)}`;
     return own.type;
+}
+
+function someOf(categories) {
+    const some = categories.slice(0, 6).join(", ");
+    return `one of ${categories.length}: ${some}${categories.length > 6 ? ", …" : ""}`;
 }
 
 function bounds({ min, max, outside }) {
@@ -201,7 +255,14 @@ function bounds({ min, max, outside }) {
 function numbersOf(rows) {
     return {
         columns: ["feature", "kind", "weight", "moved at row", "mean before", "mean after"],
-        rows: rows.map((own) => [own.name, kindText(own), own.weight, own.moves[0]?.row ?? null, own.moves[0]?.before ?? null, own.moves[0]?.after ?? null]),
+        rows: rows.map((own) => [
+            own.name,
+            kindText(own),
+            own.weight,
+            own.moves[0]?.row ?? null,
+            own.moves[0]?.before ?? null,
+            own.moves[0]?.after ?? null,
+        ]),
         json: rows,
     };
 }
@@ -210,9 +271,17 @@ function numbersOf(rows) {
 
 function changeOf(shown) {
     const names = (list) => (list ?? []).map((own) => featureOf(own).name).join(", ");
-    const mapping = shown.mapping_error === null ? "not known yet" : `${number(shown.mapping_error)} (0 is perfect, 1 no better than the mean)`;
+    const mapping =
+        shown.mapping_error === null
+            ? "not known yet"
+            : `${number(shown.mapping_error)} (0 is perfect, 1 no better than the mean)`;
     const facts = [
-        ["Phase", shown.phase === "overlap" ? "Overlap: rows carry both sets of features" : "Ensemble: old and new learners predict together"],
+        [
+            "Phase",
+            shown.phase === "overlap"
+                ? "Overlap: rows carry both sets of features"
+                : "Ensemble: old and new learners predict together",
+        ],
         shown.next ? ["Next features", names(shown.next)] : null,
         ["Rows with both sets", rowsText(shown.overlap_rows)],
         ["Error of the mapping", mapping],
@@ -221,6 +290,10 @@ function changeOf(shown) {
         "div.notice",
         {},
         h("h3", {}, "Change of features"),
-        h("dl.facts", {}, facts.map(([name, text]) => h("div", {}, h("dt", {}, name), h("dd", {}, text)))),
+        h(
+            "dl.facts",
+            {},
+            facts.map(([name, text]) => h("div", {}, h("dt", {}, name), h("dd", {}, text))),
+        ),
     );
 }

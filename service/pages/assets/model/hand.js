@@ -28,7 +28,12 @@ class Hand {
         this.said = sayer();
         this.shown = h("div", { "aria-live": "polite" });
         this.teaching = h("div.stack.tight");
-        this.level = h("select", {}, h("option", { value: "" }, "None"), LEVELS.map((own) => h("option", { value: String(own), selected: own === 0.9 }, `${100 * own} %`)));
+        this.level = h(
+            "select",
+            {},
+            h("option", { value: "" }, "None"),
+            LEVELS.map((own) => h("option", { value: String(own), selected: own === 0.9 }, `${100 * own} %`)),
+        );
         this.levelField = field("Interval", this.level, { path: "interval" });
         this.track = h("input", { type: "checkbox" });
         this.call = h("pre", { tabindex: "0", "aria-label": "The call for curl" });
@@ -36,14 +41,26 @@ class Hand {
         this.predictButton = h("button.button.primary", { type: "submit" }, "Predict");
         const asked = h(
             "form.stack",
-            { on: { submit: (event) => (event.preventDefault(), acting(this.predictButton, () => this.predict(), this.said)) } },
+            {
+                on: {
+                    submit: (event) => (
+                        event.preventDefault(),
+                        acting(this.predictButton, () => this.predict(), this.said)
+                    ),
+                },
+            },
             h("div.row", {}, h("span.muted.small.grow", {}, "A row of the present features"), this.form.modes.element),
             this.form.element,
             this.levelField,
             h("label.check", {}, this.track, "Keep it until its label comes"),
             h("div.row", {}, this.predictButton),
         );
-        const call = h("details.folded", { on: { toggle: () => this.writeCall() } }, h("summary", {}, "As a call"), h("div.code", {}, this.call));
+        const call = h(
+            "details.folded",
+            { on: { toggle: () => this.writeCall() } },
+            h("summary", {}, "As a call"),
+            h("div.code", {}, this.call),
+        );
         asked.addEventListener("input", () => this.writeCall());
         this.element = h("div.stack", {}, asked, this.said, this.shown, this.teaching, call);
         fill(place, this.element);
@@ -77,7 +94,15 @@ class Hand {
         } catch (error) {
             if (!error.errors?.length) throw error;
             const left = refuseFields(this.element, error);
-            if (left.length) say(this.said, h("div.notice.bad", {}, left.map((line) => h("p", {}, line))));
+            if (left.length)
+                say(
+                    this.said,
+                    h(
+                        "div.notice.bad",
+                        {},
+                        left.map((line) => h("p", {}, line)),
+                    ),
+                );
             return null;
         }
     }
@@ -87,7 +112,9 @@ class Hand {
     drawTeaching(shown) {
         const { task, labels: declared } = shown.config;
         this.levelField.hidden = task !== "regression";
-        const labels = [...new Map([...(declared ?? []), ...(shown.info.labels ?? [])].map((own) => [String(own), own])).values()];
+        const labels = [
+            ...new Map([...(declared ?? []), ...(shown.info.labels ?? [])].map((own) => [String(own), own])).values(),
+        ];
         const written = JSON.stringify([task, declared, labels]);
         if (written === this.written) return;
         this.written = written;
@@ -102,15 +129,30 @@ class Hand {
 
     classLabels(labels, declared) {
         const few = labels.length <= BUTTONS_MAX;
-        const button = (label) => actionButton(String(label), () => this.teach(label), { kind: ".label-button", said: this.said, name: `Teach: ${label}` });
+        const button = (label) =>
+            actionButton(String(label), () => this.teach(label), {
+                kind: ".label-button",
+                said: this.said,
+                name: `Teach: ${label}`,
+            });
         const parts = [];
         if (few) parts.push(h("div.row.label-buttons", {}, labels.map(button)));
         else {
-            const select = h("select", { "aria-label": "True label" }, labels.map((own, at) => h("option", { value: String(at) }, String(own))));
+            const select = h(
+                "select",
+                { "aria-label": "True label" },
+                labels.map((own, at) => h("option", { value: String(at) }, String(own))),
+            );
             parts.push(this.labelForm(select, () => labels[Number(select.value)]));
         }
         if (!declared) {
-            const other = h("input", { type: "text", required: "", placeholder: labels.length ? "another label" : "label", "aria-label": "Another label", autocomplete: "off" });
+            const other = h("input", {
+                type: "text",
+                required: "",
+                placeholder: labels.length ? "another label" : "label",
+                "aria-label": "Another label",
+                autocomplete: "off",
+            });
             parts.push(this.labelForm(other, () => typed(other.value, labels)));
         }
         return parts;
@@ -138,7 +180,10 @@ class Hand {
         if (row === null) return;
         const same = this.last && JSON.stringify(this.last.row) === JSON.stringify(row);
         const waiting = same ? this.last.answer.prediction_id : undefined;
-        const answer = await this.asked("feedback", waiting ? { prediction_id: waiting, label } : { features: row, label });
+        const answer = await this.asked(
+            "feedback",
+            waiting ? { prediction_id: waiting, label } : { features: row, label },
+        );
         if (!answer) return;
         say(this.said, h("p.notice.good", {}, learned(answer, this.model.docs.model.config.task)));
         const before = same ? this.last.answer : null;
@@ -156,7 +201,8 @@ class Hand {
     writeCall() {
         const row = this.form.areaField.hidden ? this.form.fromControls() : this.form.area.value;
         const body = typeof row === "string" ? `{"features": ${row}}` : JSON.stringify({ features: row });
-        this.call.textContent = `curl ${address(this.model.path("predict")).href} \\\n  --json '${body.replaceAll("'", "'\\''")}'`;
+        const url = address(this.model.path("predict")).href;
+        this.call.textContent = `curl ${url} \\\n  --json '${body.replaceAll("'", "'\\''")}'`;
     }
 }
 
@@ -168,8 +214,14 @@ function typed(text, labels) {
 
 function learned(answer, task) {
     if (answer.duplicate) return "This row had been learned before; nothing has changed.";
-    const state = answer.learned === false ? "Scored, not learned." : `Learned, as row ${answer.rows.toLocaleString("en")}.`;
+    const state =
+        answer.learned === false ? "Scored, not learned." : `Learned, as row ${answer.rows.toLocaleString("en")}.`;
     if (answer.prediction === null) return `${state} No label was known before it.`;
-    const miss = task === "regression" ? ` (squared error ${number(answer.loss)})` : answer.loss ? ", a miss" : ", which is right";
+    const miss =
+        task === "regression"
+            ? ` (squared error ${number(answer.loss)})`
+            : answer.loss
+              ? ", a miss"
+              : ", which is right";
     return `${state} Before, the model said ${valueOf(answer.prediction)}${miss}.`;
 }

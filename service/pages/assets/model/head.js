@@ -38,7 +38,10 @@ export function head(model) {
         fill(badges, badge("", config.algorithm), badge("", config.task), phaseBadge(shown.phase));
         description.textContent = config.description ?? "";
         description.hidden = !config.description;
-        fill(tags, Object.entries(config.tags ?? {}).map(([key, value]) => h("li.tag", {}, h("span.muted", {}, key), value)));
+        fill(
+            tags,
+            Object.entries(config.tags ?? {}).map(([key, value]) => h("li.tag", {}, h("span.muted", {}, key), value)),
+        );
         tags.hidden = !Object.keys(config.tags ?? {}).length;
         fill(document.getElementById("model-stats"), stats(shown, updated, speed));
         clock();
@@ -64,6 +67,9 @@ function stats(shown, updated, speed) {
         stat("Version", text(number(shown.version), "Entries of the model's log")),
         stat("Updated", updated),
         stat("Created", text(when(shown.created).slice(0, 16), when(shown.created))),
-        stat("Incarnation", h("dd.mono.incarnation", { title: "Another one after the model is created again" }, shown.incarnation)),
+        stat(
+            "Incarnation",
+            h("dd.mono.incarnation", { title: "Another one after the model is created again" }, shown.incarnation),
+        ),
     ];
 }

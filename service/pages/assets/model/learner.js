@@ -1,5 +1,6 @@
 /**
- * The inside of the learner: the weights of its experts, rates or candidates, now and as they move while the page is open.
+ * The inside of the learner: the weights of its experts, rates or candidates, now and as they move while the page is
+ * open.
  */
 
 import { BarChart, LineChart, number, Recording } from "../charts.js";
@@ -20,8 +21,11 @@ const KINDS = [
     {
         of: ({ features }) => features.ensemble,
         title: "Experts after the change of features",
-        note: "Recovered: the old model on old features recovered from the new ones; new: trained in the overlap; carried: the old model rewritten.",
-        members: (list) => list.map(({ expert, weight, loss }) => ({ name: expert, value: weight, note: `loss ${number(loss, 1)}` })),
+        note:
+            "Recovered: the old model on old features recovered from the new ones; new: trained in the overlap; " +
+            "carried: the old model rewritten.",
+        members: (list) =>
+            list.map(({ expert, weight, loss }) => ({ name: expert, value: weight, note: `loss ${number(loss, 1)}` })),
     },
     {
         of: ({ model }) => model.info.experts,
@@ -37,7 +41,8 @@ const KINDS = [
         sorted: true,
     },
     {
-        of: ({ model: { info } }) => info.forgetting_rates && info.forgetting_rates.map((rate, at) => [rate, info.forgetting_weights[at]]),
+        of: ({ model: { info } }) =>
+            info.forgetting_rates && info.forgetting_rates.map((rate, at) => [rate, info.forgetting_weights[at]]),
         title: "Bank of forgetting rates",
         note: "One learner for each rate, weighed by how well it predicts. A high rate forgets fast; 0 never does.",
         members: (list) => list.map(([rate, value]) => ({ name: `rate ${rate}`, value })),
@@ -68,7 +73,8 @@ export function learner(model) {
         fill(facts, factsOf(docs.model));
         facts.hidden = !facts.childElementCount;
         const elements = present.map((kind) => shown.get(kind).element);
-        const same = elements.length + 1 === place.childElementCount && elements.every((own, at) => place.children[at] === own);
+        const same =
+            elements.length + 1 === place.childElementCount && elements.every((own, at) => place.children[at] === own);
         if (!same) fill(place, elements, facts);
     });
 }
@@ -85,7 +91,9 @@ function share(value) {
 
 function factsOf({ info }) {
     const fact = (name, value) => h("div", {}, h("dt", {}, name), h("dd", {}, value));
-    const gaussians = (info.gaussians ?? []).slice(0, 8).map((own, at) => fact(`Rows behind Gaussian ${at + 1}`, number(own.mean_rows, 0)));
+    const gaussians = (info.gaussians ?? [])
+        .slice(0, 8)
+        .map((own, at) => fact(`Rows behind Gaussian ${at + 1}`, number(own.mean_rows, 0)));
     const known = Object.entries(FACTS).filter(([key]) => typeof info[key] === "number");
     return [...known.map(([key, name]) => fact(name, number(info[key]))), ...gaussians];
 }
@@ -98,7 +106,12 @@ class Members {
         this.tones = new Map();
         const file = `${model.name}-weights`;
         this.now = new BarChart({ title, note, file, valueName: "weight" });
-        this.course = new LineChart({ title: "As they move", note: "Since this page was opened.", file: `${file}-over-rows`, height: 240 });
+        this.course = new LineChart({
+            title: "As they move",
+            note: "Since this page was opened.",
+            file: `${file}-over-rows`,
+            height: 240,
+        });
         this.element = h("div.pair.pair-learner", {}, this.now.element, this.course.element);
     }
 
@@ -107,10 +120,24 @@ class Members {
         const values = Object.fromEntries(list.map(({ name, value }) => [name, value]));
         this.recording.add(row, values);
         const top = this.top();
-        this.now.update(list.map((own) => ({ ...own, text: share(own.value), tone: this.tones.get(own.name) ?? "tone-base" })));
-        const series = top.map((name) => ({ key: name, name, tone: this.tones.get(name), points: this.recording.points(name) }));
+        this.now.update(
+            list.map((own) => ({ ...own, text: share(own.value), tone: this.tones.get(own.name) ?? "tone-base" })),
+        );
+        const series = top.map((name) => ({
+            key: name,
+            name,
+            tone: this.tones.get(name),
+            points: this.recording.points(name),
+        }));
         const rest = list.length - top.length;
-        if (rest > 0) series.push({ key: " others", name: `${rest} others`, tone: "tone-base", dashed: true, points: this.others(top) });
+        if (rest > 0)
+            series.push({
+                key: " others",
+                name: `${rest} others`,
+                tone: "tone-base",
+                dashed: true,
+                points: this.others(top),
+            });
         this.course.update({ series, y: { bounds: [0, 1], zero: true }, empty: "No rows learned yet" });
     }
 
@@ -120,15 +147,21 @@ class Members {
         for (const { values } of this.recording.samples) {
             for (const [name, value] of Object.entries(values)) most.set(name, Math.max(most.get(name) ?? 0, value));
         }
-        const top = [...most].sort(([, one], [, other]) => other - one).slice(0, LINES_MAX).map(([name]) => name);
+        const top = [...most]
+            .sort(([, one], [, other]) => other - one)
+            .slice(0, LINES_MAX)
+            .map(([name]) => name);
         for (const name of this.tones.keys()) if (!top.includes(name)) this.tones.delete(name);
-        const free = Array.from({ length: LINES_MAX }, (_, at) => `tone-${at + 1}`).filter((tone) => ![...this.tones.values()].includes(tone));
+        const free = Array.from({ length: LINES_MAX }, (_, at) => `tone-${at + 1}`).filter(
+            (tone) => ![...this.tones.values()].includes(tone),
+        );
         for (const name of top) if (!this.tones.has(name)) this.tones.set(name, free.shift());
         return top;
     }
 
     others(top) {
-        const rest = (values) => Object.entries(values).reduce((sum, [name, value]) => (top.includes(name) ? sum : sum + value), 0);
+        const rest = (values) =>
+            Object.entries(values).reduce((sum, [name, value]) => (top.includes(name) ? sum : sum + value), 0);
         return this.recording.samples.map(({ row, values }) => [row, rest(values)]);
     }
 }

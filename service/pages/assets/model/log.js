@@ -33,7 +33,15 @@ function table(entries) {
             "table.data.dense.log",
             {},
             h("caption.visually-hidden", {}, "Latest entries of the log, newest first"),
-            h("thead", {}, h("tr", {}, heads.map((name, at) => h(at % 2 ? "th" : "th.num", { scope: "col" }, name)))),
+            h(
+                "thead",
+                {},
+                h(
+                    "tr",
+                    {},
+                    heads.map((name, at) => h(at % 2 ? "th" : "th.num", { scope: "col" }, name)),
+                ),
+            ),
             h("tbody", {}, entries.map(row)),
         ),
     );

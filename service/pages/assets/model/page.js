@@ -17,7 +17,20 @@ import { score } from "./score.js";
 import { snapshots } from "./snapshots.js";
 import { stateShown } from "./state.js";
 
-const PARTS = [head, score, hand, quality, learner, features, drift, challengers, configuration, pending, snapshots, log];
+const PARTS = [
+    head,
+    score,
+    hand,
+    quality,
+    learner,
+    features,
+    drift,
+    challengers,
+    configuration,
+    pending,
+    snapshots,
+    log,
+];
 
 const name = decodeURIComponent(location.pathname.split("/").pop());
 const model = new ModelDocuments(name);

@@ -39,12 +39,23 @@ function facts(shown) {
 }
 
 function list({ pending: waiting }) {
-    if (!waiting.length) return h("p.quiet.small", {}, "Predictions asked for with \"track\": true wait here for their labels.");
-    const rows = waiting.slice(0, SHOWN_MAX).map((own) =>
-        h("li", {}, h("code.clip", { title: own.prediction_id }, own.prediction_id), h("span.num", {}, said(own.prediction))),
-    );
+    if (!waiting.length)
+        return h("p.quiet.small", {}, 'Predictions asked for with "track": true wait here for their labels.');
+    const rows = waiting
+        .slice(0, SHOWN_MAX)
+        .map((own) =>
+            h(
+                "li",
+                {},
+                h("code.clip", { title: own.prediction_id }, own.prediction_id),
+                h("span.num", {}, said(own.prediction)),
+            ),
+        );
     const left = waiting.length - SHOWN_MAX;
-    return [h("ul.plain-list", { "aria-label": "Some of them" }, rows), left > 0 ? h("p.quiet.small", {}, `and ${left} more on this page of the list`) : null];
+    return [
+        h("ul.plain-list", { "aria-label": "Some of them" }, rows),
+        left > 0 ? h("p.quiet.small", {}, `and ${left} more on this page of the list`) : null,
+    ];
 }
 
 function said(prediction) {

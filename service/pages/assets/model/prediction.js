@@ -21,7 +21,9 @@ export function predictionShown(answer, before, level) {
         "div.prediction",
         {},
         h("p.prediction-value", {}, valueOf(answer.prediction)),
-        answer.probabilities ? probabilities(answer.probabilities, before?.probabilities) : numberFacts(answer, before, level),
+        answer.probabilities
+            ? probabilities(answer.probabilities, before?.probabilities)
+            : numberFacts(answer, before, level),
         answer.prediction_id ? h("p.small", {}, "Waits for its label as ", h("code", {}, answer.prediction_id)) : null,
         answer.explanation ? explanation(answer.explanation) : null,
     );
@@ -40,7 +42,10 @@ function probabilities(found, before) {
         return { name, value, note: was === undefined ? undefined : `was ${number(was)}` };
     });
     const left = list.length - CLASSES_MAX;
-    return [bars(shown, { label: "Probabilities", most: 1 }), left > 0 ? h("p.quiet.small", {}, `and ${left} more classes`) : null];
+    return [
+        bars(shown, { label: "Probabilities", most: 1 }),
+        left > 0 ? h("p.quiet.small", {}, `and ${left} more classes`) : null,
+    ];
 }
 
 function numberFacts({ std, interval }, before, level) {
@@ -58,17 +63,33 @@ function numberFacts({ std, interval }, before, level) {
 // ------------------------------------------------------------------------------------------------ explanations
 
 function explanation(found) {
-    const part = found.contributions ? contributions(found) : found.experts ? experts(found) : found.classes ? densities(found) : [raw(found)];
+    const part = found.contributions
+        ? contributions(found)
+        : found.experts
+          ? experts(found)
+          : found.classes
+            ? densities(found)
+            : [raw(found)];
     return h("details.folded", { open: true }, h("summary", {}, "Why"), part);
 }
 
 function contributions({ bias, contributions: given, class: label }) {
     const list = Object.entries(given).sort(([, one], [, other]) => Math.abs(other) - Math.abs(one));
-    const shown = list.slice(0, PARTS_MAX).map(([name, value]) => ({ name, value, tone: value < 0 ? "tone-2" : "tone-1" }));
-    if (bias !== undefined && bias !== null) shown.push({ name: "(bias)", value: bias, tone: bias < 0 ? "tone-2" : "tone-1", faded: true });
+    const shown = list
+        .slice(0, PARTS_MAX)
+        .map(([name, value]) => ({ name, value, tone: value < 0 ? "tone-2" : "tone-1" }));
+    if (bias !== undefined && bias !== null)
+        shown.push({ name: "(bias)", value: bias, tone: bias < 0 ? "tone-2" : "tone-1", faded: true });
     const left = list.length - PARTS_MAX;
-    const what = label === undefined ? "What each column adds to the prediction." : `What each column adds to the score of ${label}.`;
-    return [h("p.help", {}, what), bars(shown, { label: what }), left > 0 ? h("p.quiet.small", {}, `and ${left} more columns`) : null];
+    const what =
+        label === undefined
+            ? "What each column adds to the prediction."
+            : `What each column adds to the score of ${label}.`;
+    return [
+        h("p.help", {}, what),
+        bars(shown, { label: what }),
+        left > 0 ? h("p.quiet.small", {}, `and ${left} more columns`) : null,
+    ];
 }
 
 function experts({ classes, experts: list }) {
@@ -82,15 +103,25 @@ function experts({ classes, experts: list }) {
     const sorted = [...list].sort((one, other) => other.weight - one.weight).slice(0, PARTS_MAX);
     return [
         h("p.help", {}, "What each expert says, by its weight."),
-        bars(sorted.map((own) => ({ name: own.expert, value: own.weight, text: said(own) })), { label: "Experts", most: 1 }),
+        bars(
+            sorted.map((own) => ({ name: own.expert, value: own.weight, text: said(own) })),
+            { label: "Experts", most: 1 },
+        ),
     ];
 }
 
 function densities({ classes, share, ambiguity }) {
     const shown = classes.slice(0, PARTS_MAX).map((name, at) => ({ name: String(name), value: share?.[at] ?? null }));
     const odd = ambiguity?.typicality;
-    const text = odd === undefined || odd === null ? null : `Typicality ${number(odd)}: near 0 the row is unlike all that were learned.`;
-    return [h("p.help", {}, "The share of the row's density by class."), bars(shown, { label: "Density by class", most: 1 }), text ? h("p.help", {}, text) : null];
+    const text =
+        odd === undefined || odd === null
+            ? null
+            : `Typicality ${number(odd)}: near 0 the row is unlike all that were learned.`;
+    return [
+        h("p.help", {}, "The share of the row's density by class."),
+        bars(shown, { label: "Density by class", most: 1 }),
+        text ? h("p.help", {}, text) : null,
+    ];
 }
 
 function raw(found) {

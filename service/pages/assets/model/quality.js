@@ -25,7 +25,11 @@ export function quality(model) {
     let view = "window";
     const views = choice("Rows", VIEWS, (key) => ((view = key), draw(model.docs)));
     document.getElementById("quality-views").append(views.element);
-    const scores = new Frame({ title: "All scores", file: `${model.name}-scores`, numbers: () => scoreNumbers(model.docs.metrics) });
+    const scores = new Frame({
+        title: "All scores",
+        file: `${model.name}-scores`,
+        numbers: () => scoreNumbers(model.docs.metrics),
+    });
     let parts = null;
     const draw = ({ model: shown, metrics }) => {
         views.offer(null, view);
@@ -47,19 +51,29 @@ function scoreNumbers(metrics) {
     const all = VIEWS.map(([key]) => metrics[key]);
     const names = Object.keys(SCORES).filter((name) => all.some((own) => name in own));
     const baselines = Object.entries(metrics.baselines).flatMap(([name, own]) =>
-        Object.keys(own).map((key) => [`${BASELINES[name] ?? name}: ${SCORES[key].name.toLowerCase()}`, ...baselineRow(metrics, name, key)]),
+        Object.keys(own).map((key) => [
+            `${BASELINES[name] ?? name}: ${SCORES[key].name.toLowerCase()}`,
+            ...baselineRow(metrics, name, key),
+        ]),
     );
     return {
         columns: ["score", ...VIEWS.map(([, label]) => label)],
         rows: [...names.map((name) => [SCORES[name].name, ...all.map((own) => own[name] ?? null)]), ...baselines],
-        json: { window: metrics.window, fading: metrics.fading, overall: metrics.overall, baselines: metrics.baselines },
+        json: {
+            window: metrics.window,
+            fading: metrics.fading,
+            overall: metrics.overall,
+            baselines: metrics.baselines,
+        },
     };
 }
 
 function baselineRow(metrics, name, key) {
-    return [metrics.window.baselines?.[name]?.[key], metrics.fading.baselines?.[name]?.[key], metrics.baselines[name]?.[key]].map(
-        (value) => value ?? null,
-    );
+    return [
+        metrics.window.baselines?.[name]?.[key],
+        metrics.fading.baselines?.[name]?.[key],
+        metrics.baselines[name]?.[key],
+    ].map((value) => value ?? null);
 }
 
 function scoreTable(metrics) {
@@ -70,7 +84,11 @@ function scoreTable(metrics) {
 // ------------------------------------------------------------------------------------------------ classification
 
 function classParts(model) {
-    const confusion = new ConfusionTable({ title: "Confusion", note: "Rows by label and answer.", file: `${model.name}-confusion` });
+    const confusion = new ConfusionTable({
+        title: "Confusion",
+        note: "Rows by label and answer.",
+        file: `${model.name}-confusion`,
+    });
     const reliability = new ReliabilityChart({
         note: "How often answers of about one probability were right; on the diagonal promises hold.",
         file: `${model.name}-reliability`,
@@ -90,7 +108,13 @@ function classParts(model) {
 }
 
 function classNumbers(scores) {
-    const rows = Object.entries(scores?.per_class ?? {}).map(([name, own]) => [name, own.support, own.precision, own.recall, own.f1]);
+    const rows = Object.entries(scores?.per_class ?? {}).map(([name, own]) => [
+        name,
+        own.support,
+        own.precision,
+        own.recall,
+        own.f1,
+    ]);
     return { columns: ["class", "support", "precision", "recall", "f1"], rows, json: scores?.per_class };
 }
 
@@ -109,12 +133,25 @@ function classTable(scores) {
                 h(
                     "thead",
                     {},
-                    h("tr", {}, h("th", { scope: "col" }, "Class"), ["Rows", "Share", "Precision", "Recall", "F1"].map((name) => h("th.num", { scope: "col" }, name))),
+                    h(
+                        "tr",
+                        {},
+                        h("th", { scope: "col" }, "Class"),
+                        ["Rows", "Share", "Precision", "Recall", "F1"].map((name) =>
+                            h("th.num", { scope: "col" }, name),
+                        ),
+                    ),
                 ),
-                h("tbody", {}, all.slice(0, CLASSES_SHOWN).map(([name, own]) => classRow(name, own, whole))),
+                h(
+                    "tbody",
+                    {},
+                    all.slice(0, CLASSES_SHOWN).map(([name, own]) => classRow(name, own, whole)),
+                ),
             ),
         ),
-        all.length > CLASSES_SHOWN ? h("p.quiet.small", {}, `${all.length - CLASSES_SHOWN} more classes are in the CSV.`) : null,
+        all.length > CLASSES_SHOWN
+            ? h("p.quiet.small", {}, `${all.length - CLASSES_SHOWN} more classes are in the CSV.`)
+            : null,
     ];
 }
 
@@ -158,8 +195,17 @@ function errorParts(model) {
         update(scores, metrics) {
             shown = scores;
             const points = metrics.history.map((point) => [point.row, point.mae ?? null]);
-            const level = { key: "level", name: "Last value, window now", y: metrics.window.baselines?.last_value?.mae ?? null };
-            errors.update({ series: [{ key: "mae", name: "Mean absolute error", tone: "tone-1", points }], references: [level], y: { bounds: [0, Infinity] }, log: false });
+            const level = {
+                key: "level",
+                name: "Last value, window now",
+                y: metrics.window.baselines?.last_value?.mae ?? null,
+            };
+            errors.update({
+                series: [{ key: "mae", name: "Mean absolute error", tone: "tone-1", points }],
+                references: [level],
+                y: { bounds: [0, Infinity] },
+                log: false,
+            });
             fill(coverage.body, coverageBars(scores));
             coverage.refreshTable();
         },
@@ -180,7 +226,8 @@ function coverageBars(scores) {
             const track = h("span.level-track", { "aria-hidden": "true" }, h("span.level-fill"), h("span.level-goal"));
             track.firstChild.style.width = `${100 * (covered ?? 0)}%`;
             track.lastChild.style.left = `${100 * level}%`;
-            const gap = covered === null ? "" : ` (${covered >= level ? "+" : "−"}${number(Math.abs(covered - level))})`;
+            const gap =
+                covered === null ? "" : ` (${covered >= level ? "+" : "−"}${number(Math.abs(covered - level))})`;
             return h(
                 "li.level",
                 {},

@@ -18,7 +18,14 @@ export class RowForm {
         this.area = h("textarea", { spellcheck: "false" });
         this.areaField = field("The row's features, as JSON", this.area, { path: "features" });
         this.fields = h("div.row-fields");
-        this.modes = choice("How the row is entered", [["form", "Form"], ["json", "JSON"]], (mode) => this.show(mode));
+        this.modes = choice(
+            "How the row is entered",
+            [
+                ["form", "Form"],
+                ["json", "JSON"],
+            ],
+            (mode) => this.show(mode),
+        );
         this.element = h("div.stack", {}, this.fields, this.areaField);
         this.draw({ current: [], next: null });
     }
@@ -36,10 +43,16 @@ export class RowForm {
         const made = (feature) => this.kept(known, featureOf(feature)) ?? control(featureOf(feature));
         const named = new Set(current.map((own) => featureOf(own).name));
         const further = (next ?? []).filter((own) => !named.has(featureOf(own).name));
-        this.controls = [...current, ...further].length > CONTROLS_MAX ? [] : [...current.map(made), ...further.map(made)];
+        this.controls =
+            [...current, ...further].length > CONTROLS_MAX ? [] : [...current.map(made), ...further.map(made)];
         const divide = h("p.label", {}, "New features: they teach the mapping");
         const fields = this.controls.map((own) => own.element);
-        fill(this.fields, fields.slice(0, current.length), further.length && fields.length ? divide : null, fields.slice(current.length));
+        fill(
+            this.fields,
+            fields.slice(0, current.length),
+            further.length && fields.length ? divide : null,
+            fields.slice(current.length),
+        );
         const possible = this.controls.length > 0;
         this.modes.element.hidden = !possible;
         if (!this.area.value) this.area.value = example(current);
@@ -52,7 +65,8 @@ export class RowForm {
     }
 
     show(mode) {
-        if (mode === "json" && this.mode === "form" && this.controls.length) this.area.value = JSON.stringify(this.fromControls(), null, 1);
+        if (mode === "json" && this.mode === "form" && this.controls.length)
+            this.area.value = JSON.stringify(this.fromControls(), null, 1);
         this.mode = this.controls.length ? mode : this.mode;
         this.modes.offer(null, mode);
         this.fields.hidden = mode === "json";

@@ -35,17 +35,33 @@ export function score(model) {
         title: "Score over rows",
         file: `${model.name}-score`,
         height: 280,
-        onMarks: (marks, button) => markDetails(details, marks.map(({ mark }) => mark), model.docs.drift, button),
+        onMarks: (marks, button) =>
+            markDetails(
+                details,
+                marks.map(({ mark }) => mark),
+                model.docs.drift,
+                button,
+            ),
     });
     let picked = null;
     let log = null;
     const which = choice("Score", [], (key) => ((picked = key), draw(model.docs)));
-    const linear = choice("Axis", [["linear", "Linear"], ["log", "Log"]], (key) => ((log = key === "log"), draw(model.docs)));
+    const linear = choice(
+        "Axis",
+        [
+            ["linear", "Linear"],
+            ["log", "Log"],
+        ],
+        (key) => ((log = key === "log"), draw(model.docs)),
+    );
     chart.frame.tools.append(linear.element, which.element);
     const draw = ({ model: shown, metrics }) => {
         const task = shown.config.task;
         const found = HISTORIES[task].find(({ key }) => key === picked) ?? HISTORIES[task][0];
-        which.offer(HISTORIES[task].map(({ key }) => [key, SCORES[key].name]), found.key);
+        which.offer(
+            HISTORIES[task].map(({ key }) => [key, SCORES[key].name]),
+            found.key,
+        );
         linear.element.hidden = task === "classification";
         const logarithmic = task === "regression" && (log ?? wide(metrics.history, found.key));
         linear.offer(null, logarithmic ? "log" : "linear");
@@ -61,7 +77,10 @@ export function score(model) {
 
 /** Whether errors span so much that a linear axis would show the largest alone. */
 function wide(history, key) {
-    const values = history.map((point) => point[key]).filter((value) => value > 0).sort((one, other) => one - other);
+    const values = history
+        .map((point) => point[key])
+        .filter((value) => value > 0)
+        .sort((one, other) => one - other);
     if (values.length < 8) return false;
     return values.at(-1) > 30 * values[Math.floor(values.length / 2)];
 }
@@ -86,7 +105,12 @@ function shownOf(metrics, { key, overall, baseline, level, bounds }) {
     const series = [line(key, `Last ${rowsText(metrics.window.size)}`, "tone-1")];
     if (overall) series.push(line(overall, "All rows", "tone-2"));
     if (baseline) series.push(line(baseline, BASELINES[baseline], "tone-base", true));
-    return { series, references: levels(metrics, key, level), marks: marksOf(metrics), y: { bounds, least: bounds[1] === 1 ? 0.04 : 0 } };
+    return {
+        series,
+        references: levels(metrics, key, level),
+        marks: marksOf(metrics),
+        y: { bounds, least: bounds[1] === 1 ? 0.04 : 0 },
+    };
 }
 
 /** Baselines without a history, as they are now. */
@@ -94,7 +118,9 @@ function levels(metrics, key, level) {
     if (key === "kappa") return [{ key: "chance", name: "Chance", y: 0 }];
     const name = level ?? "last_value";
     const value = level || key === "mae" ? metrics.baselines[name]?.[key] : null;
-    return value === null || value === undefined ? [] : [{ key: "level", name: `${BASELINES[name]}, all rows`, y: value }];
+    return value === null || value === undefined
+        ? []
+        : [{ key: "level", name: `${BASELINES[name]}, all rows`, y: value }];
 }
 
 function marksOf(metrics) {
@@ -118,7 +144,11 @@ function scoreNow(task, metrics) {
             h("p.muted", {}, `${SCORES[key].name}, last ${rowsText(window.rows ?? window.size)}`),
             comparison(key, value, baselines),
         ),
-        h("div.score-bars", {}, bars(list, { label: `${SCORES[key].name} beside baselines`, most: key === "accuracy" ? 1 : undefined })),
+        h(
+            "div.score-bars",
+            {},
+            bars(list, { label: `${SCORES[key].name} beside baselines`, most: key === "accuracy" ? 1 : undefined }),
+        ),
         h(
             "dl.score-more",
             {},
@@ -136,11 +166,17 @@ function comparison(key, value, baselines) {
     const known = baselines.filter((own) => own.value !== null && own.value !== undefined);
     if (value === null || value === undefined || !known.length) return h("span.badge", {}, "no rows scored yet");
     const more = SCORES[key].better > 0;
-    const best = known.reduce((one, other) => ((more ? other.value > one.value : other.value < one.value) ? other : one));
+    const best = known.reduce((one, other) =>
+        (more ? other.value > one.value : other.value < one.value) ? other : one,
+    );
     const name = (SHORT[best.name] ?? best.name).toLowerCase();
     if (more) {
         const gain = value - best.value;
-        return h(`span.badge${gain > 0 ? ".good" : ".bad"}`, {}, `${gain > 0 ? "+" : "−"}${number(Math.abs(gain))} over ${name}`);
+        return h(
+            `span.badge${gain > 0 ? ".good" : ".bad"}`,
+            {},
+            `${gain > 0 ? "+" : "−"}${number(Math.abs(gain))} over ${name}`,
+        );
     }
     const share = best.value > 0 ? value / best.value : 1;
     const text = share <= 1 ? `${Math.round(100 * (1 - share))} % below ${name}` : `${number(share, 1)} × ${name}`;

@@ -13,9 +13,20 @@ import { field } from "./actions.js";
  */
 
 const CHOICES = {
-    on_drift: [["report", "Report it"], ["reset", "Start the learner again"], ["forget", "Forget most of the past"]],
-    missing: [["error", "Refuse the row"], ["zero", "Take 0"], ["mean", "Take the mean"]],
-    unknown: [["other", "Set its columns to 0"], ["error", "Refuse the row"]],
+    on_drift: [
+        ["report", "Report it"],
+        ["reset", "Start the learner again"],
+        ["forget", "Forget most of the past"],
+    ],
+    missing: [
+        ["error", "Refuse the row"],
+        ["zero", "Take 0"],
+        ["mean", "Take the mean"],
+    ],
+    unknown: [
+        ["other", "Set its columns to 0"],
+        ["error", "Refuse the row"],
+    ],
 };
 
 /**
@@ -33,7 +44,12 @@ export function settingsFields(config, labels) {
         choiceSetting("on_drift", "When a drift is found", config.on_drift ?? "report"),
         choiceSetting("missing", "A missing value", config.missing ?? "error"),
         choiceSetting("unknown", "A category that is not declared", config.unknown ?? "other"),
-        linesSetting("ignore", "Ignored names", config.ignore ?? [], "One per line. Rows may hold them; they are passed over."),
+        linesSetting(
+            "ignore",
+            "Ignored names",
+            config.ignore ?? [],
+            "One per line. Rows may hold them; they are passed over.",
+        ),
         classes ? costsSetting(config.class_costs ?? {}, labels) : null,
         classes && config.labels ? labelsSetting(labels) : null,
         watchSetting(config.watch),
@@ -59,12 +75,19 @@ function textSetting(key, label, text, help) {
 }
 
 function choiceSetting(key, label, picked) {
-    const select = h("select", {}, CHOICES[key].map(([value, name]) => h("option", { value, selected: value === picked }, name)));
+    const select = h(
+        "select",
+        {},
+        CHOICES[key].map(([value, name]) => h("option", { value, selected: value === picked }, name)),
+    );
     return { key, element: field(label, select, { path: key }), value: () => select.value };
 }
 
 function linesOf(area) {
-    return area.value.split("\n").map((line) => line.trim()).filter(Boolean);
+    return area.value
+        .split("\n")
+        .map((line) => line.trim())
+        .filter(Boolean);
 }
 
 function linesSetting(key, label, lines, help) {
@@ -82,7 +105,11 @@ function labelsSetting(labels) {
         return { true: true, false: false }[line] ?? line;
     };
     const help = `One per line, behind ${labels.length} that are there.`;
-    return { key: "add_labels", element: field("Further labels", area, { path: "add_labels", help }), value: () => linesOf(area).map(read) };
+    return {
+        key: "add_labels",
+        element: field("Further labels", area, { path: "add_labels", help }),
+        value: () => linesOf(area).map(read),
+    };
 }
 
 function costsSetting(costs, labels) {
@@ -98,7 +125,9 @@ function costsSetting(costs, labels) {
         inputs.map(([name, input]) => field(name, input, { path: `class_costs.${name}` })),
     );
     const value = () => {
-        const named = inputs.filter(([, input]) => input.value !== "").map(([name, input]) => [name, Number(input.value)]);
+        const named = inputs
+            .filter(([, input]) => input.value !== "")
+            .map(([name, input]) => [name, Number(input.value)]);
         return named.length ? Object.fromEntries(named) : null;
     };
     return { key: "class_costs", element, value };
@@ -112,7 +141,11 @@ function pairsSetting(key, label, pairs) {
             {},
             h("input", { type: "text", value: name, placeholder: "name", "aria-label": `${label}: name` }),
             h("input", { type: "text", value: text, placeholder: "value", "aria-label": `${label}: value` }),
-            h("button.button.quiet.small", { type: "button", "aria-label": "Take this one away", on: { click: () => remove(row) } }, "×"),
+            h(
+                "button.button.quiet.small",
+                { type: "button", "aria-label": "Take this one away", on: { click: () => remove(row) } },
+                "×",
+            ),
         );
         list.append(row);
     };
@@ -121,7 +154,10 @@ function pairsSetting(key, label, pairs) {
         list.dispatchEvent(new Event("change", { bubbles: true }));
     };
     for (const [name, text] of Object.entries(pairs)) add(name, text);
-    const element = group(label, key, null, [list, h("button.button.small", { type: "button", on: { click: () => add() } }, "Add a tag")]);
+    const element = group(label, key, null, [
+        list,
+        h("button.button.small", { type: "button", on: { click: () => add() } }, "Add a tag"),
+    ]);
     const value = () => {
         const rows = [...list.children].map((row) => [...row.querySelectorAll("input")].map((input) => input.value));
         return Object.fromEntries(rows.filter(([name]) => name !== ""));
@@ -143,8 +179,14 @@ function watchSetting(watch) {
         h(
             "div.form-grid",
             {},
-            field("Rows of an episode", episode, { path: "watch.episode_rows", help: "Alarms within them are one event." }),
-            field("Rows of the cooldown", cooldown, { path: "watch.cooldown_rows", help: "Events within them are not acted upon." }),
+            field("Rows of an episode", episode, {
+                path: "watch.episode_rows",
+                help: "Alarms within them are one event.",
+            }),
+            field("Rows of the cooldown", cooldown, {
+                path: "watch.cooldown_rows",
+                help: "Events within them are not acted upon.",
+            }),
         ),
         h("label.check", {}, unlabelled, "Test features and predictions before labels come"),
     ]);
@@ -152,7 +194,9 @@ function watchSetting(watch) {
         const tests = parts.map((own) => [own.key, own.value()]).filter(([, test]) => test !== null);
         if (!tests.length && !unlabelled.checked) return null;
         const rows = { episode_rows: episode.value, cooldown_rows: cooldown.value };
-        const bounds = Object.entries(rows).filter(([, text]) => text !== "").map(([key, text]) => [key, Number(text)]);
+        const bounds = Object.entries(rows)
+            .filter(([, text]) => text !== "")
+            .map(([key, text]) => [key, Number(text)]);
         const off = tests.length ? [] : parts.map((own) => [own.key, null]);
         return Object.fromEntries([...off, ...tests, ...bounds, ...(unlabelled.checked ? [["unlabelled", true]] : [])]);
     };
@@ -167,12 +211,21 @@ function testPart(key, name, test) {
         "div.test",
         {},
         h("label.check", {}, on, name),
-        h("div.form-grid", {}, field("Chance of a false alarm", delta, { path: `watch.${key}.delta` }), field("Rows of a recent window", batch, { path: `watch.${key}.batch_size` })),
+        h(
+            "div.form-grid",
+            {},
+            field("Chance of a false alarm", delta, { path: `watch.${key}.delta` }),
+            field("Rows of a recent window", batch, { path: `watch.${key}.batch_size` }),
+        ),
     );
     const value = () => {
         if (!on.checked) return null;
         const given = { delta: delta.value, batch_size: batch.value };
-        return Object.fromEntries(Object.entries(given).filter(([, text]) => text !== "").map(([name_, text]) => [name_, Number(text)]));
+        return Object.fromEntries(
+            Object.entries(given)
+                .filter(([, text]) => text !== "")
+                .map(([name_, text]) => [name_, Number(text)]),
+        );
     };
     return { key, element, value };
 }
@@ -184,7 +237,14 @@ function numberInput(value, placeholder) {
 /** Fields that are one value of the configuration, with a name of their own. */
 function group(name, path, help, children) {
     const error = h("p.error", { role: "alert", hidden: true });
-    const element = h("fieldset.field-group", { data: { path } }, h("legend", {}, name), help ? h("p.help", {}, help) : null, children, error);
+    const element = h(
+        "fieldset.field-group",
+        { data: { path } },
+        h("legend", {}, name),
+        help ? h("p.help", {}, help) : null,
+        children,
+        error,
+    );
     element.refuse = (text) => {
         error.textContent = text ?? "";
         error.hidden = !text;

@@ -34,7 +34,16 @@ function table(model, kept, said) {
             h(
                 "li",
                 {},
-                h("span.grow", {}, `Version ${number(own.version)}`, h("span.sub", { title: when(own.time) }, `${rowsText(own.rows)}, ${bytes(own.bytes)}, ${ago(own.time)}`)),
+                h(
+                    "span.grow",
+                    {},
+                    `Version ${number(own.version)}`,
+                    h(
+                        "span.sub",
+                        { title: when(own.time) },
+                        `${rowsText(own.rows)}, ${bytes(own.bytes)}, ${ago(own.time)}`,
+                    ),
+                ),
                 restoreButton(model, own, said),
             ),
         ),
@@ -43,7 +52,9 @@ function table(model, kept, said) {
 
 function restoreButton(model, own, said) {
     const action = async () => {
-        const text = `The model gets the state, rows, metrics, configuration and challengers it had at version ${own.version} (${rowsText(own.rows)}). What it has learned since is gone from it; the version goes on.`;
+        const text =
+            `The model gets the state, rows, metrics, configuration and challengers it had at version ${own.version} ` +
+            `(${rowsText(own.rows)}). What it has learned since is gone from it; the version goes on.`;
         if (!(await confirmed({ title: `Restore version ${own.version}?`, text, action: "Restore" }))) return;
         await json(model.path("restore"), { method: "POST", body: { version: own.version } });
         await model.refresh("model", "metrics", "features", "challengers", "snapshots");

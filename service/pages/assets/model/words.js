@@ -79,7 +79,11 @@ export const BASELINES = {
     last_value: "Last value",
 };
 
-const ACTIONS = { report: "reported", reset: "the learner started again", forget: "the learner forgot most of its past" };
+const ACTIONS = {
+    report: "reported",
+    reset: "the learner started again",
+    forget: "the learner forgot most of its past",
+};
 const STEPS = { begin: "begun", complete: "complete", abort: "aborted" };
 
 /**
@@ -103,7 +107,9 @@ export function markLabel(mark) {
  */
 export function markSentence(mark) {
     if (mark.kind === "drift") {
-        const test = { class_mean: "Feature means have moved", error_rate: "Errors have become more frequent" }[mark.test];
+        const test = { class_mean: "Feature means have moved", error_rate: "Errors have become more frequent" }[
+            mark.test
+        ];
         const label = mark.label === null || mark.label === undefined ? "" : ` in class ${mark.label}`;
         return `${test ?? mark.test}${label}; ${ACTIONS[mark.action] ?? mark.action}.`;
     }
