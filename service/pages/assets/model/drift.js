@@ -4,8 +4,9 @@
 
 import { Frame } from "../charts.js";
 import { fill, h } from "../dom.js";
+import { ago } from "../format.js";
 import { eventDetail } from "./events.js";
-import { ago, eventSentence, when } from "./words.js";
+import { eventSentence, when } from "./words.js";
 
 const SHOWN_MAX = 50;
 

@@ -4,7 +4,8 @@
 
 import { dataTable, number } from "../charts.js";
 import { fill, h } from "../dom.js";
-import { actionOf, ago, eventSentence, markSentence, when } from "./words.js";
+import { ago } from "../format.js";
+import { actionOf, eventSentence, markSentence, when } from "./words.js";
 
 const SHOWN_MAX = 20;
 

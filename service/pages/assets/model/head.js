@@ -3,8 +3,9 @@
  */
 
 import { fill, h } from "../dom.js";
+import { ago } from "../format.js";
 import { number } from "../charts.js";
-import { ago, when } from "./words.js";
+import { when } from "./words.js";
 
 const PHASES = {
     steady: ["", "steady"],

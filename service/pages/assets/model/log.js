@@ -4,7 +4,8 @@
 
 import { number } from "../charts.js";
 import { fill, h } from "../dom.js";
-import { ago, when } from "./words.js";
+import { ago } from "../format.js";
+import { when } from "./words.js";
 
 const SHOWN_MAX = 12;
 

@@ -4,7 +4,8 @@
 
 import { number } from "../charts.js";
 import { fill, h } from "../dom.js";
-import { ago, clipped, when } from "./words.js";
+import { ago } from "../format.js";
+import { clipped, when } from "./words.js";
 
 const SHOWN_MAX = 5;
 

@@ -5,8 +5,9 @@
 import { json } from "../api.js";
 import { number } from "../charts.js";
 import { fill, h } from "../dom.js";
+import { ago } from "../format.js";
 import { actionButton, confirmed, sayer } from "./actions.js";
-import { ago, bytes, rowsText, when } from "./words.js";
+import { bytes, rowsText, when } from "./words.js";
 
 /**
  * Fill the part of snapshots.

@@ -4,31 +4,6 @@
 
 import { count, number } from "../charts.js";
 
-const UNITS = [
-    [86_400, "day"],
-    [3600, "h"],
-    [60, "min"],
-    [1, "s"],
-];
-
-/**
- * How long ago a time was, or in how long it will be: "12 s ago", "in 3 days".
- *
- * @param {string} time RFC 3339
- * @param {number} [now] milliseconds
- * @returns {string}
- */
-export function ago(time, now = Date.now()) {
-    const seconds = (now - Date.parse(time)) / 1000;
-    const size = Math.abs(seconds);
-    if (!Number.isFinite(size)) return "–";
-    if (size < 1.5) return "now";
-    const [unit, name] = UNITS.find(([length]) => size >= length) ?? UNITS.at(-1);
-    const whole = Math.round(size / unit);
-    const text = `${whole} ${name}${name === "day" && whole !== 1 ? "s" : ""}`;
-    return seconds >= 0 ? `${text} ago` : `in ${text}`;
-}
-
 /**
  * A time as people of this place write it, to the second.
  *
