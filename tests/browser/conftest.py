@@ -32,14 +32,19 @@ KEYS = {
 SERIOUS = ("serious", "critical")
 
 
+def program() -> str | None:
+    """The browser of this machine; nothing is downloaded."""
+    return next((found for name in PROGRAMS if (found := shutil.which(name))), None)
+
+
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
-    """The browser of this machine; nothing is downloaded."""
-    program = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
-    if program is None:
+    """A browser."""
+    found = program()
+    if found is None:
         pytest.skip("needs a browser: apt install chromium")
     async with async_playwright() as playwright:
-        started = await playwright.chromium.launch(executable_path=program, args=FLAGS)
+        started = await playwright.chromium.launch(executable_path=found, args=FLAGS)
         yield started
         await started.close()
 

@@ -9,19 +9,14 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Request, expect
 
-from core.machine import Summary
 from service.embedded import EmbeddedStore
 from service.replay import private
-from service.store import summaries
-from service.store.catalog import _CREATE
-from service.store.keys import INDEX, ModelKeys
-from service.store.redis.connection import Call, Connection
+from tests.browser import many
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 NOT_YET = [404]
 MODELS = 10_000
-AT_ONCE = 500
 BYTES_MAX = 200_000
 """What a page of the list may take, its scripts and styles included."""
 
@@ -44,17 +39,7 @@ def empty_url(store):
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def many_url(empty_url, store):
     """The same service with ten thousand models, written as the service writes them when they are created."""
-    connection = Connection(store, 10.0)
-    for start in range(0, MODELS, AT_ONCE):
-        made = [ModelKeys(f"many-{at:05}", f"inc-{at}") for at in range(start, start + AT_ONCE)]
-        await connection.ask(("ZADD", INDEX, *(part for keys in made for part in (0, keys.member()))))
-        records = [
-            summaries.encode_first(Summary("dfop", "classification", at, at / MODELS, 0.5, "steady"))
-            for at in range(start, start + AT_ONCE)
-        ]
-        created = zip(made, records, strict=True)
-        await connection.run([Call(_CREATE, (keys.meta,), (keys.incarnation, b"{}", one)) for keys, one in created])
-    await connection.close()
+    await many.create(store, MODELS)
     return empty_url
 
 

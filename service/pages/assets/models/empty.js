@@ -21,11 +21,12 @@ const CALLS = [
 export async function firstModel() {
     const { scope, models } = await json("key");
     if (scope !== "admin") {
+        const may = scope === "read" ? "look" : "look and teach";
         return h(
             "div.card.empty.stack",
             {},
             h("h2", {}, models.length ? "No model that this key may see" : "No models yet"),
-            h("p", {}, `This key may ${scope === "read" ? "look" : "look and teach"}; models are made with a key of scope admin.`),
+            h("p", {}, `This key may ${may}; models are made with a key of scope admin.`),
         );
     }
     return h(
@@ -49,7 +50,7 @@ export async function firstModel() {
             h(
                 "div.inside.stack",
                 {},
-                h("p.muted", {}, "A service of its own with models on streams that drift, change their features and compete:"),
+                h("p.muted", {}, "A service of its own, with models on streams that drift and change their features:"),
                 code("onepass demo"),
             ),
         ),

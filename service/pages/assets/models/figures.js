@@ -19,8 +19,8 @@ export function scoreText({ task }, value) {
  * The model's error beside its best baseline's: shares of answers that are wrong, or mean squared errors.
  *
  * @param {{task: string, score: number|null, baseline: number|null}} model
- * @returns {{part: number, kind: "good"|"bad"|"", text: string}|null} part: from -1 (much worse) over 0 (equal) to 1 (no
- *     error at all); null where one of the two is not known
+ * @returns {{part: number, kind: "good"|"bad"|"", text: string}|null} part: from -1 (much worse) over 0 (equal) to 1
+ *     (no error at all); null where one of the two is not known
  */
 export function comparison({ task, score, baseline }) {
     if (!Number.isFinite(score) || !Number.isFinite(baseline)) return null;
@@ -32,7 +32,8 @@ export function comparison({ task, score, baseline }) {
     }
     if (other <= 0) return { part: -1, kind: "bad", text: "baseline is never wrong" };
     const more = own / other - 1;
-    return { part: -Math.min(1, more), kind: "bad", text: more < 9.95 ? `${atLeast(more)} more` : `${times(own / other)} as much` };
+    const text = more < 9.95 ? `${atLeast(more)} more` : `${times(own / other)} as much`;
+    return { part: -Math.min(1, more), kind: "bad", text };
 }
 
 /** A share that is not 0, never shown as 0. */

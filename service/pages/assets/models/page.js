@@ -1,5 +1,5 @@
 /**
- * The page of all models: which of them are shown stands in the address, so that it can be kept, shared and gone back to.
+ * The page of all models. Which of them are shown stands in the address: it can be kept, shared and gone back to.
  */
 
 import { address } from "../api.js";
@@ -8,8 +8,8 @@ import { whole } from "../format.js";
 import { askForKey } from "../key.js";
 import { follow } from "../live.js";
 import { firstModel, nothingFound } from "./empty.js";
+import { Health } from "./health.js";
 import { List } from "./list.js";
-import { speedText } from "./row.js";
 
 const LIMIT = 50;
 const SEARCH_MS = 250;
@@ -19,6 +19,7 @@ const SORTS = ["worst", "name", "rows", "updated"];
 
 const at = (id) => document.getElementById(id);
 const list = new List(at("rows"));
+const health = new Health(at("health"));
 let view = viewOf(location);
 let following = new AbortController();
 let sorted = false;
@@ -90,26 +91,24 @@ async function showEmpty(none) {
     place.dataset.shown = wanted;
     place.hidden = !none;
     at("toolbar").hidden = none && !view.search && !view.cursor;
-    if (!none) {
-        fill(place);
-    } else if (view.cursor) {
-        fill(place, h("div.card.empty", {}, h("p", {}, "There are no more models on this page of the list.")));
-    } else {
-        fill(place, view.search ? nothingFound(view.search, () => go({ search: "" })) : await firstModel());
+    const shown = none ? await instead() : null;
+    if (place.dataset.shown === wanted) fill(place, shown);
+}
+
+/** What stands in place of a list without models. */
+async function instead() {
+    if (view.cursor) return h("div.card.empty", {}, h("p", {}, "There are no more models on this page of the list."));
+    if (view.search) return nothingFound(view.search, () => go({ search: "" }));
+    try {
+        return await firstModel();
+    } catch (error) {
+        return problemNotice(error);
     }
 }
 
 function showService(found) {
     service = { ...service, ...found };
-    const lag = service.lag ?? 0;
-    const figures = [
-        ["Service", service.ready ? "ready" : "not ready", service.ready ? "" : "bad"],
-        ["Store", service.store, service.store === "up" ? "" : "bad"],
-        ["Durability", { always: "every write", everysec: "every second" }[service.durability] ?? service.durability, ""],
-        ["Lag", `${whole(lag)} ${lag === 1 ? "entry" : "entries"}`, ""],
-        ["Rows/s", speedText(service.rows_per_s), ""],
-    ];
-    fill(at("health"), figures.map(([name, value, kind]) => h("div", {}, h("dt", {}, name), h("dd", { class: kind }, value))));
+    health.update(service);
     showCount();
 }
 
@@ -126,16 +125,16 @@ function showState(state, problem) {
     at("live").dataset.state = state;
     at("live-text").textContent = STATES[state];
     const shown = state === "ended" && problem;
+    fill(at("problem"), shown && problemNotice(problem));
+}
+
+function problemNotice(problem) {
     const again = () => askForKey("This service asks for a key.").then((given) => given && show());
-    fill(
-        at("problem"),
-        shown &&
-            h(
-                "div.notice.bad.row",
-                {},
-                h("span.grow", {}, problem.lines.map((line) => h("p", {}, line))),
-                problem.status === 401 && h("button.button.small", { type: "button", on: { click: again } }, "Enter a key"),
-            ),
+    return h(
+        "div.notice.bad.row",
+        {},
+        h("span.grow", {}, problem.lines.map((line) => h("p", {}, line))),
+        problem.status === 401 && h("button.button.small", { type: "button", on: { click: again } }, "Enter a key"),
     );
 }
 

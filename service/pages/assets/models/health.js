@@ -1,0 +1,34 @@
+/**
+ * The service in a line of figures: the event "service" of the stream.
+ */
+
+import { h } from "../dom.js";
+import { whole } from "../format.js";
+import { speedText } from "./row.js";
+
+const DURABILITY = { always: "every write", everysec: "every second" };
+const FIGURES = [
+    ["Service", ({ ready }) => (ready ? "ready" : "not ready"), ({ ready }) => !ready],
+    ["Store", ({ store }) => store, ({ store }) => store !== "up"],
+    ["On disk", ({ durability }) => DURABILITY[durability] ?? durability, () => false],
+    ["Lag", ({ lag }) => `${whole(lag)} ${lag === 1 ? "entry" : "entries"}`, ({ checks }) => checks?.lag === false],
+    ["Rows/s", ({ rows_per_s: speed }) => speedText(speed), () => false],
+];
+
+export class Health {
+    /** @param {HTMLElement} place a dl */
+    constructor(place) {
+        this.values = FIGURES.map(() => h("dd", {}, "–"));
+        place.append(...FIGURES.map(([name], at) => h("div", {}, h("dt", {}, name), this.values[at])));
+    }
+
+    /** @param {object} service what /readyz tells, and rows_per_s */
+    update(service) {
+        for (const [at, [, text, wrong]] of FIGURES.entries()) {
+            const value = this.values[at];
+            const said = text(service);
+            if (value.textContent !== said) value.textContent = said;
+            value.className = wrong(service) ? "bad" : "";
+        }
+    }
+}

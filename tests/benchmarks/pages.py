@@ -1,0 +1,154 @@
+"""What pages cost, and how fast they are.
+
+    python -m tests.benchmarks.pages [cost] [paint] [--rounds N] [--seconds S] [--models N]
+
+``cost``: single rows of feedback over 8 connections to one model, in turns with and without ten open pages: five of the
+list, five of that model, each of another client that reads what it is sent and does nothing else, so that a browser's
+own work on the same cores does not count as the service's. Printed are rows a second and CPU time of the service per
+row, of each round, and the medians of the rounds' ratios.
+
+``paint``: a service with ten thousand models, and the page at / in Chromium, with an empty cache: milliseconds from the
+request to the first paint and to the fifty rows, bytes on the wire.
+"""
+
+import argparse
+import asyncio
+import http.client
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from statistics import median
+
+from playwright.async_api import Browser, async_playwright
+
+from tests.benchmarks import rows
+from tests.benchmarks.load import Job
+from tests.benchmarks.processes import Load, Service
+from tests.browser import many
+from tests.browser.conftest import FLAGS, program
+
+PAGES = ["/stream?sort=worst&limit=50"] * 5 + ["/models/m/stream"] * 5
+CONNECTIONS = 8
+SHOWN = """() => new Promise((resolve) => {
+    const look = () => {
+        const paint = performance.getEntriesByName("first-contentful-paint")[0];
+        if (paint && document.querySelectorAll("tbody tr").length === 50) {
+            resolve([paint.startTime, performance.now()]);
+        } else {
+            setTimeout(look, 5);
+        }
+    };
+    look();
+})"""
+
+
+@contextmanager
+def opened(port: int) -> Iterator[list[int]]:
+    """Ten pages, and the bytes that each has been sent so far."""
+    taken = [0] * len(PAGES)
+    connections = [http.client.HTTPConnection("127.0.0.1", port, timeout=60) for _ in PAGES]
+
+    def read(at: int) -> None:
+        try:
+            connections[at].request("GET", PAGES[at], headers={"Accept": "text/event-stream"})
+            answer = connections[at].getresponse()
+            while piece := answer.read1(65536):
+                taken[at] += len(piece)
+        except (OSError, ValueError, AttributeError):
+            return  # closed below
+
+    threads = [threading.Thread(target=read, args=(at,), daemon=True) for at in range(len(PAGES))]
+    for thread in threads:
+        thread.start()
+    try:
+        yield taken
+    finally:
+        for connection in connections:
+            connection.sock.shutdown(2)
+            connection.close()
+        for thread in threads:
+            thread.join(10)
+
+
+def cost(rounds: int, seconds: float) -> None:
+    """Rows a second, and CPU per row, with ten pages and without."""
+    rates, cpus = [], []
+    with Service() as service, Load() as load:
+        service.create("m", rows.model({}))
+        job = Job(service.port, "feedback", "/models/m/feedback", CONNECTIONS, seconds, warm_s=1.0)
+
+        def measured() -> tuple[float, float]:
+            before = service.used().service
+            tally = load.run(job)
+            return tally.rate, 1e6 * (service.used().service - before) / tally.acknowledged
+
+        print(f"{'':8}{'rows/s':>20}{'us CPU per row':>24}{'KB/s sent':>12}")
+        for number in range(rounds):
+            found, sent = {}, 0
+            for watched in (number % 2 == 0, number % 2 == 1):
+                if watched:
+                    with opened(service.port) as taken:
+                        found[True] = measured()
+                        sent = sum(taken)
+                else:
+                    found[False] = measured()
+            (plain, plain_cpu), (watched_rate, watched_cpu) = found[False], found[True]
+            rates.append(watched_rate / plain)
+            cpus.append(watched_cpu / plain_cpu)
+            shown = f"{plain:>9.0f} {watched_rate:>9.0f}  {plain_cpu:>11.1f} {watched_cpu:>11.1f}"
+            print(f"round {number + 1:<2}{shown}{sent / 1000 / (seconds + 1):>12.1f}", flush=True)
+    print(f"ten pages: {median(rates):.3f} times the rows a second, {median(cpus):.3f} times the CPU per row")
+
+
+async def paint(models: int, visits: int) -> None:
+    """The page of ten thousand models."""
+    with Service() as service:
+        await many.create(f"unix://{service.socket}", models)
+        async with async_playwright() as playwright:
+            found = program()
+            if found is None:
+                sys.exit("needs a browser: apt install chromium")
+            browser = await playwright.chromium.launch(executable_path=found, args=FLAGS)
+            times = [await _visit(browser, f"http://127.0.0.1:{service.port}/") for _ in range(visits)]
+            await browser.close()
+    first, shown, sizes = zip(*times, strict=True)
+    print(f"{models} models, {visits} visits with an empty cache; median (worst)")
+    print(f"first paint   {median(first):7.0f} ms ({max(first):.0f})")
+    print(f"fifty rows    {median(shown):7.0f} ms ({max(shown):.0f})")
+    print(f"bytes         {median(sizes) / 1000:7.1f} KB")
+
+
+async def _visit(browser: Browser, url: str) -> tuple[float, float, int]:
+    """Milliseconds to the first paint and to the rows, and bytes of everything but the stream."""
+    context = await browser.new_context()
+    page = await context.new_page()
+    loaded = []
+
+    def finished(request) -> None:
+        loaded.append(request)
+
+    page.on("requestfinished", finished)
+    await page.goto(url, wait_until="commit")
+    first, shown = await page.evaluate(SHOWN)
+    sizes = [await request.sizes() for request in loaded]
+    await context.close()
+    return first, shown, sum(size["responseBodySize"] + size["responseHeadersSize"] for size in sizes)
+
+
+def main() -> None:
+    """Run the parts that are named, or both."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", choices=("cost", "paint", []), help="default: both")
+    parser.add_argument("--rounds", type=int, default=6, help="of cost; and visits of paint")
+    parser.add_argument("--seconds", type=float, default=8.0, help="of each measurement of cost")
+    parser.add_argument("--models", type=int, default=10_000)
+    given = parser.parse_args()
+    if not given.parts or "cost" in given.parts:
+        cost(given.rounds, given.seconds)
+    if not given.parts or "paint" in given.parts:
+        asyncio.run(paint(given.models, given.rounds))
+
+
+if __name__ == "__main__":
+    main()
