@@ -208,6 +208,11 @@ class Outbox:
         """Whose the newest event is: a challenger's name, None for the model itself; there is one."""
         return self._kept[-1].challenger
 
+    @property
+    def newest(self) -> Drift | None:
+        """The newest event, None where there is none."""
+        return self._kept[-1] if self._kept else None
+
     def join(self, alarm: Joined) -> None:
         """Add a later alarm to the newest event.
 

@@ -21,6 +21,7 @@ from core.machine.challengers import (
 from core.machine.drift_response import Seen
 from core.machine.member import Member
 from core.machine.saving import Saved
+from core.machine.summary import LastDrift, Summary
 from core.machine.training import Scored, joined
 from core.metrics.difference import Difference
 from core.problems import Conflict, Invalid
@@ -32,6 +33,12 @@ class Contest(Saved):
     def metrics_report(self) -> Header:
         """The prequential metrics of the model; ``rows`` count on through promotions."""
         return {**super().metrics_report(), "rows": self.rows}
+
+    def summary(self) -> Summary:
+        """What a list of models shows of this one: its last drift event and its challengers, too."""
+        ahead = sum([one.difference.low > 0 for one in self.challengers.values()])
+        last = LastDrift.of(self.outbox.newest)
+        return super().summary()._replace(drift=last, challengers=len(self.challengers), ahead=ahead)
 
     # ---------------------------------------------------------------- rows
 

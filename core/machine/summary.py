@@ -4,6 +4,27 @@ from typing import NamedTuple
 
 from core.config import Config
 from core.contract import Task
+from core.drift.outbox import Drift
+from core.features.labels import Label
+
+
+class LastDrift(NamedTuple):
+    """The newest drift event of a model.
+
+    Attributes:
+        row, time_ms, kind: of its first alarm.
+        label: the class whose rows were compared; None for regression.
+    """
+
+    row: int
+    time_ms: int
+    kind: str
+    label: Label | None
+
+    @classmethod
+    def of(cls, drift: Drift | None) -> "LastDrift | None":
+        """What is told of an event."""
+        return None if drift is None else cls(drift.row, drift.time_ms, drift.kind, drift.label)
 
 
 class Summary(NamedTuple):
@@ -15,6 +36,9 @@ class Summary(NamedTuple):
         score: overall accuracy, or mean squared error; None before the first row.
         baseline: the same of the best simple baseline; None where none has predicted a row yet.
         phase: of a change of features: "steady", "overlap" or "ensemble".
+        drift: the newest drift event; None where there has been none.
+        challengers: how many learners stand beside the model's own.
+        ahead: how many of them are better: the interval of the paired difference lies above 0.
     """
 
     algorithm: str
@@ -23,6 +47,9 @@ class Summary(NamedTuple):
     score: float | None
     baseline: float | None
     phase: str
+    drift: LastDrift | None = None
+    challengers: int = 0
+    ahead: int = 0
 
     @classmethod
     def first(cls, config: Config) -> "Summary":

@@ -1,19 +1,19 @@
 """GET /models: a line for each model, in several orders."""
 
 import base64
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal, NamedTuple, cast
 
 import msgspec
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 from pydantic import Field
 from starlette.responses import Response
 
 from core.problems import Invalid
-from service.api.context import NAME, Caller, Ctx, Paging, iso
+from service.api.context import NAME, Caller, Context, Ctx, Page, Paging, iso
 from service.api.keys import Key
 from service.api.media import JSON
 from service.api.route import READ, Route
-from service.api.schemas import Body, Time
+from service.api.schemas import Body, Label, Time
 from service.runtime.summaries.summary_table import Order, Place
 from service.store.catalog import Listed, Wanted
 
@@ -25,6 +25,17 @@ CURSOR_MAX = 300
 
 Phase = Literal["steady", "overlap", "ensemble", "down"]
 Sort = Literal["name", "rows", "updated", "worst"]
+
+
+class DriftSummary(Body):
+    """The newest drift event of a model; `GET /models/{name}/drift` has all of it."""
+
+    row: Annotated[int, Field(ge=0, examples=[1204], description="The row that raised its first alarm.")]
+    time: Time
+    kind: Annotated[str, Field(examples=["class_mean"])]
+    label: Annotated[
+        Label | None, Field(examples=["UP"], description="The class whose rows were compared; null for regression.")
+    ] = msgspec.field(name="class")
 
 
 class ModelSummary(Body):
@@ -47,6 +58,24 @@ class ModelSummary(Body):
     ]
     phase: Annotated[Phase, Field(examples=["steady"], description="`down`: out of service.")]
     updated: Time
+    drift: Annotated[
+        DriftSummary | None, Field(examples=[None], description="The newest drift event; null: there has been none.")
+    ]
+    challengers: Annotated[int, Field(ge=0, examples=[2], description="Learners beside the model's own.")]
+    ahead: Annotated[
+        int,
+        Field(
+            ge=0, examples=[1], description="How many of them are better: `low` of their paired difference is above 0."
+        ),
+    ]
+    rows_per_s: Annotated[
+        float | None,
+        Field(
+            examples=[12.5],
+            description="Rows a second, of the last five to ten seconds; null where the replica that answers does not "
+            "hold the model, or not for long enough. Not of the version.",
+        ),
+    ]
 
 
 class ModelList(Body, omit_defaults=True):
@@ -69,10 +98,21 @@ class _Cursor(msgspec.Struct, array_like=True):
 _cursor = msgspec.json.Decoder(_Cursor)
 
 
-@router.get("/models", tags=["models"], dependencies=[READ], response_model=ModelList)
-async def list_models(
-    ctx: Ctx,
-    caller: Caller,
+class Asked(NamedTuple):
+    """Which page of which list is asked for.
+
+    Attributes:
+        page: its length and cursor.
+        sort: the order.
+        search: what names have to contain; None: anything.
+    """
+
+    page: Page
+    sort: Sort
+    search: str | None
+
+
+async def asked_list(
     page: Paging,
     sort: Annotated[
         Sort,
@@ -92,28 +132,50 @@ async def list_models(
             openapi_examples={"all": {"value": None}},
         ),
     ] = None,
-) -> Response:
+) -> Asked:
+    """The list that a query asks for."""
+    return Asked(page, sort, search)
+
+
+ListAsked = Annotated[Asked, Depends(asked_list)]
+
+
+@router.get("/models", tags=["models"], dependencies=[READ], response_model=ModelList)
+async def list_models(ctx: Ctx, caller: Caller, asked: ListAsked) -> Response:
     """List models.
 
     Those that the key may touch, each as its summary shows it: at most some two seconds behind the model's last row,
     whichever replica answers. Nothing is loaded, and nothing is waited for.
 
-    Orders other than by name come from a table of all summaries, which each replica reads at most every 5 s; `age_s`
-    tells its age. Between two tables models may change places: then one may be on two pages, or on none.
+    Orders other than by name come from a table of all summaries, which each replica reads once in 1 to 5 s at most, by
+    how long that takes; `age_s` tells its age. Between two tables models may change places: then one may be on two
+    pages, or on none.
     """
-    wanted = _wanted(caller, search)
+    return Response(_encode(await model_page(ctx, caller, asked)), media_type=JSON)
+
+
+async def model_page(ctx: Context, caller: Key | None, asked: Asked) -> ModelList:
+    """A page of the list.
+
+    Raises:
+        Invalid: the cursor is none of this list.
+        Unavailable: the store did not answer, or cannot now.
+    """
+    page, sort, search = asked
+    listing, wanted = ctx.engine.listing, names_wanted(caller, search)
     if sort == "name":
         if page.cursor is not None and NAME.fullmatch(page.cursor) is None:
             raise _no_cursor()
-        models, following = await ctx.engine.listing.by_name(page.limit, page.cursor, wanted)
-        return _answer(ModelList([*map(_summary, models)], following))
+        models, following = await listing.by_name(page.limit, page.cursor, wanted)
+        return ModelList([_summary(one, listing.rows_per_s(one)) for one in models], following)
     place = None if page.cursor is None else _place(sort, page.cursor)
-    found = await ctx.engine.listing.by(sort, page.limit, place, wanted)
+    found = await listing.by(sort, page.limit, place, wanted)
     following = None if found.next is None else _text(sort, found.next)
-    return _answer(ModelList([*map(_summary, found.models)], following, round(found.age_s, 3)))
+    lines = [_summary(one, listing.rows_per_s(one)) for one in found.models]
+    return ModelList(lines, following, round(found.age_s, 3))
 
 
-def _wanted(caller: Key | None, search: str | None) -> Wanted | None:
+def names_wanted(caller: Key | None, search: str | None) -> Wanted | None:
     """The models that a key may know of, and that are searched for; None: all."""
     allowed = caller.allows if caller is not None and caller.models else None
     if search is None:
@@ -122,13 +184,27 @@ def _wanted(caller: Key | None, search: str | None) -> Wanted | None:
     return lambda name: part in name.casefold() and (allowed is None or allowed(name))
 
 
-def _summary(listed: Listed) -> ModelSummary:
-    name, _, (version, time_ms, algorithm, task, rows, score, baseline, phase) = listed
-    return ModelSummary(name, algorithm, task, version, rows, score, baseline, cast("Phase", phase), iso(time_ms))
-
-
-def _answer(page: ModelList) -> Response:
-    return Response(_encode(page), media_type=JSON)
+def _summary(listed: Listed, rows_per_s: float | None) -> ModelSummary:
+    name, _, known = listed
+    drift = None
+    if known.drift is not None:
+        row, time_ms, kind, label = known.drift
+        drift = DriftSummary(row, iso(time_ms), kind, label)
+    return ModelSummary(
+        name=name,
+        algorithm=known.algorithm,
+        task=known.task,
+        version=known.version,
+        rows=known.rows,
+        score=known.score,
+        baseline=known.baseline,
+        phase=cast("Phase", known.phase),
+        updated=iso(known.time_ms),
+        drift=drift,
+        challengers=known.challengers,
+        ahead=known.ahead,
+        rows_per_s=None if rows_per_s is None else round(rows_per_s, 2),
+    )
 
 
 def _text(order: Order, place: Place) -> str:

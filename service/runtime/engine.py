@@ -21,6 +21,7 @@ from service.runtime.lost_models import LostModels
 from service.runtime.model_cache import ModelCache
 from service.runtime.named_states import StateBudget
 from service.runtime.replica import Replica
+from service.runtime.row_meter import RowMeter
 from service.runtime.snapshots import Snapshotter
 from service.runtime.stats import Stats
 from service.runtime.store_watch import StoreWatch
@@ -135,6 +136,7 @@ class Engine:
         self.notices = AppendNotices(store.connection, writer)
         self.follower = Follower(self.models, self.lost, self.notices, store.log)
         self._watch = StoreWatch(store.connection, self.stats, self.follower.look_at_all)
+        self._meter = RowMeter()
         self.durability = "unknown"
         self.eviction_ok: bool | None = None
         self.store_ok: bool | None = None
@@ -232,6 +234,11 @@ class Engine:
         """How many entries each loaded model that is behind has still to apply, and its name; most first."""
         found = [(replica.lag, replica.name) for replica in self.models.loaded if replica.lag and replica.down is None]
         return sorted(found, reverse=True)
+
+    @property
+    def rows_per_s(self) -> float | None:
+        """How many rows a second all models learn here; None where nobody has asked for it of late."""
+        return self._meter.rate(asyncio.get_running_loop().time(), self.stats.rows)
 
     @property
     def lost_tails(self) -> list[LostTail]:

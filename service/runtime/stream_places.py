@@ -17,6 +17,10 @@ class StreamPlaces:
         self._ends: dict[object, Callable[[], None]] = {}
         self._stopping = False
 
+    def __len__(self) -> int:
+        """How many are taken."""
+        return len(self._ends)
+
     def take(self, stream: object, end: Callable[[], None]) -> None:
         """Take a place.
 

@@ -193,6 +193,11 @@ class Catalog:
         """Mark a lost model as deleted, for every replica that holds it."""
         await self._connection.ask(("SET", ModelKeys(name, incarnation).deleted, 1, "PX", DELETED_MS))
 
+    async def count(self) -> int:
+        """How many models there are."""
+        (found,) = await self._connection.ask(("ZCARD", INDEX))
+        return int(found)
+
     async def names(self, limit: int, after: str | None = None) -> tuple[list[tuple[str, str]], str | None]:
         """Up to ``limit`` models as (name, incarnation), by name, and the name to go on after, or None at the end."""
         found, following = await self._page(limit, after, (), None)

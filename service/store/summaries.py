@@ -1,6 +1,8 @@
 """Summaries of models, for lists: one small record in the meta HASH of each, so that listing loads nothing.
 
-    summary = "VERSION:TIME:" + JSON [1, algorithm, task, rows, score, baseline, phase]
+    summary = "VERSION:TIME:" + JSON [1, algorithm, task, rows, score, baseline, phase, drift, challengers, ahead]
+              drift = [row, time, kind, class | null] of the newest event | null
+              where there is none, and no challenger, it ends with the phase
 
 All of a record is of one version, TIME (ms) the time of its entry. It may lag behind the log, never run ahead of it: an
 append stores the summary of the state before it, and ``Summaries.write`` of versions that are on the log only. Of two
@@ -8,11 +10,11 @@ records the later version stays.
 """
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from core.machine import Summary
+from core.machine import LastDrift, Summary
 from service.errors import Unavailable
 from service.store.appends import failed
 from service.store.keys import cached_keys
@@ -35,8 +37,13 @@ class _Record(msgspec.Struct, array_like=True, frozen=True):
     score: float | None
     baseline: float | None
     phase: str
+    drift: LastDrift | None = None
+    challengers: int = 0
+    ahead: int = 0
 
 
+_SHORT = 6
+"""Figures of a record without drift and challengers."""
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(_Record)
 
@@ -46,8 +53,8 @@ class StoredSummary(NamedTuple):
 
     Attributes:
         version, time_ms: the version, and the time of its entry.
-        algorithm, task, rows, score, baseline, phase: as in ``core.machine.Summary``; ``phase`` is "down" while the
-            model is out of service. ``rows`` and the scores are None where nobody has known them yet.
+        algorithm and so on: as in ``core.machine.Summary``; ``phase`` is "down" while the model is out of service.
+            ``rows`` and the scores are None where nobody has known them yet.
     """
 
     version: int
@@ -58,6 +65,9 @@ class StoredSummary(NamedTuple):
     score: float | None
     baseline: float | None
     phase: str
+    drift: LastDrift | None = None
+    challengers: int = 0
+    ahead: int = 0
 
 
 class SummaryWrite(NamedTuple):
@@ -81,12 +91,18 @@ class SummaryWrite(NamedTuple):
 def encode(summary: StoredSummary) -> bytes:
     """The record of a model at a version."""
     version, time_ms, *figures = summary
-    return b"%d:%d:%b" % (version, time_ms, _encoder.encode((FORMAT, *figures)))
+    return b"%d:%d:%b" % (version, time_ms, _written(figures))
 
 
 def encode_first(summary: Summary) -> bytes:
     """A record without version and time, which the store adds when it creates the model."""
-    return _encoder.encode((FORMAT, *summary))
+    return _written(summary)
+
+
+def _written(figures: Sequence[Any]) -> bytes:
+    """Figures as JSON; most models have neither drifted nor challengers, and their records end before these."""
+    shown = figures if any(figures[_SHORT:]) else figures[:_SHORT]
+    return _encoder.encode((FORMAT, *shown))
 
 
 def down(summary: StoredSummary) -> StoredSummary:

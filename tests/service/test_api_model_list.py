@@ -6,7 +6,7 @@ import base64
 import pytest
 import pytest_asyncio
 
-from core.machine import Summary
+from core.machine import LastDrift, Summary
 from service.runtime.summaries import summary_table
 from service.store import summaries
 from service.store.catalog import Listed
@@ -21,6 +21,7 @@ ALL = {"headers": {"X-API-Key": "s3cret-all"}}
 WAIT_S = 30.0
 """Bound of a wait that a failure would leave without an end."""
 
+DRIFT = LastDrift(7, 1_700_000_000_003, "error_rate", None)
 FIGURES = {
     "sort.c1": Summary("dfop", "classification", 300, 0.9, 0.8, "steady"),  # errors 0.1 : 0.2
     "sort.c2": Summary("dfop", "classification", 200, 0.7, 0.8, "steady"),  # 0.3 : 0.2
@@ -29,7 +30,7 @@ FIGURES = {
     "sort.new": Summary("dfop", "classification", 0, None, None, "steady"),
     "sort.r1": Summary("rls", "regression", 500, 5.0, 10.0, "steady"),  # 1 : 2, as sort.c1
     "sort.r2": Summary("rls", "regression", 1, 1e300, None, "steady"),
-    "sort.r3": Summary("rls", "regression", 9, 4e299, 1e299, "steady"),  # 4 : 1
+    "sort.r3": Summary("rls", "regression", 9, 4e299, 1e299, "steady", DRIFT, 2, 1),  # 4 : 1
 }
 ORDERS = {
     "rows": ["sort.r1", "sort.c1", "sort.c2", "sort.c3", "sort.r3", "sort.c4", "sort.r2", "sort.new"],
@@ -115,6 +116,10 @@ async def test_a_line_has_the_figures_of_the_summary(sorted_models):
         "baseline": 1e299,
         "phase": "steady",
         "updated": "2023-11-14T22:13:20.007Z",
+        "drift": {"row": 7, "time": "2023-11-14T22:13:20.003Z", "kind": "error_rate", "class": None},
+        "challengers": 2,
+        "ahead": 1,
+        "rows_per_s": None,
     } == by_name["models"][-1]
 
 
@@ -176,13 +181,16 @@ async def test_concurrent_requests_share_one_table(start, monkeypatch):
     monkeypatch.setattr(catalog, "summaries", counted)
     monkeypatch.setattr(summary_table, "STEP", 2)
     monkeypatch.setattr(summary_table, "REFRESH_S", 3600.0)
+    monkeypatch.setattr(summary_table, "REFRESH_S_MIN", 3600.0)
     orders = ["rows", "updated", "worst"] * 3
     await asyncio.gather(*(api.get("/models", params={"sort": order}) for order in orders))
     assert (1, len(set(reads))) == (reads.count(None), len(reads))
     assert 2 < len(reads)
     await api.get("/models", params={"sort": "rows"})
     assert 1 == reads.count(None)
-    monkeypatch.setattr(summary_table, "REFRESH_S", 0.0)
+    tables = api.app.state.context.engine.listing._tables
+    assert 3600.0 == tables._table.lasts_s
+    tables._table.lasts_s = 0.0
     await api.get("/models", params={"sort": "rows"})
     assert 2 == reads.count(None)
 

@@ -22,6 +22,7 @@ STORY = [
     "POST /models/{name}/snapshots",
     "GET /models/{name}",
     "GET /models",
+    "GET /stream",
     "POST /models/{name}/predict",
     "POST /models/{name}/feedback",
     "POST /models/{name}/predict/batch",
@@ -74,7 +75,7 @@ STORY = [
     "DELETE /models/{name}",
 ]
 """Every route, in an order in which all its examples can work from an empty service; ``#`` picks one of them."""
-ENDLESS = {"GET /drift/stream", "GET /models/{name}/stream"}
+ENDLESS = {"GET /drift/stream", "GET /models/{name}/stream", "GET /stream"}
 """Streams of events have no end; they have tests of their own."""
 
 

@@ -45,8 +45,13 @@ def name_of(path):
 
 async def line(api, path):
     """A model's line in the list."""
-    models = (await api.get("/models", params={"limit": 1000}))["models"]
-    return next((model for model in models if model["name"] == name_of(path)), None)
+    return (await lines(api)).get(name_of(path))
+
+
+async def lines(api, **query):
+    """The lines of all models by name, but for what only this process knows."""
+    models = (await api.get("/models", params={"limit": 1000, **query}))["models"]
+    return {model["name"]: {key: value for key, value in model.items() if key != "rows_per_s"} for model in models}
 
 
 async def standing(api, path):
@@ -78,7 +83,7 @@ async def test_a_model_has_a_summary_from_its_creation_on(api):
     path = await api.new()
     shown = await api.get(path)
     found = await stored(api, path)
-    assert (0, "dfop", "classification", 0, None, None, "steady") == (found.version, *found[2:])
+    assert (0, "dfop", "classification", 0, None, None, "steady") == (found.version, *found[2:8])
     assert shown["updated"] == (await line(api, path))["updated"]
 
 
@@ -91,7 +96,7 @@ async def test_the_writer_follows_the_model(api, body):
     metrics = shown["metrics"]
     score, best = ("accuracy", max) if body is DFOP else ("mse", min)
     baseline = best(span[score] for span in metrics["baselines"].values())
-    assert (7, metrics["overall"][score], baseline, "steady") == found[4:]
+    assert (7, metrics["overall"][score], baseline, "steady") == found[4:8]
 
 
 async def test_nothing_is_loaded_for_a_list(start):
@@ -103,9 +108,7 @@ async def test_nothing_is_loaded_for_a_list(start):
     await engine_of(api).models.summaries.flush()
     other = await start()
     for query in ({}, {"sort": "rows"}, {"sort": "worst"}, {"sort": "updated"}):
-        listed = {
-            model["name"]: model for model in (await other.get("/models", params={"limit": 1000, **query}))["models"]
-        }
+        listed = await lines(other, **query)
         for rows, path in enumerate(paths):
             expected = await line(api, path)
             assert (rows, expected) == (expected["rows"], listed[name_of(path)])
@@ -215,6 +218,9 @@ async def test_a_model_of_an_earlier_store_is_listed_without_figures(start):
         "baseline": None,
         "phase": "steady",
         "updated": shown["updated"],
+        "drift": None,
+        "challengers": 0,
+        "ahead": 0,
     }
     assert (expected, None) == (await line(api, path), engine.models.peek(name_of(path)))
     await api.get(path)

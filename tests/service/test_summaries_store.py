@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from core.machine import Summary
+from core.machine import LastDrift, Summary
 from service.store.catalog import Catalog
 from service.store.summaries import (
     StoredSummary,
@@ -42,9 +42,20 @@ def test_a_record_is_read_as_it_was_written():
         assert None is decode(unread)
 
 
+def test_what_older_code_wrote_is_read():
+    """Records without drift and challengers tell of none."""
+    old = b'7:8:[1,"rls","regression",3,0.25,1.5,"steady"]'
+    assert (None, 0, 0) == decode(old)[-3:]
+    for label in ("x", 7, True, None):
+        drift = LastDrift(5, 6, "class_mean", label)
+        read = decode(encode(decode(old)._replace(drift=drift, challengers=3, ahead=1))).drift
+        assert (drift, type(label)) == (read, type(read.label))
+
+
 def test_a_record_of_another_format_is_not_read():
     """Fields may follow; another number in front means other fields."""
-    assert None is not decode(b'7:8:[1,"rls","regression",3,0.25,1.5,"steady",9]')
+    known = StoredSummary(7, 8, "rls", "regression", 3, 0.25, 1.5, "steady", (5, 6, "class_mean", None), 2, 1)
+    assert known == decode(b'7:8:[1,"rls","regression",3,0.25,1.5,"steady",[5,6,"class_mean",null],2,1,9]')
     assert None is decode(b'7:8:[2,"rls","regression",3,0.25,1.5,"steady"]')
 
 

@@ -81,19 +81,19 @@ class Producer(ABC):
         if self._task is not None:
             self._task.cancel()
 
-    def publish(self, event: str, number: int, document: bytes, compared: bytes | None = None) -> None:
+    def publish(self, event: str, number: int | None, document: bytes, compared: bytes | None = None) -> None:
         """Send a document to all streams where it is another than the last one.
 
         Args:
             event: its name.
-            number: its version.
+            number: its version, if it has one.
             document: its JSON.
             compared: what tells it from another one; None: the whole of it.
         """
         known, compared = self._sent.get(event), compared or document
         if known is not None and known.compared == compared:
             return
-        frame = format_sse_event(event=event, data_str=document.decode(), id=str(number))
+        frame = format_sse_event(event=event, data_str=document.decode(), id=None if number is None else str(number))
         self._sent[event] = _Sent(compared, frame)
         for viewer in self.viewers:
             viewer.put(event, frame)

@@ -78,6 +78,27 @@ class Listing:
         following = Place(float(keys[found[limit - 1]]), shown[-1].name) if len(found) > limit else None
         return Page(shown, following, asyncio.get_running_loop().time() - table.begun)
 
+    async def count(self, wanted: Wanted | None) -> int:
+        """How many models there are of those that are wanted; None: all.
+
+        Raises:
+            Unavailable: the store did not answer, or cannot now.
+        """
+        if wanted is None:
+            return await self._catalog.count()
+        table, found = await self._tables.present(), 0
+        for at in range(0, len(table.models), STEP):
+            found += sum([wanted(model.name) for model in table.models[at : at + STEP]])
+            await asyncio.sleep(0)
+        return found
+
+    def rows_per_s(self, listed: Listed) -> float | None:
+        """How many rows a second a model learns; None where this process cannot tell."""
+        replica = self._models.peek(listed.name)
+        if replica is None or replica.incarnation != listed.incarnation or replica.down is not None:
+            return None
+        return replica.summary.meter.rate(asyncio.get_running_loop().time(), replica.machine.rows)
+
     def _read(self, limit: int, after: str | None) -> Awaitable[tuple[list[Listed], str | None]]:
         return self.by_name(limit, after, None)
 

@@ -4,6 +4,7 @@ import asyncio
 from typing import Protocol
 
 from core.machine import Machine
+from service.runtime.row_meter import RowMeter
 from service.store import summaries
 from service.store.summaries import StoredSummary
 
@@ -52,9 +53,10 @@ class SummaryState:
         ahead: the first version that is not in the stored record; None where there is none.
         appended: when this process last appended to the model, by the loop's clock.
         listener: hears of moves, while the model is in memory.
+        meter: how many rows a second the model learns.
     """
 
-    __slots__ = ("_rode", "ahead", "appended", "last", "listener", "stored", "written")
+    __slots__ = ("_rode", "ahead", "appended", "last", "listener", "meter", "stored", "written")
 
     def __init__(self, stored: bytes = b"") -> None:
         found = summaries.decode(stored)
@@ -63,6 +65,7 @@ class SummaryState:
         self.ahead: int | None = None
         self.appended = self._rode = float("-inf")
         self.listener: Listener | None = None
+        self.meter = RowMeter()
 
     def moved(self, version: int) -> None:
         """Note that the model has reached a version."""
@@ -85,6 +88,7 @@ class SummaryState:
     def look(self, model: Summarised) -> StoredSummary:
         """The summary of the model as it is; nobody may be changing it."""
         self.last = StoredSummary(model.version, model.time_ms, *model.machine.summary())
+        self.meter.note(asyncio.get_running_loop().time(), model.machine.rows)
         return self.last
 
     def record(self, model: Summarised) -> bytes:

@@ -1,7 +1,7 @@
 """A table of the summaries of all models, for lists in another order than by name.
 
 Redis holds the models in the order of their names alone. So each process reads all summaries when somebody asks for
-another order, in bounded steps, at most every ``REFRESH_S``; requests that come meanwhile wait for the same refresh. A
+another order, in bounded steps, now and then; requests that come meanwhile wait for the same refresh. A
 model takes about 400 bytes.
 """
 
@@ -20,8 +20,9 @@ from service.store.summaries import StoredSummary
 
 Order = Literal["rows", "updated", "worst"]
 ORDERS: tuple[Order, ...] = ("rows", "updated", "worst")
-REFRESH_S = 5.0
-"""A table is used for so long."""
+REFRESH_S, REFRESH_S_MIN = 5.0, 1.0
+"""How long a table is used: as long as it takes ``SHARE`` of the time at most to read it, within these bounds."""
+SHARE = 0.05
 STEP = 500
 """Models read between two turns of the event loop's other tasks."""
 LAST = 1.0
@@ -62,10 +63,11 @@ class SummaryTable:
 
     Attributes:
         models: the models.
+        lasts_s: how long it is used.
     """
 
     def __init__(self, begun: float) -> None:
-        self.begun = begun
+        self.begun, self.lasts_s = begun, REFRESH_S
         self.models: list[Listed] = []
         self._keys: dict[Order, list[float]] = {order: [] for order in ORDERS}
         self._orders: dict[Order, tuple[Floats, NDArray[np.intp]]] = {}
@@ -108,13 +110,13 @@ class SummaryTables:
         self._refreshing: asyncio.Task[SummaryTable] | None = None
 
     async def present(self) -> SummaryTable:
-        """The table, read anew if it is older than ``REFRESH_S``.
+        """The table, read anew if it has been used for as long as it may.
 
         Raises:
             Unavailable: the store did not answer, or cannot now.
         """
         loop = asyncio.get_running_loop()
-        if self._table is not None and loop.time() < self._table.begun + REFRESH_S:
+        if self._table is not None and loop.time() < self._table.begun + self._table.lasts_s:
             return self._table
         if self._refreshing is None:
             self._refreshing = loop.create_task(self._refresh())
@@ -128,6 +130,8 @@ class SummaryTables:
         while following is not None:
             models, following = await self._read(STEP, following)
             table.add(models)
+        took = asyncio.get_running_loop().time() - table.begun
+        table.lasts_s = min(REFRESH_S, max(REFRESH_S_MIN, took / SHARE))
         return table
 
     def _refreshed(self, task: "asyncio.Task[SummaryTable]") -> None:

@@ -1,0 +1,38 @@
+"""How many rows a second something learns: over the last five to ten seconds, from two looks at a count."""
+
+WINDOW_S = 5.0
+"""Least time between the two looks, once there have been looks for so long."""
+LEAST_S = 1.0
+"""Looks closer together tell nothing."""
+STILL_S = 15.0
+"""Who has not been looked at for so long begins anew."""
+
+
+class RowMeter:
+    """A rate of rows.
+
+    Whoever looks passes the time, by any clock, and the rows so far.
+    """
+
+    __slots__ = ("_before", "_last", "_seen")
+
+    def __init__(self) -> None:
+        self._before: tuple[float, int] | None = None
+        self._last = (0.0, 0)
+        self._seen = 0
+
+    def note(self, now: float, rows: int) -> None:
+        """Note how many rows there are."""
+        then, count = self._last
+        if self._before is None or rows < self._seen:  # the first look, or the count has started again
+            self._before = self._last = (now, rows)
+        elif now - then >= WINDOW_S:
+            self._before = self._last if now - then < STILL_S else (now - WINDOW_S, count)
+            self._last = (now, rows)
+        self._seen = rows
+
+    def rate(self, now: float, rows: int) -> float | None:
+        """Rows a second; None where that is not known yet."""
+        self.note(now, rows)
+        then, count = self._before or self._last
+        return (rows - count) / (now - then) if now - then >= LEAST_S else None
