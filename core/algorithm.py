@@ -135,7 +135,7 @@ class Algorithm:
         summary: one sentence.
         use_when: for which streams to take it, in one line with measured figures (``tests.benchmarks.which``).
         paper: where it comes from.
-        equation: what it minimises or how it updates, in one line of plain text.
+        equation: what it minimises or how it updates, in one line of plain text, with the letters of Unicode.
         params: its parameters. One named ``mapping`` makes it a learner for changes of features, which also needs
             ``variant`` and ``horizon`` (core.switching.phases); ``compressed_dim`` means named sparse rows.
         build: makes an empty learner from a spec.

@@ -14,15 +14,10 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from importlib.metadata import version
-from pathlib import Path
 from time import monotonic
 from typing import Any
 
-import fastapi_offline
 from fastapi import FastAPI
-from fastapi.openapi.docs import get_redoc_html, get_swagger_ui_html
-from starlette.responses import HTMLResponse, Response
-from starlette.staticfiles import StaticFiles
 
 from core.numerics.linalg import single_threaded
 from service.api import routes
@@ -37,7 +32,7 @@ from service.embedded import CannotStart, EmbeddedStore
 from service.monitor import webhooks as hooks
 from service.monitor.drift_monitor import DriftMonitor
 from service.monitor.telemetry import Telemetry
-from service.pages import reading
+from service.pages import api_pages, reading
 from service.pages import routes as pages
 from service.runtime.committer import Limits
 from service.runtime.engine import READ_BYTES_MAX, Bounds, Engine
@@ -59,10 +54,6 @@ from service.store_keeper import StoreKeeper
 logger = logging.getLogger(__name__)
 
 Lifespan = Callable[[FastAPI], Any]
-STATIC = "/static"
-REDOC_LOGO = b"https://cdn.redoc.ly/redoc/logo-mini.svg"
-"""What ReDoc would fetch from elsewhere."""
-SWAGGER = {"tryItOutEnabled": True, "defaultModelsExpandDepth": 0, "displayRequestDuration": True}
 STORE_STOP_S = 2.0
 """What the private store has of the grace period to end in good order; all of it, however short that is."""
 YOUNG_OBJECTS = 10_000
@@ -88,7 +79,7 @@ def create_app(lifespan: Lifespan | None = None) -> routes.App:
     routes.install(app)
     app.include_router(pages.router)
     app.include_router(reading.router)
-    _api_pages(app)
+    api_pages.install(app)
     install_handlers(app)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app
@@ -272,43 +263,10 @@ def bounds(settings: Settings) -> Bounds:
     )
 
 
-def _api_pages(app: FastAPI) -> None:
-    """Swagger UI and ReDoc from the static files of a package: no CDN."""
-    static = Path(fastapi_offline.__file__).parent / "static"
-
-    @app.get(f"{STATIC}/redoc.standalone.js", include_in_schema=False)
-    def redoc_script() -> Response:
-        script = (static / "redoc.standalone.js").read_bytes().replace(REDOC_LOGO, b"static/favicon.png")
-        return Response(script, media_type="text/javascript")
-
-    app.mount(STATIC, StaticFiles(directory=static), name="static")
-    icon = f"{STATIC.lstrip('/')}/favicon.png"
-
-    @app.get("/docs", include_in_schema=False)
-    async def docs() -> HTMLResponse:
-        return get_swagger_ui_html(
-            openapi_url="openapi.json",
-            title=f"{TITLE} - Swagger UI",
-            swagger_js_url="static/swagger-ui-bundle.js",
-            swagger_css_url="static/swagger-ui.css",
-            swagger_favicon_url=icon,
-            swagger_ui_parameters=SWAGGER,
-        )
-
-    @app.get("/redoc", include_in_schema=False)
-    async def redoc() -> HTMLResponse:
-        return get_redoc_html(
-            openapi_url="openapi.json",
-            title=f"{TITLE} - ReDoc",
-            redoc_js_url="static/redoc.standalone.js",
-            redoc_favicon_url=icon,
-            with_google_fonts=False,
-        )
-
-
 def _openapi(app: FastAPI) -> dict[str, Any]:
     if app.openapi_schema is None:
-        app.openapi_schema = document(app, routes.ROUTES)
+        keys = hasattr(app.state, "context") and app.state.context.keys.required
+        app.openapi_schema = document(app, routes.ROUTES, keys=keys)
     return app.openapi_schema
 
 

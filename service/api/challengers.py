@@ -27,7 +27,11 @@ from service.runtime.replica import Replica
 from service.runtime.threads import load_algorithm
 
 router = APIRouter(route_class=Route, tags=["challengers"])
-ChallengerName = Annotated[str, Path(pattern=f"^{NAME.pattern}$", openapi_examples={"demo": {"value": "candidate"}})]
+deletion = APIRouter(route_class=Route, tags=["deletion"])
+CHALLENGER = f"^{NAME.pattern}$"
+ChallengerName = Annotated[str, Path(pattern=CHALLENGER, openapi_examples={"demo": {"value": "candidate"}})]
+FormerName = Annotated[str, Path(pattern=CHALLENGER, openapi_examples={"demo": {"value": "previous"}})]
+"""Of one to delete: in the documented story the model that ``candidate`` has replaced."""
 Plan = Callable[[Machine, tuple[str, ...]], Segment | None]
 """Makes the segment of a request out of the model as it stands, and what the request is remembered by."""
 
@@ -80,14 +84,14 @@ async def put_challenger(
         return json_of(documents.challenger(challenger, one), 200 if known else 201)
 
 
-@router.delete(
+@deletion.delete(
     "/models/{name}/challengers/{challenger}",
     dependencies=[ADMIN],
     status_code=204,
     response_description="It is gone, with what it has learned",
 )
 async def delete_challenger(
-    ctx: Ctx, name: ModelName, challenger: ChallengerName, request: Request, key: IdempotencyKey
+    ctx: Ctx, name: ModelName, challenger: FormerName, request: Request, key: IdempotencyKey
 ) -> None:
     """Take a challenger away."""
     await _commit(ctx, name, request, key, lambda machine, ids: challengers.withdraw(machine, challenger, ids))

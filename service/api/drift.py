@@ -150,8 +150,6 @@ async def stream_drift(
 ) -> Response:
     """Drift events, live.
 
-    Swagger UI waits for the end of the answer, and this one has none: use `curl -N` instead of *Execute*.
-
     Server-sent events: `start` where the stream begins, `drift` with an event as it was at its first alarm, `gap`
     (`{"after", "first", "missed"}`) where events that should follow are no longer kept. The `id` of each is a position;
     sent as `Last-Event-ID` (browsers do so by themselves) it resumes after it, at any replica, and so does the id

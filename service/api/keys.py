@@ -71,6 +71,11 @@ class Keys:
                 key.tokens, key.refilled_at = max(1.0, rate_per_s), clock()
                 self._keys[_digest(secret)] = key
 
+    @property
+    def required(self) -> bool:
+        """Whether requests need a key."""
+        return bool(self._keys)
+
     def check(self, headers: Mapping[str, str], scope: str, model: str | None) -> None:
         """Let a request in, and count it; once per request.
 

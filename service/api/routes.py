@@ -39,6 +39,7 @@ from service.api.tables import TABLE_QUERIES
 from service.runtime.engine import Freshness
 
 ROUTERS = (
+    challengers.deletion,  # before that of models, whose deletion is the last
     models.router,
     configuration.router,
     model_list.router,

@@ -8,7 +8,8 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from service.app import REDOC_LOGO, build
+from service.app import build
+from service.pages.api_pages import REDOC_LOGO
 from service.settings import Settings
 from tests.service.api_fixtures import problem
 
@@ -75,8 +76,10 @@ async def test_pages_fetch_nothing_from_elsewhere(api, page):
     assert 200 == answer.status_code
     assert "text/html" in answer.headers["content-type"]
     assert [] == re.findall(r"https?:|//[a-z]", answer.text)
-    fetched = re.findall(r"(?:src|href|spec-url)=[\"']([^\"']+)[\"']|url: ?[\"']([^\"']+)[\"']", answer.text)
-    addresses = {one or other for one, other in fetched}
+    assert "script-src 'self';" in answer.headers["content-security-policy"]
+    assert [] == re.findall(r"<script(?![^>]*src=)|\son\w+=", answer.text)
+    fetched = re.findall(r"(?:src|href|spec-url|data-document)=\"([^\"#]+)\"", answer.text)
+    addresses = {address.removeprefix("./") for address in fetched}
     assert "openapi.json" in addresses
     assert any(address.endswith(".js") for address in addresses)
     for address in addresses:

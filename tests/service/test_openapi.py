@@ -40,7 +40,6 @@ STORY = [
     "PUT /models/{name}/challengers/{challenger}",
     "POST /models/{name}/feedback/batch#columns",
     "GET /models/{name}/challengers",
-    "DELETE /models/{name}/challengers/{challenger}",
     "GET /models/{name}/drift",
     "GET /drift",
     "GET /drift/stream",
@@ -72,6 +71,7 @@ STORY = [
     "POST /refill",
     "PUT /models/{name}/challengers/{challenger}#candidate",
     "POST /models/{name}/challengers/{challenger}/promote",
+    "DELETE /models/{name}/challengers/{challenger}",
     "DELETE /models/{name}",
 ]
 """Every route, in an order in which all its examples can work from an empty service; ``#`` picks one of them."""
@@ -286,15 +286,18 @@ async def test_every_error_a_route_gives_is_described(document):
         assert expected <= codes, route.id
 
 
-async def test_keys_are_described(document):
-    """As bearer and as X-API-Key; public routes ask for none."""
-    schemes = document["components"]["securitySchemes"]
+async def test_keys_are_described_where_they_are_in_force(start, document):
+    """As bearer and as X-API-Key; public routes ask for none, and nor does a service without keys."""
+    assert "securitySchemes" not in document["components"]
+    assert "security" not in document
+    assert all("security" not in operation for operation in operations(document).values())
+    locked = await (await start(api_keys="ops:secret:admin")).get("/openapi.json")
+    schemes = locked["components"]["securitySchemes"]
     assert {("http", "bearer"), ("apiKey", "X-API-Key")} == {
         (scheme["type"], scheme.get("name", scheme.get("scheme"))) for scheme in schemes.values()
     }
-    for requirement in document["security"]:
-        assert set(requirement) <= set(schemes)
-    for route, operation in operations(document).items():
+    assert [{name: []} for name in schemes] == locked["security"]
+    for route, operation in operations(locked).items():
         public = [found.scope for found in ROUTES if found.id == route] == ["public"]
         assert public == (operation.get("security") == []), route
 
@@ -308,7 +311,7 @@ async def test_every_example_works_from_an_empty_service(start, document):
     """In the order of the story, with the documented bodies; answers have the documented status and shape."""
     fresh = await start()
     found = operations(document)
-    assert [] == (await fresh.get("/models"))["models"]
+    await emptied(fresh)
     answer, state = None, b""
     for step in STORY:
         route, _, picked = step.partition("#")
@@ -330,6 +333,40 @@ async def test_every_example_works_from_an_empty_service(start, document):
         if route == "GET /models/{name}/state":
             state = answer.content
     problem(await fresh.ask("GET", "/models/demo"), 404)
+
+
+async def emptied(fresh):
+    """The tests of this module share a store."""
+    for model in (await fresh.get("/models"))["models"]:
+        assert 204 == (await fresh.ask("DELETE", f"/models/{model['name']}")).status_code
+
+
+async def test_the_page_works_from_top_to_bottom(start, document):
+    """Every route once, in the order of /docs, with the example that is shown first, from an empty service."""
+    fresh = await start()
+    await emptied(fresh)
+    state = b""
+    for tag in document["tags"]:
+        for route, operation in operations(document).items():
+            if [tag["name"]] != operation["tags"] or "x-stream" in operation:
+                continue
+            method, path = route.split()
+            for name in re.findall(r"{(\w+)}", path):
+                path = path.replace(f"{{{name}}}", example_of(operation, name))
+            how = next((how for _, how in requests(operation, state, "")), {})
+            answer = await fresh.ask(method, path, **how)
+            assert answer.status_code < 300, (route, how, answer.text)
+            if route == "GET /models/{name}/state":
+                state = answer.content
+    problem(await fresh.ask("GET", "/models/demo"), 404)
+
+
+async def test_streams_are_marked(document):
+    """Those whose answer has no end of its own, and no others; each says so first."""
+    for route, operation in operations(document).items():
+        kinds = {kind for answer in operation["responses"].values() for kind in answer.get("content", {})}
+        endless = bool(kinds & {"text/event-stream", "application/x-ndjson"})
+        assert endless == ("x-stream" in operation) == operation.get("description", "").startswith("A stream,"), route
 
 
 def example_of(operation, name):

@@ -79,7 +79,7 @@ ALGORITHMS = (
             "row where dfop takes 4."
         ),
         paper="Hinton, Neural Computation 14, 2002 (pools); Herbster, Warmuth, Machine Learning 32, 1998 (fixed share)",
-        equation="p = c prod_e p_e^(a_e v_e) / Z + (1 - c) sum_e b_e p_e^a_e; weights follow the a-priori losses",
+        equation="p = c · Πₑ pₑ^(aₑ vₑ) / Z + (1 − c) · Σₑ bₑ pₑ^aₑ; weights follow the a-priori losses",
         params=(_SIZE,),
         build=build,
         size=size,

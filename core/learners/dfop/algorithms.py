@@ -135,7 +135,7 @@ _DENSE = (
             "A row may take 4 us, or weights are to be read: 91.7 % on drifting streams (rls 89.3); numbers to .171 "
             "of their variance, with lags .055 (auto .054)."
         ),
-        equation="min_w sum_i (1 - mu)^(t - i) (y_i - w'x_i)^2, exactly, row by row",
+        equation="min Σᵢ (1 − μ)^(t − i) (yᵢ − wᵀxᵢ)² over w, exactly, row by row",
         params=(_RATE_OR_AUTO, _VARIANCE, BIAS, UNSCALED),
         build=build,
     ),
@@ -146,7 +146,7 @@ _DENSE = (
             "A row can say how much of the past still counts; without discounts it is dfop at one fixed "
             "rate, 2 points behind where classes drift."
         ),
-        equation="min_w sum_i (prod_{j > i} lambda_j) (y_i - w'x_i)^2, exactly; lambda_j = 1 - mu where none is given",
+        equation="min Σᵢ (λᵢ₊₁ ⋯ λₜ) (yᵢ − wᵀxᵢ)² over w, exactly; λⱼ = 1 − μ where none is given",
         params=(_RATE, _VARIANCE, BIAS, UNSCALED),
         build=build,
         row_discounts=True,
@@ -158,7 +158,7 @@ _DENSE = (
             "Nothing drifts: as good as dfop on shuffled files (75.9 and 76.4 %) in less than half the time, but 10 "
             "points behind where classes turn."
         ),
-        equation="min_w sum_i (y_i - w'x_i)^2 + |w|^2 / p0, exactly, row by row",
+        equation="min Σᵢ (yᵢ − wᵀxᵢ)² + |w|² / p₀ over w, exactly, row by row",
         params=(_VARIANCE, BIAS, UNSCALED),
         build=build,
     ),
@@ -173,7 +173,7 @@ ALGORITHMS = (
             "them. The rarer a class, the more compressed_dim it needs."
         ),
         paper=f"{_PAPER}, Algorithm 2",
-        equation="DFOP on psi = M x, M d x D hashed from the names; RECOVER: argmin |x|_1 s.t. M x = v, the s largest",
+        equation="dfop on ψ = M x, M (d × D) hashed from the names; weights: min |x|₁ where M x = v, the s largest",
         params=(_RATE_OR_AUTO, _VARIANCE, BIAS, _COMPRESSED_DIM, _PROJECTION, _SPARSITY),
         build=build,
     ),

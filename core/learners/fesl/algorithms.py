@@ -80,7 +80,7 @@ _COMBINED = Algorithm(
         "After a change of features dfop mostly errs less."
     ),
     paper=_PAPER,
-    equation="p = sum_k a_k p_k, a_k ~ exp(-sum_t loss_kt) over the recovered, the new and the carried model",
+    equation="p = Σₖ aₖ pₖ, aₖ ∝ exp(−Σₜ lossₖₜ), over the recovered, the new and the carried model",
     params=_PARAMS,
     build=build,
     size=size,
@@ -92,7 +92,7 @@ _SELECTED = replace(
     id="fesl_s",
     summary="As fesl_c, but after a switch one expert, drawn by its weight, predicts each row.",
     use_when="As fesl_c, where after a change of features each answer is to be one expert's own and not a mixture.",
-    equation="p = p_k with probability a_k, over the recovered, the new and the carried model",
+    equation="p = pₖ with probability aₖ, over the recovered, the new and the carried model",
     selects=True,
 )
 ALGORITHMS = (_COMBINED, _SELECTED)

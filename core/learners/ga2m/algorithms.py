@@ -42,7 +42,7 @@ ALGORITHMS = (
         tasks=("classification",),
         summary="Adds up one number per bin of a column and of a pair of columns: thresholds, stripes, interactions.",
         paper="Lou, Caruana, Gehrke, Hooker: Accurate Intelligible Models with Pairwise Interactions, KDD 2013",
-        equation="p = softmax(sum_j f_j(z_j) + sum_ij f_ij(z_i, z_j)), f constant in bins; AdaGrad on each of them",
+        equation="p = softmax(Σⱼ fⱼ(zⱼ) + Σᵢⱼ fᵢⱼ(zᵢ, zⱼ)), f constant in bins; AdaGrad on each of them",
         use_when=(
             "Boundaries are thresholds, stripes or interactions of two columns: 89.4 % where no plane parts the "
             "classes (dfop 60.2) at half its cost, robust to outliers."

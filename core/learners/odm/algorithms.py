@@ -135,7 +135,7 @@ _LISTED = (
             "One boundary holds for good: level with dynamic_odm on shuffled files (74.3 and 73.9 %), 2 "
             "points behind where classes drift."
         ),
-        equation="min |w|^2/2 + lambda mean_i ([1-theta-m_i]_+^2 + mu [m_i-1-theta]_+^2)/(1-theta)^2, m_i = y_i w'x_i",
+        equation="min |w|²/2 + λ meanᵢ([1 − θ − mᵢ]₊² + μ [mᵢ − 1 − θ]₊²) / (1 − θ)² over w, mᵢ = yᵢ wᵀxᵢ",
         params=(*_CANDIDATE, _ODM_VARIANT, *_STEPS, *_INPUTS),
     ),
     _family(
@@ -145,7 +145,7 @@ _LISTED = (
             "Classes drift and rows may be measured wrongly: 91.8 %, and 91.3 with 1 % of the rows times 1e4 (dfop "
             "91.7 and 82.9, robustly scaled 90.4)."
         ),
-        equation="sum_k b_k w_k'x; w_k: odm since its last restart; b_k <- share(b_k exp(-3 min(f_k/(4 lambda), 1)))",
+        equation="Σₖ bₖ wₖᵀx; wₖ: odm since its last restart; bₖ ← share(bₖ exp(−3 min(fₖ / (4 λ), 1)))",
         params=(*_CANDIDATE, _VARIANT, _CANDIDATES, _VOTE, _HORIZON, _BOUND, _VARIATION, *_STEPS, *_INPUTS),
     ),
 )

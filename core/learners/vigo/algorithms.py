@@ -109,14 +109,14 @@ ALGORITHMS = (
             "Classes are clouds that stay where they are: 80.7 % on shuffled files (dfop 76.4), but 57.1 where 1 % "
             "of the rows are outliers."
         ),
-        "argmax_k c_k N(x | m_k, Sigma_k), E[Lambda_k] = nu_k W_k = Sigma_k^-1; updated after mistakes",
+        "argmaxₖ cₖ N(x | mₖ, Σₖ), E[Λₖ] = νₖ Wₖ = Σₖ⁻¹; updated after mistakes",
         (_KEPT, _VARIANT, UNSCALED),
     ),
     _algorithm(
         "vigod",
         "VIGO that tests every |B| rows of a class against all before them, and restarts the class on a drift.",
         "As vigo, where classes jump now and then: 80.2 % on streams that turn at once, vigo 72.8.",
-        "drift in class k: |m_i - xbar_i| / R_i >= sqrt(ln(4 D / delta) / (2 n_h)) for a column i",
+        "drift in class k: |mᵢ − x̄ᵢ| / Rᵢ ≥ √(ln(4 D / δ) / (2 nₕ)) for a column i",
         (_BATCH, _DELTA, _RESET, _RESET_ON, _VARIANT, UNSCALED),
     ),
     _algorithm(
@@ -126,7 +126,7 @@ ALGORITHMS = (
             "As vigod, where classes move slowly: 87.2 % on drifting streams (vigod 86.9), but 78.6 on those that "
             "turn at once."
         ),
-        "m_k <- (m_k + xbar_k) / 2 every |B| rows of class k",
+        "mₖ ← (mₖ + x̄ₖ) / 2 every |B| rows of class k",
         (_BATCH, _VARIANT, UNSCALED),
     ),
 )

@@ -39,7 +39,7 @@ class InferenceRoute(Route):
 
 
 router = APIRouter(route_class=InferenceRoute, tags=["open inference protocol"], prefix="/v2")
-Version = Annotated[str, Path(description="The present version.", openapi_examples={"demo": {"value": "18"}})]
+Version = Annotated[str, Path(description="The present version.", openapi_examples={"demo": {"value": "10"}})]
 
 
 @router.get("", dependencies=[READ])

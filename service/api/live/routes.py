@@ -41,8 +41,6 @@ def _streamed(example: str) -> dict[str, Any]:
 async def stream_model(ctx: Ctx, replica: ReadModel) -> Response:
     """A model, live.
 
-    Swagger UI waits for the end of the answer, and this one has none: use `curl -N` instead of *Execute*.
-
     Server-sent events, the JSON of each the answer of a GET: `model` (`/models/{name}`), `metrics`, `features`,
     `challengers`, `drift` (`?order=newest&limit=100`), `pending` (`?limit=20`), `snapshots` and
     `log` (`?limit=50`). All of them come first, then each that has changed, at most once a second; the `id` is

@@ -17,15 +17,17 @@ from service.api.route import Route
 TITLE = "Onepass"
 INTRO = """
 A prediction service that learns from every label, one row at a time, while the data drift and the feature set changes.
+The [guide](guide) explains it in eight short pages.
 
 **Try it, top to bottom.** `PUT /models/demo` creates a model; `POST /models/demo/feedback` sends a labelled row, which
 is first predicted, then learned; `POST /models/demo/predict` predicts; `GET /models/demo/metrics` shows how good the
-predictions were, beside simple baselines. The examples work as they stand; those called `mail` need a model of that
-name, created from the example `mail` (named sparse rows). A restore needs a version that `GET /models/demo/snapshots`
-lists, an import a file that was exported.
+predictions were, beside simple baselines. The examples shown first work as they stand, each executed once, in the order
+of this page; only an import needs a file, which the export before it gives. Those called `mail` need a model of that
+name, created from the example `mail` (named sparse rows).
 
-Errors are `application/problem+json` and name the field. Feedback with an `id` can be sent again safely. Every body but
-a stream may be sent with `Content-Encoding: gzip`.
+Errors are `application/problem+json` and name the field; their `type` is the address of a [page](problems) that says
+what to do. Feedback with an `id` can be sent again safely. Every body but a stream may be sent with
+`Content-Encoding: gzip`.
 """
 TAGS = [
     {"name": "one row", "description": "Create a model, then the test-then-train loop."},
@@ -36,11 +38,11 @@ TAGS = [
     {"name": "drift", "description": "Changes in the data: events, listed and live."},
     {"name": "features", "description": "A change of features: both sets for a while, then the new one."},
     {"name": "state", "description": "Snapshots, export and import, reset."},
-    {"name": "deletion", "description": "The end of a model."},
     {
         "name": "open inference protocol",
         "description": "The same predictions for clients of KServe, Triton and MLServer.",
     },
+    {"name": "deletion", "description": "The end of a challenger, and of a model."},
     {"name": "service", "description": "The catalogue, health and metrics."},
 ]
 ERRORS = {
@@ -84,12 +86,23 @@ class InferenceError(BaseModel):
     error: str
 
 
-def document(app: FastAPI, routes: Iterable[Route]) -> dict[str, Any]:
+SCHEMES = {
+    "bearer": {"type": "http", "scheme": "bearer"},
+    "key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+}
+"""The two ways to send a key."""
+STREAM = "x-stream"
+"""Marks an operation whose answer goes on for as long as its client wants: Swagger UI would wait for its end."""
+STREAM_NOTE = "A stream, and so not for *Try it out*, which waits for the end of an answer: use `curl -N`."
+
+
+def document(app: FastAPI, routes: Iterable[Route], *, keys: bool) -> dict[str, Any]:
     """The document.
 
     Args:
         app: with the routes installed.
         routes: those that are documented.
+        keys: whether the service asks for keys.
     """
     found = get_openapi(
         title=app.title,
@@ -108,27 +121,36 @@ def document(app: FastAPI, routes: Iterable[Route]) -> dict[str, Any]:
         "schemas": dict(sorted(schemas.items())),
         "responses": {_key(code): _error(code) for code in ERRORS}
         | {_key(code, "Inference"): _inference_error(code) for code in ERRORS},
-        "securitySchemes": {
-            "bearer": {"type": "http", "scheme": "bearer"},
-            "key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
-        },
     }
-    found["security"] = [{}, {"bearer": []}, {"key": []}]
+    if keys:
+        found["components"]["securitySchemes"] = SCHEMES
+        found["security"] = [{name: []} for name in SCHEMES]
     for route in routes:
-        _complete(found["paths"][route.path][route.method.lower()], route)
+        _complete(found["paths"][route.path][route.method.lower()], route, keys=keys)
     return found
 
 
-def _complete(operation: dict[str, Any], route: Route) -> None:
-    """Errors by reference, and no key for public routes."""
-    if route.scope == "public":
+def _complete(operation: dict[str, Any], route: Route, *, keys: bool) -> None:
+    """Errors by reference, no key for public routes, parameters that are texts, and what is a stream."""
+    for parameter in operation.get("parameters", ()):
+        parameter["schema"] = _without_null(parameter["schema"])
+    if keys and route.scope == "public":
         operation["security"] = []
+    if route.path.endswith("/stream"):
+        operation[STREAM] = True
+        operation["description"] = f"{STREAM_NOTE}\n\n{operation['description']}"
     fine = {code: answer for code, answer in operation["responses"].items() if code in route.answers}
     shared = {
         str(code): {"$ref": f"#/components/responses/{_key(code, route.error_form)}"}
         for code in _errors(operation, route)
     }
     operation["responses"] = fine | shared
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """A parameter is left out or a text; it cannot be null."""
+    kinds = [kind for kind in schema.get("anyOf", ()) if kind != {"type": "null"}]
+    return schema if len(kinds) != 1 else {**{k: v for k, v in schema.items() if k != "anyOf"}, **kinds[0]}
 
 
 def _errors(operation: dict[str, Any], route: Route) -> list[int]:

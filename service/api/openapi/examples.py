@@ -1,7 +1,8 @@
 """The request bodies of /openapi.json: the story of ``demo``, from creating to deleting it, and ``mail``.
 
 ``mail`` is a model of named sparse rows; what is an example for it says so in its summary. Every example works where
-it stands in the story, but for the version to restore, which depends on what was clicked before.
+it stands in the story. The first example of every route, each executed once in the order of /docs, works as it stands,
+too; the version to restore is the one that the model has then.
 """
 
 from typing import Any
@@ -108,7 +109,12 @@ FEEDBACK_BATCH = _examples(
     ),
     mail=(OF_SPARSE, {"rows": SPARSE_ROWS, "labels": ["spam", "ham"]}),
 )
-RESTORE = _examples(version=("Replace 18 by a version that GET .../snapshots lists", {"version": 18}))
+RESTORE = _examples(
+    version=(
+        "The snapshot taken before, each example executed once; else a version of GET .../snapshots",
+        {"version": 7},
+    )
+)
 COPY = _examples(copy=("The same again, under another name", {"name": "demo-2"}))
 SWITCHES = _examples(
     begin=("begin: load stays, price goes, wind comes", {"action": "begin", "features": ["load", "wind"]}),
