@@ -53,6 +53,9 @@ test-schedules: test-setup ## ten thousand schedules of the simulator; SCHEDULES
 test-faults: test-setup ## storms of kills and failovers, two minutes each, and histories that one log must explain
 	STORM_S=120 $(PY) -m pytest -n 0 -s tests/faults/test_storm.py tests/faults/test_histories.py $(PYTEST_ARGS)
 
+test-fuzz: test-setup ## an hour of requests that the OpenAPI document allows, and of others; FUZZ_S=600 is ten minutes
+	FUZZ_S=$(or $(FUZZ_S),3600) $(PY) -m pytest -n 0 -s tests/fuzzing $(PYTEST_ARGS)
+
 bench: test-setup ## the main figures beside echoes and targets, in five minutes; JSON and SVG in tests/benchmarks/out
 	$(PY) -m tests.benchmarks.bench $(BENCH_ARGS)
 

@@ -127,7 +127,7 @@ def test_the_locks_agree() -> None:
 def test_the_image_holds_nothing_of_replay() -> None:
     """What only the extra asks for is locked for this machine and left out of the image."""
     extra = set(_direct("replay")) - set(_direct())
-    assert {"matplotlib", "rich"} == extra
+    assert {"matplotlib"} == extra
     assert set() == extra & set(_locked(IMAGE))
 
 

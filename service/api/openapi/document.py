@@ -161,7 +161,8 @@ def _errors(operation: dict[str, Any], route: Route) -> list[int]:
     if "requestBody" in operation:
         codes |= {400, 408, 413, 415, 422, 503}
     if "name" in given:
-        codes |= {404, 503} if route.method == "DELETE" else {404, 409, 422, 503}
+        whole = route.method == "DELETE" and "challenger" not in given  # whose end no earlier request can forbid
+        codes |= {404, 503} if whole else {404, 409, 422, 503}
     if given - {"name"}:
         codes |= {422, 503}
     if "min_version" in given:
