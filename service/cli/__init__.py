@@ -5,6 +5,12 @@
     flags, sources   every setting as a flag; settings from flags, variables, files; what is no setting
     settings         onepass settings
     files            onepass replay, compare and demo, which service.replay carries out
+    connection       the address, the key, requests, refusals: what the commands below share
+    listing, show    onepass models; onepass show NAME
+    create           onepass create NAME, onepass delete NAME
+    rows, values     onepass predict and feedback; values typed in a shell, as the model's features understand them
+    states           onepass export and import
+    numbers          scores as people read them, and a curve in one line
 
 Help starts without pydantic, NumPy and the like: a module is imported when its command is asked for.
 """

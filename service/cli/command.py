@@ -12,14 +12,14 @@ from typing import Any
 COMMANDS = {
     "serve": ("run the service", "serve"),
     "demo": ("run a service with models that learn drifting streams, to look at", "files"),
-    #     "models": ("list the models: rows, score beside the baseline", "listing"),
-    #     "show": ("show a model: scores, drifts, challengers, experts", "show"),
-    #     "create": ("create a model", "create"),
-    #     "predict": ("predict one row", "rows"),
-    #     "feedback": ("teach a model one row, or the label of a tracked prediction", "rows"),
-    #     "export": ("write a model's state to a file", "states"),
-    #     "import": ("make or replace a model by a state that was exported", "states"),
-    #     "delete": ("delete a model", "create"),
+    "models": ("list the models: rows, score beside the baseline", "listing"),
+    "show": ("show a model: scores, drifts, challengers, experts", "show"),
+    "create": ("create a model", "create"),
+    "predict": ("predict one row", "rows"),
+    "feedback": ("teach a model one row, or the label of a tracked prediction", "rows"),
+    "export": ("write a model's state to a file", "states"),
+    "import": ("make or replace a model by a state that was exported", "states"),
+    "delete": ("delete a model", "create"),
     "replay": ("send a file of rows through a model, one by one, and show how good it was", "files"),
     "compare": ("send a file of rows through several algorithms at once, and show which was best", "files"),
     "settings": ("print every setting: its value, its default, what it means", "settings"),
@@ -47,13 +47,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 class _Declared(argparse.ArgumentParser):
     """A command whose options are declared, and its module imported, when it is asked for."""
 
+    is_declared = False
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse does, which calls it on the command that was named."""
+        """As argparse does, which calls it on the command that was named; options may stand between values."""
+        if self.is_declared:  # called by parse_known_intermixed_args
+            return super().parse_known_args(args, namespace)
+        self.is_declared = True
         name = self.prog.split()[-1]
         module = importlib.import_module(f"service.cli.{COMMANDS[name][1]}")
         module.declare(name, self)
         self.set_defaults(run=module.run)
-        return super().parse_known_args(args, namespace)
+        return self.parse_known_intermixed_args(args, namespace)
 
 
 def _run(arguments: Sequence[str] | None) -> int:

@@ -37,7 +37,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     _file(parser)
     say("--algorithm", default="auto", metavar="ID", help="as GET /algorithms lists them (default: %(default)s)")
     say("--task", choices=TASKS, help="default: the algorithm's only one, else classification")
-    say("--param", action="append", type=_pair, default=[], metavar="NAME=VALUE", help="repeatable; JSON, else text")
+    say("--param", action="append", type=pair, default=[], metavar="NAME=VALUE", help="repeatable; JSON, else text")
     say("--url", type=service_url, help="a running service; default: a private one")
     say("--key", metavar="SECRET", default=key, help="API key with the scope admin; default: the variable ONEPASS_KEY")
     say("--stream", action="store_true", help="send rows through /feedback/stream, each with an id, instead of batches")
@@ -65,7 +65,7 @@ def _file(parser: argparse.ArgumentParser) -> None:
     say, missing = parser.add_argument, ("error", "zero", "mean")
     say("file", type=Path, metavar="FILE", help="CSV with a header line, also as gzip, or Parquet; -: standard input")
     say("--label", required=True, metavar="COLUMN", help="the column that holds the label")
-    say("--name", type=_name, help="name of the model; default: from the file's name")
+    say("--name", type=model_name, help="name of the model; default: from the file's name")
     say("--batch", type=_count(BATCH_MAX), default=500, metavar="ROWS", help="rows per request; default: 500")
     say("--limit", type=_count(2**53), metavar="ROWS", help="stop after so many rows")
     say("--sep", type=_separator, default=",", metavar="CHAR", help="between cells of CSV, or tab; default: a comma")
@@ -93,7 +93,8 @@ def _need(fine: object, text: str, fault: str) -> None:
         raise argparse.ArgumentTypeError(f"{text!r} {fault}")
 
 
-def _pair(text: str) -> tuple[str, Any]:
+def pair(text: str) -> tuple[str, Any]:
+    """NAME=VALUE, the value as JSON or else as text."""
     name, equals, value = text.partition("=")
     _need(name and equals, text, "is not NAME=VALUE")
     with suppress(ValueError):
@@ -107,7 +108,7 @@ def _contenders(text: str) -> tuple[tuple[str, dict[str, Any]], ...]:
     for each in text.split(","):
         algorithm, *params = each.split(":")
         _need(algorithm, text, "names no algorithm between two commas")
-        found.append((algorithm, dict(map(_pair, params))))
+        found.append((algorithm, dict(map(pair, params))))
     _need(len(found) <= CONTENDERS_MAX, text, f"has more than {CONTENDERS_MAX} algorithms")
     _need(all(each not in found[:at] for at, each in enumerate(found)), text, "names one algorithm twice")
     return tuple(found)
@@ -140,7 +141,8 @@ def _count(most: int) -> Callable[[str], int]:
     return count
 
 
-def _name(text: str) -> str:
+def model_name(text: str) -> str:
+    """A name that a model can have."""
     _need(NAME.fullmatch(text), text, f"is not a model name: {NAME.pattern}")
     return text
 

@@ -1,0 +1,34 @@
+"""Scores as people read them, and a curve of them in one line."""
+
+from collections.abc import Sequence
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+POINTS = 60
+
+
+def score(task: str, value: float | None) -> str:
+    """An accuracy in per cent, or a mean squared error; empty where there is none yet."""
+    if value is None:
+        return ""
+    return f"{value:.1%}" if task == "classification" else f"mse {value:.4g}"
+
+
+def counted(rows: int) -> str:
+    """So many rows."""
+    return "1 row" if rows == 1 else f"{rows:,} rows"
+
+
+def figure(value: float | None) -> str:
+    """Any other number."""
+    return "" if value is None else f"{value:.4g}"
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """A curve of at most POINTS points, each the mean of its part of the values, from the least to the greatest."""
+    size = -(-len(values) // POINTS) if values else 1
+    parts = [values[at : at + size] for at in range(0, len(values), size)]
+    means = [sum(part) / len(part) for part in parts]
+    least, most = min(means, default=0.0), max(means, default=0.0)
+    if least == most:
+        return BLOCKS[0] * len(means)
+    return "".join(BLOCKS[int((mean - least) / (most - least) * (len(BLOCKS) - 1) + 0.5)] for mean in means)

@@ -1,0 +1,169 @@
+"""``onepass show NAME``: a model in a page: scores beside baselines, the curve, drifts, challengers, experts."""
+
+import argparse
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from service.cli.connection import (
+    Connection,
+    carry_out,
+    console,
+    declare_json,
+    declare_name,
+    path_of,
+    print_document,
+    text,
+)
+from service.cli.connection import declare as declare_service
+from service.cli.listing import ago
+from service.cli.numbers import counted, figure, score, sparkline
+from service.cli.values import labels_of, spelt
+
+DRIFTS = 5
+EXPERTS = 6
+FEATURES = 12
+MEASURES = {
+    "classification": ("accuracy", "balanced_accuracy", "kappa", "log_loss", "ece"),
+    "regression": ("mse", "mae", "r2", "bias"),
+}
+SPANS = {"overall": "all rows", "window": "last rows", "no_change": "no change", "last_value": "last value"}
+CURVE = {"classification": "accuracy", "regression": "mse"}
+"""What the curve is of."""
+
+
+def declare(name: str, parser: argparse.ArgumentParser) -> None:  # noqa: ARG001  of the one command
+    """Declare the options."""
+    parser.description = "Show a model: scores beside baselines, their curve, drifts, challengers, experts."
+    declare_name(parser)
+    declare_service(parser)
+    declare_json(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show it; the exit status."""
+    return carry_out(options, _show)
+
+
+def _show(connection: Connection, options: argparse.Namespace) -> None:
+    response = connection.ask("GET", path_of(options.name))
+    if options.json:
+        print_document(response)
+        return
+    model, out = response.json(), console()
+    features = connection.ask("GET", path_of(options.name, "features")).json()
+    order = {"order": "newest", "limit": DRIFTS}
+    drifts = connection.ask("GET", path_of(options.name, "drift"), params=order).json()["events"]
+    beside = connection.ask("GET", path_of(options.name, "challengers")).json()["challengers"]
+    _head(out, model, features)
+    if model["rows"]:
+        out.print(_scores(model["config"]["task"], model["metrics"]))
+        _curve(out, model["config"]["task"], model["metrics"])
+    for title, lines in (
+        ("experts", _experts(model["info"].get("experts") or [])),
+        ("after the change of features", _experts(features["ensemble"] or [])),
+        ("challengers", [_challenger(model["config"]["task"], one) for one in beside]),
+        ("latest drifts", [_drift(event) for event in drifts]),
+    ):
+        if found := [*lines]:
+            out.print(f"\n{title}", style="bold")
+            out.print(grid(found))
+
+
+def _head(out: Console, model: dict[str, Any], features: dict[str, Any]) -> None:
+    config = model["config"]
+    learner = f"{config['task']} by {config['algorithm']}"
+    state = (
+        f"{counted(model['rows'])}, version {model['version']:,}, {model['phase']}, updated {_ago(model['updated'])}"
+    )
+    out.print(text(model["name"], "bold"))
+    lines = [("", learner), ("", state)]
+    if config.get("description"):
+        lines.append(("", config["description"]))
+    lines.append(("features", _names(features["current"]) or "those of the first row"))
+    if features["next"] is not None:
+        lines.append(("next", f"{_names(features['next'])} ({features['overlap_rows']} rows of the overlap)"))
+    if labels := labels_of(model):
+        lines.append(("labels", _some([spelt(one) for one in labels])))
+    out.print(grid([(f"{name}: {said}" if name else said,) for name, said in lines]))
+
+
+def _names(features: list[Any]) -> str:
+    return _some([one if isinstance(one, str) else f"{one['name']} ({one['type']})" for one in features])
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - FEATURES
+    return ", ".join(names[:FEATURES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _scores(task: str, metrics: dict[str, Any]) -> Table:
+    """All rows, the last ones, and the baselines over all rows."""
+    spans = {"overall": metrics["overall"], "window": metrics["window"], **metrics["baselines"]}
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("")
+    for name in spans:
+        table.add_column(SPANS.get(name, name), justify="right", no_wrap=True)
+    for measure in MEASURES[task]:
+        shares = task == "classification" and measure.endswith("accuracy")
+        cells = [one.get(measure) for one in spans.values()]
+        told = [score(task, cell) if shares else figure(cell) for cell in cells]
+        table.add_row(measure.replace("_", " "), *told)
+    return table
+
+
+def _curve(out: Console, task: str, metrics: dict[str, Any]) -> None:
+    measure = CURVE[task]
+    found = [point for point in metrics["history"] if point.get(measure) is not None]
+    if len(found) < 2:
+        return
+    values = [point[measure] for point in found]
+    ends = f"{score(task, min(values))} to {score(task, max(values))}"
+    out.print(f"{sparkline(values)}  {ends}, rows {found[0]['row']:,} to {found[-1]['row']:,}", soft_wrap=True)
+
+
+def _experts(experts: list[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
+    """Those that say most."""
+    by_weight = sorted(experts, key=lambda one: -one["weight"])
+    for one in by_weight[:EXPERTS]:
+        own = next((f"{name} {figure(one[name])}" for name in ("mse", "loss") if name in one), "")
+        own = f"accuracy {one['accuracy']:.1%}" if one.get("accuracy") is not None else own
+        yield one["expert"], f"weight {one['weight']:.2f}", own
+    if len(by_weight) > EXPERTS:
+        rest = by_weight[EXPERTS:]
+        yield f"and {len(rest)} more", f"weight {sum(one['weight'] for one in rest):.2f}"
+
+
+def _challenger(task: str, one: dict[str, Any]) -> tuple[str, ...]:
+    difference = one["difference"]
+    own = one["metrics"]["overall"].get(CURVE[task])
+    lead = "no row compared yet"
+    if difference["mean"] is not None:
+        words = "ahead" if (difference["low"] or 0) > 0 else "behind" if (difference["high"] or 0) < 0 else "open"
+        bounds = f"{figure(difference['low'])} to {figure(difference['high'])}"
+        lead = f"{words}: loss {difference['mean']:+.4f} ({bounds}) over {difference['rows']:,} rows"
+    promotes = "promoted once ahead" if one["promote"] == "auto" else ""
+    return one["name"], one["config"]["algorithm"], score(task, own), lead, promotes
+
+
+def _drift(event: dict[str, Any]) -> tuple[str, ...]:
+    of = "" if event["class"] is None else f"class {event['class']}"
+    moved = ", ".join(one["name"] for one in event["features"][:3])
+    whose = "" if event["challenger"] is None else f"of {event['challenger']}"
+    return f"row {event['row']:,}", event["kind"], of, moved, event["action"], whose, _ago(event["time"])
+
+
+def _ago(time: str) -> str:
+    return ago(time, datetime.now(UTC))
+
+
+def grid(lines: list[tuple[str, ...]]) -> Table:
+    """Lines of cells, below each other."""
+    grid = Table.grid(padding=(0, 2))
+    for cells in lines:
+        grid.add_row(*(text(cell) for cell in ("", *cells)))
+    return grid

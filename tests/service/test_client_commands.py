@@ -1,0 +1,301 @@
+"""The commands that are clients: a service from a shell."""
+
+import http.server
+import io
+import json
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from service import cli
+from service.cli import values
+from service.cli.listing import ago
+from service.cli.numbers import POINTS, sparkline
+
+Shell = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def shell(url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """Run a command on the service of the tests; its status, what it printed, what it complained of."""
+    monkeypatch.setenv("ONEPASS_URL", url)
+    monkeypatch.delenv("ONEPASS_KEY", raising=False)
+
+    def run(*arguments: object, stdin: object = None) -> tuple[int, str, str]:
+        if stdin is not None:
+            given = io.TextIOWrapper(io.BytesIO(stdin if isinstance(stdin, bytes) else json.dumps(stdin).encode()))
+            monkeypatch.setattr("sys.stdin", given)
+        capsys.readouterr()
+        try:
+            status = cli.main([*map(str, arguments)])
+        except SystemExit as ended:
+            status = ended.code
+        return status, *capsys.readouterr()
+
+    return run
+
+
+def test_a_model_from_a_shell(shell: Shell, url: str) -> None:
+    """Created, taught, asked, shown, listed and deleted, without a line of JSON."""
+    assert (0, "kiln created: regression by dfop\n", "") == shell(
+        "create", "kiln", "--task", "regression", "--algorithm", "dfop", "--param", "forgetting_rate=0.1"
+    )
+    assert (0, "kiln is there already, as asked: regression by dfop\n", "") == shell(
+        "create", "kiln", "--task", "regression", "--algorithm", "dfop", "--param", "forgetting_rate=0.1"
+    )
+    for at in range(8):
+        status, said, _ = shell("feedback", "kiln", f"gas={at}", "air=1e1", "--label", 2 * at + 1, "--id", f"row-{at}")
+        assert (0, "false") == (status, said.split("duplicate")[1].split()[0])
+    assert (
+        "true"
+        == shell("feedback", "kiln", "gas=7", "air=1e1", "--label", 15, "--id", "row-7")[1]
+        .split("duplicate")[1]
+        .split()[0]
+    )
+    said = shell("predict", "kiln", "gas=7", "air=10", "--track")[1]
+    assert 15.0 == pytest.approx(float(said.split()[1]), abs=0.5)
+    tracked = said.split("prediction id")[1].strip()
+    assert 0 == shell("feedback", "kiln", "--prediction-id", tracked, "--label", 15)[0]
+    shown = shell("show", "kiln")[1]
+    for words in ("regression by dfop", "9 rows", "features: gas, air", "last value", "mse"):
+        assert words in shown
+    assert "kiln" in shell("models", "--sort", "worst", "--search", "KIL")[1]
+    assert (2, 0) == (shell("delete", "kiln", stdin=b"")[0], shell("delete", "kiln", "--yes")[0])
+    assert 404 == httpx.get(f"{url}/models/kiln").status_code
+    assert "no model's name contains kiln" in shell("models", "--search", "kiln")[1]
+
+
+def test_json_is_the_api_s_document(shell: Shell, url: str) -> None:
+    """Byte for byte, as the same request gives it."""
+    shell("create", "plain", "--task", "regression", "--features", "x")
+    shell("feedback", "plain", "x=1", "--label", 2)
+    for path, command in (
+        ("/models/plain", ["show", "plain"]),
+        ("/models?search=plain", ["models", "--search", "plain"]),
+    ):
+        assert httpx.get(url + path).text + "\n" == shell(*command, "--json")[1]
+    asked = httpx.post(f"{url}/models/plain/predict", json={"features": {"x": 3}}).text
+    assert asked + "\n" == shell("predict", "plain", "x=3", "--json")[1]
+    assert asked + "\n" == shell("predict", "plain", "--json", "-", stdin={"features": {"x": 3}})[1]
+    assert {"version", "rows"} <= json.loads(shell("feedback", "plain", "x=1", "--label", 2, "--json")[1]).keys()
+    body = [{"features": {"x": at}, "label": at} for at in range(3)]
+    assert 5 == json.loads(shell("feedback", "plain", "-", stdin=body)[1])["rows"]
+    assert 3 == len(
+        json.loads(shell("predict", "plain", "-", stdin={"columns": ["x"], "data": [[1], [2], [3]]})[1])["predictions"]
+    )
+
+
+def test_values_are_what_the_model_declares(shell: Shell, url: str) -> None:
+    """The same text is a number, a string or a boolean, as the feature and the labels are declared."""
+    features = "size,shop:categorical,new:boolean,at:time"
+    assert 0 == shell("create", "mixed", "--task", "classification", "--features", features, "--labels", "0,1")[0]
+    typed = ["size=12", "shop=12", "new=true", "at=2026-01-31T12:00:00Z"]
+    assert 0 == shell("feedback", "mixed", *typed, "--label", 1)[0]
+    config = httpx.get(f"{url}/models/mixed").json()["config"]
+    assert [0, 1] == config["labels"]
+    assert "size" == config["features"][0]
+    body = {"features": {"size": 12, "shop": "12", "new": True, "at": "2026-01-31T12:00:00Z"}}
+    assert (
+        httpx.post(f"{url}/models/mixed/predict", json=body).text + "\n"
+        == shell("predict", "mixed", *typed, "--json")[1]
+    )
+    status, _, complained = shell("predict", "mixed", "size=much", *typed[1:])
+    assert 1 == status
+    assert "features.size: is not a number" in complained
+
+
+def test_a_configuration_from_a_file(shell: Shell, tmp_path: Path, url: str) -> None:
+    """As JSON from a file or standard input; flags change it."""
+    (tmp_path / "model.json").write_text(
+        '{"task": "regression", "algorithm": "dfop", "params": {"forgetting_rate": 0.1}}'
+    )
+    assert 0 == shell("create", "filed", "--config", tmp_path / "model.json", "--param", "scaling=standard")[0]
+    params = httpx.get(f"{url}/models/filed").json()["config"]["params"]
+    assert (0.1, "standard") == (params["forgetting_rate"], params["scaling"])
+    assert 0 == shell("create", "typed", "--config", "-", stdin={"task": "regression"})[0]
+    for name, text in (("none", None), ("broken", "{"), ("list", "[]")):
+        if text is not None:
+            (tmp_path / name).write_text(text)
+        assert 1 == shell("create", "never", "--config", tmp_path / name)[0]
+
+
+def test_refusals_say_what_the_service_says(shell: Shell, url: str) -> None:
+    """The sentence, a line for each field, and the page that explains it; status 1, and nothing on standard output."""
+    status, said, complained = shell("show", "nobody")
+    assert (1, "") == (status, said)
+    assert complained.startswith("onepass show: there is no model nobody\n")
+    assert f"  more: {url}/problems/" in complained
+    shell("create", "strict", "--task", "classification", "--features", "a,b", "--labels", "UP,DOWN")
+    status, _, complained = shell("feedback", "strict", "a=1", "c=2", "--label", "SIDE")
+    assert 1 == status
+    assert "  features.c: " in complained
+    assert 1 == shell("create", "strict", "--task", "regression")[0]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["predict", "m", "load"],
+        ["predict", "m", "=1"],
+        ["predict", "m", "a=1", "a=2"],
+        ["feedback", "m", "a=1"],
+        ["models", "--limit", "0"],
+        ["models", "--sort", "best"],
+        ["create", "m", "--features", "a:colour"],
+        ["create", "-m"],
+        ["show", "m", "--url", "localhost:8000"],
+        ["show"],
+    ],
+    ids=" ".join,
+)
+def test_usage(arguments: list[str], shell: Shell) -> None:
+    """What cannot be is status 2, with a reason."""
+    status, said, complained = shell(*arguments)
+    assert (2, "") == (status, said)
+    assert complained
+
+
+def test_a_service_that_is_not_there(shell: Shell) -> None:
+    """One line says how to start one, or how to name another."""
+    status, _, complained = shell("models", "--url", "http://127.0.0.1:9")
+    assert (1, 1) == (status, len(complained.splitlines()))
+    assert "onepass serve" in complained
+    assert "--url or ONEPASS_URL" in complained
+
+
+def test_states_by_file(shell: Shell, url: str, tmp_path: Path) -> None:
+    """A model's state makes another model of the same rows; what is no state changes nothing."""
+    shell("create", "from", "--task", "regression")
+    for at in range(5):
+        shell("feedback", "from", f"x={at}", "--label", at)
+    file = tmp_path / "state"
+    file.write_text("older")
+    status, said, _ = shell("export", "from", file)
+    assert (0, f"from: {file.stat().st_size:,} bytes in {file}\n") == (status, said)
+    assert [file] == [*tmp_path.iterdir()]
+    assert (0, f"to made of {file}: 5 rows, version 1\n", "") == shell("import", "to", file)
+    assert 0 == shell("import", "too", "-", stdin=file.read_bytes())[0]
+    assert [5, 5] == [httpx.get(f"{url}/models/{name}").json()["rows"] for name in ("to", "too")]
+    (tmp_path / "none").write_bytes(b"no state")
+    assert 1 == shell("import", "to", tmp_path / "none")[0]
+    assert 1 == shell("import", "to", tmp_path / "absent")[0]
+    assert 1 == shell("export", "from", tmp_path / "absent" / "state")[0]
+
+
+@pytest.fixture
+def broken_off() -> Iterator[str]:
+    """A service whose states break off in the middle, and which answers all else with a proxy's page."""
+
+    class Answers(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200 if self.path.endswith("/state") else 502)
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            self.wfile.write(b"<html>" if self.path.endswith("/state") else b"x" * 1000)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Answers) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_file_is_whole_or_as_it_was(shell: Shell, broken_off: str, tmp_path: Path) -> None:
+    """An export that breaks off leaves the older file, and nothing beside it."""
+    file = tmp_path / "state"
+    file.write_text("older")
+    assert 1 == shell("export", "m", file, "--url", broken_off)[0]
+    assert [("state", "older")] == [(one.name, one.read_text()) for one in tmp_path.iterdir()]
+    assert "not like Onepass" in shell("show", "m", "--url", broken_off)[2]
+
+
+def test_a_key_is_sent(shell: Shell, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By --key or ONEPASS_KEY, as a bearer token."""
+    sent = []
+    monkeypatch.setattr(
+        httpx.Client, "stream", lambda self, *_, **__: sent.append(self.headers["authorization"]) or 1 / 0
+    )
+    monkeypatch.setenv("ONEPASS_KEY", "from-variable")
+    for arguments in ([], ["--key", "from-flag"]):
+        with pytest.raises(ZeroDivisionError):
+            shell("models", *arguments)
+    assert ["Bearer from-variable", "Bearer from-flag"] == sent
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("1", 1),
+        ("-2.5", -2.5),
+        ("1e3", 1000.0),
+        ("true", True),
+        ("null", None),
+        ("nan", "nan"),
+        ("inf", "inf"),
+        ("mon", "mon"),
+        ("", ""),
+    ],
+)
+def test_what_is_not_declared_is_guessed(given: str, expected: object) -> None:
+    """As JSON has it; what JSON has no number for stays text."""
+    assert [expected, type(expected)] == [found := values.guessed(given), type(found)]
+
+
+def test_declared_values() -> None:
+    """Categories that are numbers, and missing ones."""
+    declared = ["x", {"name": "c", "type": "categorical", "categories": [1, "two"]}, {"name": "b", "type": "boolean"}]
+    assert {"x": 1, "c": 1, "b": True, "new": 5} == values.row(declared, {"x": "1", "c": "1", "b": "TRUE", "new": "5"})
+    assert {"x": None, "c": "", "b": None} == values.row(declared, {"x": "", "c": "", "b": ""})
+    assert {"c": "two"} == values.row(declared, {"c": "two"})
+
+
+@pytest.mark.parametrize(
+    ("task", "labels", "given", "expected"),
+    [
+        ("regression", [], "1", 1),
+        ("classification", [], "1", 1),
+        ("classification", ["1", "2"], "1", "1"),
+        ("classification", [True, False], "true", True),
+        ("classification", [], "UP", "UP"),
+        ("classification", [], "1.5", "1.5"),
+        ("classification", [], "null", "null"),
+    ],
+)
+def test_labels(task: str, labels: list, given: str, expected: object) -> None:
+    """A known label by its text, else what it looks like; a number where numbers are learned."""
+    found = values.label(task, labels, given)
+    assert (expected, type(expected)) == (found, type(found))
+
+
+def test_a_curve_in_a_line() -> None:
+    """From the least to the greatest, never wider than a line; a flat one is at the bottom."""
+    assert "▁▃▆█" == sparkline([0.0, 0.3, 0.7, 1.0])
+    assert "▁▁" == sparkline([5.0, 5.0])
+    assert "" == sparkline([])
+    assert len(sparkline([*range(1000)])) <= POINTS
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(-3, "now"), (0, "now"), (59, "59 s ago"), (7300, "2 h ago"), (200_000, "2 d ago")]
+)
+def test_how_long_ago(seconds: int, shown: str) -> None:
+    """In the largest unit; a clock that is behind the service's is no matter."""
+    now = datetime(2026, 1, 31, tzinfo=UTC)
+    assert shown == ago((now - timedelta(seconds=seconds)).isoformat(), now)
+
+
+def test_what_a_terminal_would_obey_is_replaced(shell: Shell, url: str) -> None:
+    """A description with escape sequences is shown without them."""
+    httpx.put(f"{url}/models/sly", json={"task": "regression", "description": "\x1b[2Jgone [bold]x"}).raise_for_status()
+    shown = shell("show", "sly")[1]
+    assert "\x1b" not in shown
+    assert "[2Jgone [bold]x" in shown
