@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from service.replay import private
-from tests.service.test_openapi import operations
+from tests.service.openapi_document import operations
 
 pytestmark = pytest.mark.timeout(300)  # generators, compilers and a service, each of which has a minute
 NOT_JSON = {
