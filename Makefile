@@ -54,7 +54,7 @@ test-faults: test-setup ## storms of kills and failovers, two minutes each, and 
 	STORM_S=120 $(PY) -m pytest -n 0 -s tests/faults/test_storm.py tests/faults/test_histories.py $(PYTEST_ARGS)
 
 test-fuzz: test-setup ## an hour of requests that the OpenAPI document allows, and of others; FUZZ_S=600 is ten minutes
-	FUZZ_S=$(or $(FUZZ_S),3600) $(PY) -m pytest -n 0 -s tests/fuzzing $(PYTEST_ARGS)
+	FUZZ_S=$(or $(FUZZ_S),3600) FUZZ_MUTANTS=100000 FUZZ_SEED=$$(date +%s) $(PY) -m pytest -n 0 -s tests/fuzzing $(PYTEST_ARGS)
 
 bench: test-setup ## the main figures beside echoes and targets, in five minutes; JSON and SVG in tests/benchmarks/out
 	$(PY) -m tests.benchmarks.bench $(BENCH_ARGS)

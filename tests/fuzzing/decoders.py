@@ -1,0 +1,176 @@
+"""Everything that reads bytes from outside, or from the store: valid samples, how they are read, what may be raised."""
+
+import io
+import json
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.lib.format import write_array
+
+from core.config import Config
+from core.entry import Challenge, Configure, Overlap, Promote, Reset, Restore, Rows, ServedPrediction, Switch, Withdraw
+from core.features import parse_features
+from core.features.labels import LabelSet
+from core.machine import Machine
+from core.problems import Invalid
+from service.api import row_requests
+from service.api.inference_v2 import requests as inference
+from service.api.tables import Sent
+from service.errors import OnepassError
+from service.runtime.rows.row_validation import RowValidator
+from service.store import codec, summaries, tracked
+from service.store.codec import Answer
+from tests.core.state.samples import SAMPLES, SETTLED
+
+ROWS_MAX, BYTES_MAX = 1000, 2**20
+REFUSALS = (Invalid, OnepassError)
+DENSE = {
+    "task": "classification",
+    "labels": ["UP", "DOWN"],
+    "features": ["a", {"name": "day", "categories": ["mon", "tue"]}, {"name": "on", "type": "boolean"}],
+}
+NUMBERS = {"task": "regression", "features": ["a", "b"]}
+SPARSE = {"task": "classification", "algorithm": "sparse_dfop", "params": {"compressed_dim": 4}}
+
+
+class Decoder(NamedTuple):
+    """One way in.
+
+    Attributes:
+        samples: what it reads.
+        read: reads one.
+        refusals: what it may raise.
+    """
+
+    samples: Sequence[bytes]
+    read: Callable[[bytes], Any]
+    refusals: tuple[type[Exception], ...] = REFUSALS
+
+
+def _validator(body):
+    config = Config.parse(body)
+    return RowValidator(
+        "m", config, LabelSet(config.labels or ()), config.space, config.space, "steady", lambda _: None
+    )
+
+
+def _feedback(model, kind, **query):
+    own = _validator(model)
+
+    def read(body):
+        return row_requests.feedback(Sent(body, kind, query, b"", None, ROWS_MAX, 100, BYTES_MAX), own)
+
+    return read
+
+
+def _array(values):
+    out = io.BytesIO()
+    write_array(out, np.asarray(values, dtype=np.float64))
+    return out.getvalue()
+
+
+def _arrow(kind):
+    table = pa.table({"a": [1.0, 2.5], "day": ["mon", "tue"], "on": [True, False], "y": ["UP", "DOWN"]})
+    out = io.BytesIO()
+    if kind == "parquet":
+        pq.write_table(table, out)
+    else:
+        with pa.ipc.new_stream(out, table.schema) as writer:
+            writer.write_table(table)
+    return out.getvalue()
+
+
+RECORDS = [
+    {"features": {"a": 1.5, "day": "mon", "on": True}, "label": "UP", "id": "o-1", "weight": 2.0},
+    {"features": {"a": -3, "day": "tue", "on": 0}, "label": "DOWN", "id": 7, "weight": 0.5},
+]
+COLUMNS = {"columns": ["a", "day", "on"], "data": [[1.5, "mon", True], [2, "tue", 0]], "labels": ["UP", "DOWN"]}
+FEW = {"rows": [{"names": ["a", "b"], "values": [1, 2.5]}, {"names": [], "values": []}], "labels": ["x", 1]}
+SEGMENTS = [
+    Rows("s", None, np.array([[1.0, 2.0]]), ["UP"], None, None, ["id"]),
+    Rows("s", None, np.arange(6.0).reshape(3, 2), np.array([1.5, -2.0, 0.0]), np.array([0.9, 1.0, 0.5]), None, ()),
+    Reset(),
+    Restore(b"state", "restore", ("id",), "0" * 32, 5),
+    Switch("begin", parse_features(["c", {"name": "day", "categories": ["mon", "tue"]}]), "linear"),
+    Overlap("s", np.array([[1.0, 2.0, 3.0]])),
+    Configure({"on_drift": "reset", "tags": {"a": "b"}}),
+    Challenge("beside", {"algorithm": "rls"}, 8),
+    Withdraw("beside"),
+    Promote("beside"),
+]
+
+
+def _binary():
+    inputs = [{"name": "features", "shape": [2, 2], "datatype": "FP64", "parameters": {"binary_data_size": 32}}]
+    header = json.dumps({"id": "1", "inputs": inputs}).encode()
+    return header, header + struct.pack("<4d", 1, 2, 3, 4)
+
+
+HEADER, TENSORS = _binary()
+INFER = [
+    json.dumps({"inputs": [{"name": "features", "shape": [1, 2], "datatype": "FP64", "data": [1, 2.5]}]}).encode(),
+    json.dumps(
+        {
+            "id": "x",
+            "parameters": {"track": True},
+            "inputs": [
+                {"name": "a", "shape": [1], "datatype": "FP32", "data": [1]},
+                {"name": "b", "shape": [1], "datatype": "INT64", "data": [2]},
+            ],
+            "outputs": [{"name": "prediction"}],
+        }
+    ).encode(),
+]
+
+
+def _infer(json_bytes):
+    own = _validator(NUMBERS)
+
+    def read(body):
+        sent = Sent(body, "application/json", {}, b"", None, ROWS_MAX, 100, BYTES_MAX)
+        return inference.infer(json_bytes, sent, own)
+
+    return read
+
+
+STATES = [
+    SAMPLES / str(SETTLED) / f"{name}.safetensors" for name in ("dfop-auto", "auto", "fesl_s", "sparse_dfop", "ga2m")
+]
+
+
+def _state(data):
+    Machine.from_bytes(data)
+
+
+def _summary():
+    machine = Machine(Config.parse(DENSE))
+    return summaries.encode_first(machine.summary())
+
+
+DECODERS = {
+    "JSON columns": Decoder([json.dumps(COLUMNS).encode()], _feedback(DENSE, "application/json")),
+    "JSON records": Decoder([json.dumps(RECORDS).encode(), json.dumps({"rows": RECORDS}).encode()],
+                            _feedback(DENSE, "application/json")),
+    "JSON sparse": Decoder([json.dumps(FEW).encode()], _feedback(SPARSE, "application/json")),
+    "NDJSON": Decoder(["\n".join(map(json.dumps, RECORDS)).encode()], _feedback(DENSE, "application/x-ndjson")),
+    "CSV": Decoder([b"a,day,on,y\n1.5,mon,true,UP\n2,tue,0,DOWN\n", b'"a","day","on","y"\r\n1,"mon",1,"UP"\r\n'],
+                   _feedback(DENSE, "text/csv", label="y")),
+    "SVMlight": Decoder([b"x a:1 b:2.5\n1 c:-3\n"], _feedback(SPARSE, "text/x-svmlight")),
+    "npy": Decoder([_array([[1, 2, 0.5], [3, 4, -1]])],
+                   _feedback(NUMBERS, "application/x-npy")),
+    "Parquet": Decoder([_arrow("parquet")], _feedback(DENSE, "application/vnd.apache.parquet", label="y")),
+    "Arrow": Decoder([_arrow("ipc")], _feedback(DENSE, "application/vnd.apache.arrow.stream", label="y")),
+    "inference JSON": Decoder(INFER, _infer(None)),
+    "inference tensors": Decoder([TENSORS], _infer(len(HEADER))),
+    "segment": Decoder([codec.encode(segment) for segment in SEGMENTS], codec.decode, (ValueError,)),
+    "answer": Decoder([codec.encode_answer(Answer(1, 5, 17, ["UP"], [1.0]))], codec.decode_answer, (ValueError,)),
+    "tracked": Decoder(
+        [tracked.encode("s", np.array([[1.0, 2.0]]), ServedPrediction("UP", None), 3)], tracked.decode, (ValueError,)
+    ),
+    "summary": Decoder([_summary()], summaries.decode, ()),
+    "state": Decoder([path.read_bytes() for path in STATES], _state, (ValueError,)),
+}  # fmt: skip
