@@ -87,9 +87,7 @@ async def test_orders_and_searches_stand_in_the_address(visits, listed):
     await page.get_by_role("button", name="Name", exact=True).click()
     await expect(page.locator("tbody th a").first).to_have_text(min(listed))
     assert sorted(listed) == await names(page)
-    await page.keyboard.press("/")
-    await page.keyboard.press("ControlOrMeta+a")
-    await page.keyboard.type("LIST-b")
+    await page.get_by_label("Search by name").fill("LIST-b")
     await expect(page.locator("tbody th a")).to_have_text(["list-better"])
     await expect(page).to_have_url(re.compile(r"\?sort=name&search=LIST-b$"))
     await page.go_back()
@@ -144,7 +142,7 @@ async def test_who_gives_no_key_is_told_so(visits, axe, locked_url):
     await expect(page.get_by_role("dialog")).to_be_visible()
     await axe(page)
     await page.keyboard.press("Escape")
-    await expect(page.get_by_role("alert")).to_contain_text("send a known key")
+    await expect(page.get_by_role("alert")).to_contain_text("those who have a key")
     await page.get_by_role("button", name="Enter a key").click()
     await expect(page.get_by_role("dialog")).to_be_visible()
 
@@ -159,3 +157,17 @@ async def test_a_key_shows_its_own_models_and_what_it_may_do(visits, locked_url,
         locked_api.delete(f"/models/{name}")
     await expect(page.get_by_text("No model that this key may see")).to_be_visible(timeout=20_000)
     await expect(page.get_by_text("curl")).to_have_count(0)
+
+
+async def test_what_is_wrong_is_said_until_it_is_right_again(visits, listed):
+    """A service that cannot be reached: what was shown last stays; then it goes on without a reload."""
+    page = await visits.open("/?search=list-", statuses=NOT_YET)
+    await expect(page.locator("tbody tr")).to_have_count(len(listed))
+    await page.context.set_offline(True)
+    await expect(page.locator("#live-text")).to_have_text("Reconnecting", timeout=20_000)
+    await expect(page.get_by_role("alert")).to_have_text("The service cannot be reached.", timeout=20_000)
+    await expect(page.locator("tbody tr")).to_have_count(len(listed))
+    await page.context.set_offline(False)
+    await expect(page.locator("#live-text")).to_have_text("Live", timeout=20_000)
+    await expect(page.get_by_role("alert")).to_have_count(0)
+    visits.wrong = [wrong for wrong in visits.wrong if "ERR_INTERNET_DISCONNECTED" not in wrong]

@@ -86,6 +86,7 @@ function attemptOf(over) {
             clearTimeout(silence);
             clearTimeout(leaving);
             over.removeEventListener("abort", stop);
+            removeEventListener("offline", stop);
             document.removeEventListener("visibilitychange", changed);
             control.abort();
         },
@@ -98,6 +99,7 @@ function attemptOf(over) {
         }
     };
     over.addEventListener("abort", stop);
+    addEventListener("offline", stop);
     document.addEventListener("visibilitychange", changed);
     attempt.heard();
     return attempt;
@@ -170,9 +172,11 @@ function pause(ms, over) {
         function finish() {
             clearTimeout(timer);
             over.removeEventListener("abort", finish);
+            removeEventListener("online", finish);
             resolve();
         }
         over.addEventListener("abort", finish);
+        addEventListener("online", finish);
     });
 }
 

@@ -124,16 +124,21 @@ function showCount() {
 function showState(state, problem) {
     at("live").dataset.state = state;
     at("live-text").textContent = STATES[state];
-    const shown = state === "ended" && problem;
-    fill(at("problem"), shown && problemNotice(problem));
+    const said = problem ? `${state}: ${problem.message}` : "";
+    if (said !== at("problem").dataset.said && (state !== "reconnecting" || problem)) {
+        at("problem").dataset.said = said; // an alert is read out whenever it is filled
+        fill(at("problem"), problem && problemNotice(problem, state));
+    }
 }
 
-function problemNotice(problem) {
+/** What is wrong; while it is tried again what was shown last stays, and may be old. */
+function problemNotice(problem, state = "ended") {
+    const lines = problem.status === 401 ? ["This service shows its models to those who have a key."] : problem.lines;
     const again = () => askForKey("This service asks for a key.").then((given) => given && show());
     return h(
-        "div.notice.bad.row",
+        state === "ended" ? "div.notice.bad.row" : "div.notice.warn.row",
         {},
-        h("span.grow", {}, problem.lines.map((line) => h("p", {}, line))),
+        h("span.grow", {}, lines.map((line) => h("p", {}, line))),
         problem.status === 401 && h("button.button.small", { type: "button", on: { click: again } }, "Enter a key"),
     );
 }
@@ -170,13 +175,6 @@ function listen() {
     addEventListener("popstate", () => {
         view = viewOf(location);
         show();
-    });
-    document.addEventListener("keydown", (event) => {
-        const writing = event.target.matches("input, textarea, select, [contenteditable]");
-        if (event.key === "/" && !writing && !event.ctrlKey && !event.metaKey && !event.altKey) {
-            event.preventDefault();
-            at("search").focus();
-        }
     });
     setInterval(() => document.hidden || list.tick(), TICK_MS);
 }
