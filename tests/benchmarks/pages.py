@@ -8,7 +8,7 @@ own work on the same cores does not count as the service's. Printed are rows a s
 row, of each round, and the medians of the rounds' ratios.
 
 ``paint``: a service with ten thousand models, and the page at / in Chromium, with an empty cache: milliseconds from the
-request to the first paint and to the fifty rows, bytes on the wire.
+request to the first paint and to the fifty rows, bytes of all bodies.
 """
 
 import argparse
@@ -27,6 +27,7 @@ from tests.benchmarks.load import Job
 from tests.benchmarks.processes import Load, Service
 from tests.browser import many
 from tests.browser.conftest import FLAGS, program
+from tests.browser.visits import Visits
 
 PAGES = ["/stream?sort=worst&limit=50"] * 5 + ["/models/m/stream"] * 5
 CONNECTIONS = 8
@@ -110,7 +111,7 @@ async def paint(models: int, visits: int) -> None:
             if found is None:
                 sys.exit("needs a browser: apt install chromium")
             browser = await playwright.chromium.launch(executable_path=found, args=FLAGS)
-            times = [await _visit(browser, f"http://127.0.0.1:{service.port}/") for _ in range(visits)]
+            times = [await _visit(browser, f"http://127.0.0.1:{service.port}") for _ in range(visits)]
             await browser.close()
     first, shown, sizes = zip(*times, strict=True)
     print(f"{models} models, {visits} visits with an empty cache; median (worst)")
@@ -120,20 +121,13 @@ async def paint(models: int, visits: int) -> None:
 
 
 async def _visit(browser: Browser, url: str) -> tuple[float, float, int]:
-    """Milliseconds to the first paint and to the rows, and bytes of everything but the stream."""
-    context = await browser.new_context()
-    page = await context.new_page()
-    loaded = []
-
-    def finished(request) -> None:
-        loaded.append(request)
-
-    page.on("requestfinished", finished)
-    await page.goto(url, wait_until="commit")
+    """Milliseconds to the first paint and to the rows, and bytes."""
+    visits = Visits(browser, url)
+    page = await visits.open("/", wait_until="commit")
     first, shown = await page.evaluate(SHOWN)
-    sizes = [await request.sizes() for request in loaded]
-    await context.close()
-    return first, shown, sum(size["responseBodySize"] + size["responseHeadersSize"] for size in sizes)
+    received = visits.received[page]
+    await visits.close()
+    return first, shown, received
 
 
 def main() -> None:

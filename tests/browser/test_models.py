@@ -7,7 +7,6 @@ from playwright.async_api import expect
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
-NOT_YET = [404]
 LABELS = ["UP", "DOWN"]
 CLASSES = {"algorithm": "dfop", "task": "classification", "features": ["a"], "labels": LABELS}
 LONG = "list-" + "a-name-as-long-as-a-name-can-be" + "." * 28
@@ -47,7 +46,7 @@ async def names(page):
 
 async def test_each_model_stands_beside_its_baseline(visits, listed):
     """Score, baseline and the difference of their errors, as the API has them; what is not known is a dash."""
-    page = await visits.open("/?search=list-", statuses=NOT_YET)
+    page = await visits.open("/?search=list-")
     for name in ("list-better", "list-worse"):
         row, model = row_of(page, name), listed[name]
         await expect(row.get_by_role("cell").nth(0)).to_contain_text(f"{100 * model['score']:.1f}")
@@ -64,7 +63,7 @@ async def test_each_model_stands_beside_its_baseline(visits, listed):
 
 async def test_values_change_in_place(visits, listed, api):
     """A model that learns shows it, without a reload, and no row moves until the order is asked for again."""
-    page = await visits.open("/?search=list-&sort=rows", statuses=NOT_YET)
+    page = await visits.open("/?search=list-&sort=rows")
     await expect(page.locator("tbody tr")).to_have_count(len(listed))
     before = await names(page)
     await page.evaluate("window.kept = [...document.querySelectorAll('tbody tr')]")
@@ -82,7 +81,7 @@ async def test_values_change_in_place(visits, listed, api):
 
 async def test_orders_and_searches_stand_in_the_address(visits, listed):
     """Each can be gone back to, and opened again."""
-    page = await visits.open("/?search=list-", statuses=NOT_YET)
+    page = await visits.open("/?search=list-")
     await expect(page.locator("tbody tr")).to_have_count(len(listed))
     await page.get_by_role("button", name="Name", exact=True).click()
     await expect(page.locator("tbody th a").first).to_have_text(min(listed))
@@ -102,7 +101,7 @@ async def test_orders_and_searches_stand_in_the_address(visits, listed):
 @pytest.mark.parametrize(("dark", "phone"), [(False, False), (True, False), (False, True), (True, True)])
 async def test_the_list_is_accessible(visits, listed, axe, dark, phone):
     """In both sets of colours, at a desk and on a phone, where nothing is wider than the screen."""
-    page = await visits.open("/?search=list-", dark=dark, phone=phone, statuses=NOT_YET)
+    page = await visits.open("/?search=list-", dark=dark, phone=phone)
     await expect(page.locator("tbody tr")).to_have_count(len(listed))
     assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     await axe(page)
@@ -113,7 +112,7 @@ async def test_the_list_is_accessible(visits, listed, axe, dark, phone):
 
 async def test_a_model_is_opened_by_keyboard(visits, listed):
     """Its name is a link to its page."""
-    page = await visits.open("/?search=list-better", statuses=NOT_YET)
+    page = await visits.open("/?search=list-better")
     await page.get_by_role("link", name="list-better").focus()
     await page.keyboard.press("Enter")
     await expect(page).to_have_url(re.compile(r"/ui/models/list-better$"))
@@ -121,7 +120,7 @@ async def test_a_model_is_opened_by_keyboard(visits, listed):
 
 async def test_keys_are_asked_for(visits, locked_url, secrets):
     """Without one, and with a wrong one, which is said; the right one is kept in this tab."""
-    page = await visits.open("/", url=locked_url, statuses=[401, *NOT_YET])
+    page = await visits.open("/", url=locked_url, statuses=[401])
     dialog = page.get_by_role("dialog")
     await expect(dialog).to_contain_text("This service asks for a key.")
     await expect(page.get_by_label("Key", exact=True)).to_be_focused()
@@ -138,7 +137,7 @@ async def test_keys_are_asked_for(visits, locked_url, secrets):
 
 async def test_who_gives_no_key_is_told_so(visits, axe, locked_url):
     """The refusal stays, with a way to enter a key after all."""
-    page = await visits.open("/", url=locked_url, statuses=[401, *NOT_YET])
+    page = await visits.open("/", url=locked_url, statuses=[401])
     await expect(page.get_by_role("dialog")).to_be_visible()
     await axe(page)
     await page.keyboard.press("Escape")
@@ -151,7 +150,7 @@ async def test_a_key_shows_its_own_models_and_what_it_may_do(visits, locked_url,
     """A key of some models sees only those; one that may not make models is not told how to."""
     for name in ("shop-1", "bank-1"):
         locked_api.put(f"/models/{name}", json=CLASSES)
-    page = await visits.open("/?sort=name", url=locked_url, key=secrets["some"], statuses=NOT_YET)
+    page = await visits.open("/?sort=name", url=locked_url, key=secrets["some"])
     await expect(page.locator("tbody th a")).to_have_text(["shop-1"])
     for name in ("shop-1", "bank-1"):
         locked_api.delete(f"/models/{name}")
@@ -161,7 +160,7 @@ async def test_a_key_shows_its_own_models_and_what_it_may_do(visits, locked_url,
 
 async def test_what_is_wrong_is_said_until_it_is_right_again(visits, listed):
     """A service that cannot be reached: what was shown last stays; then it goes on without a reload."""
-    page = await visits.open("/?search=list-", statuses=NOT_YET)
+    page = await visits.open("/?search=list-")
     await expect(page.locator("tbody tr")).to_have_count(len(listed))
     await page.context.set_offline(True)
     await expect(page.locator("#live-text")).to_have_text("Reconnecting", timeout=20_000)

@@ -7,14 +7,13 @@ from playwright.async_api import expect
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
-NOT_YET = [404]
 PAGES = ["/", "/ui/models/nobody"]
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 
 
 async def test_the_harness_sees_what_is_wrong(visits):
     """A script that fails, an error in the console, what the policy refuses, a request that leaves: each is found."""
-    page = await visits.open("/", statuses=NOT_YET)
+    page = await visits.open("/")
     await page.evaluate("setTimeout(() => { throw new Error('own mistake'); })")
     await page.evaluate("console.error('own complaint')")
     await page.evaluate("document.head.append(Object.assign(document.createElement('style'), {textContent: 'a {}'}))")
@@ -36,7 +35,7 @@ async def test_a_page_is_accessible(visits, axe, path, dark):
 
 async def test_colours_follow_the_system_until_somebody_chooses(visits):
     """The switch counts from then on, on this device, on every page."""
-    page = await visits.open("/", dark=True, statuses=NOT_YET)
+    page = await visits.open("/", dark=True)
     dark = await page.evaluate(BACKGROUND)
     await page.get_by_role("button", name="Use light colours").click()
     light = await page.evaluate(BACKGROUND)
@@ -56,7 +55,7 @@ async def test_a_phone_scrolls_in_one_direction(visits, path):
 
 async def test_the_keyboard_reaches_the_content_first(visits):
     """The first stop is a link past the head of the page."""
-    page = await visits.open("/", statuses=NOT_YET)
+    page = await visits.open("/")
     await page.keyboard.press("Tab")
     await expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
     await page.keyboard.press("Enter")
@@ -65,7 +64,7 @@ async def test_the_keyboard_reaches_the_content_first(visits):
 
 async def test_a_service_that_is_not_reached_is_said_to_be(visits):
     """Once, in a place that screen readers follow."""
-    page = await visits.open("/", statuses=NOT_YET)
+    page = await visits.open("/")
     await expect(page.locator("#service-text")).to_have_text("Ready")
     await page.context.set_offline(True)
     await expect(page.get_by_role("status").filter(has_text=re.compile("^Not reached$"))).to_be_visible(timeout=30_000)

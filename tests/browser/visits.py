@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection
-from typing import Any
+from typing import Any, Literal
 
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Request
 
@@ -21,13 +21,14 @@ class Visits:
 
     Attributes:
         wrong: errors of scripts and in the console, refusals by the policy, requests that leave the service.
-        bytes: what each visit has received so far, by its page.
+        received: bytes of the bodies that each page has received so far, streams included.
     """
 
     def __init__(self, browser: Browser, url: str) -> None:
         self._browser, self._url = browser, url
         self._contexts: list[BrowserContext] = []
         self.wrong: list[str] = []
+        self.received: dict[Page, int] = {}
 
     async def open(
         self,
@@ -38,6 +39,7 @@ class Visits:
         phone: bool = False,
         key: str | None = None,
         statuses: Collection[int] = (),
+        wait_until: Literal["load", "commit"] = "load",
         **context: Any,
     ) -> Page:
         """A page, once its document and scripts have been loaded; what they fetch may still come.
@@ -48,6 +50,7 @@ class Visits:
             dark: the system's colours.
             phone: 360 pixels wide.
             key: a secret that this tab has been given before.
+            wait_until: what is waited for.
             statuses: of answers from 400 on that the page may get.
             context: more of Playwright's ``new_context``.
         """
@@ -61,13 +64,24 @@ class Visits:
         page.on("console", lambda message: self._console(message, statuses))
         page.on("pageerror", lambda error: self.wrong.append(f"{page.url}: {error}"))
         page.on("request", lambda request: self._request(request, base))
-        await page.goto(base + path)
+        await self._count(page)
+        await page.goto(base + path, wait_until=wait_until)
         return page
 
     async def close(self) -> None:
         """End all visits."""
         for context in self._contexts:
             await context.close()
+
+    async def _count(self, page: Page) -> None:
+        self.received[page] = 0
+        session = await page.context.new_cdp_session(page)
+
+        def received(event: dict[str, Any]) -> None:
+            self.received[page] += event["dataLength"]
+
+        session.on("Network.dataReceived", received)
+        await session.send("Network.enable")
 
     def _console(self, message: ConsoleMessage, statuses: Collection[int]) -> None:
         status = STATUS.match(message.text)

@@ -3,29 +3,25 @@
 // A stream that breaks is opened again after a pause that doubles, with jitter. A page that is not looked at closes its
 // stream: browsers open six connections to a server, for all tabs together.
 
-import { Problem, json, request } from "./api.js";
+import { Problem, request } from "./api.js";
 
 const PAUSE_MS = 500;
 const PAUSE_MAX_MS = 15_000;
 const SILENCE_MS = 60_000; // longer than between two comments that keep a stream open
 const HIDDEN_MS = 5000;
-const POLL_MS = 2000;
 
 /**
  * Follow a stream until the signal, its deletion, or a refusal that trying again would not change.
  * @param {string | URL} url path or address of the stream
  * @param {Record<string, (data: any, id: string) => void>} handlers by event; "end" is told of before the pause
  * @param {{signal?: AbortSignal, query?: object, onState?: (state: "connecting" | "live" | "reconnecting" | "ended",
- *     problem?: Problem) => void, polls?: Record<string, string | URL>}} [how] polls: the GET of each event, asked
- *     every two seconds of a service that has no such stream
+ *     problem?: Problem) => void}} [how]
  * @returns {Promise<void>}
  */
-export async function follow(url, handlers, { signal, query, onState = () => {}, polls } = {}) {
+export async function follow(url, handlers, { signal, query, onState: tell = () => {} } = {}) {
     const over = signal ?? new AbortController().signal;
     let failures = 0;
-    let state = "connecting";
-    const tell = (next, problem) => { state = next; onState(next, problem); };
-    tell(state);
+    tell("connecting");
     while (!over.aborted) {
         await visible(over);
         const attempt = attemptOf(over);
@@ -37,9 +33,6 @@ export async function follow(url, handlers, { signal, query, onState = () => {},
         } catch (error) {
             if (over.aborted) {
                 return;
-            }
-            if (polls && error instanceof Problem && error.slug === "no-route") {
-                return poll(polls, handlers, over, tell);
             }
             if (final(error)) {
                 return tell("ended", error);
@@ -143,27 +136,6 @@ export function parse(text) {
         }
     }
     return lines.length ? { ...found, data: JSON.parse(lines.join("\n")) } : found;
-}
-
-async function poll(polls, handlers, over, tell) {
-    while (!over.aborted) {
-        await visible(over);
-        try {
-            for (const [event, url] of Object.entries(polls)) {
-                handlers[event]?.(await json(url, { signal: over }), "");
-            }
-            tell("live");
-        } catch (error) {
-            if (over.aborted) {
-                return;
-            }
-            if (final(error)) {
-                return tell("ended", error);
-            }
-            tell("reconnecting", error);
-        }
-        await pause(POLL_MS, over);
-    }
 }
 
 function pause(ms, over) {

@@ -2,7 +2,6 @@
  * The page of all models. Which of them are shown stands in the address: it can be kept, shared and gone back to.
  */
 
-import { address } from "../api.js";
 import { fill, h } from "../dom.js";
 import { whole } from "../format.js";
 import { askForKey } from "../key.js";
@@ -64,8 +63,7 @@ function show() {
     if (at("search").value.trim() !== view.search) at("search").value = view.search;
     const query = { sort: view.sort, limit: LIMIT, search: view.search || null, cursor: view.cursor };
     const handlers = { models: showModels, service: showService };
-    const polls = { models: address("models", query), service: address("readyz") };
-    follow("stream", handlers, { query, polls, signal: following.signal, onState: showState });
+    follow("stream", handlers, { query, signal: following.signal, onState: showState });
 }
 
 async function showModels(page) {
@@ -107,7 +105,7 @@ async function instead() {
 }
 
 function showService(found) {
-    service = { ...service, ...found };
+    service = found;
     health.update(service);
     showCount();
 }
