@@ -10,7 +10,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -18,11 +18,13 @@ from time import monotonic
 from typing import Any
 
 from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
 
 from core.numerics.linalg import single_threaded
 from service.api import routes
 from service.api.body_budget import BodyBudget
 from service.api.context import Context
+from service.api.cross_site import Guard, origins_of
 from service.api.keys import Keys
 from service.api.live.producer import Live
 from service.api.openapi.document import INTRO, TAGS, TITLE, document
@@ -54,6 +56,13 @@ from service.store_keeper import StoreKeeper
 logger = logging.getLogger(__name__)
 
 Lifespan = Callable[[FastAPI], Any]
+CORS: dict[str, Any] = {
+    "allow_methods": ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
+    "allow_headers": ["*"],  # keys are sent in headers; there are no cookies
+    "expose_headers": ["*", "Retry-After", "X-Request-ID", "Inference-Header-Content-Length", "Onepass-Durability"],
+    "max_age": 600,
+}
+"""What pages of the origins that ``ONEPASS_CORS_ORIGINS`` names may do: what their keys allow."""
 STORE_STOP_S = 2.0
 """What the private store has of the grace period to end in good order; all of it, however short that is."""
 YOUNG_OBJECTS = 10_000
@@ -63,8 +72,13 @@ WAIT_S = 1.0
 """How long a look for drift events waits for one; another look follows."""
 
 
-def create_app(lifespan: Lifespan | None = None) -> routes.App:
-    """The app with its routes and pages; ``app.state.context`` must be set before the first request."""
+def create_app(lifespan: Lifespan | None = None, origins: Sequence[str] = ()) -> routes.App:
+    """The app with its routes and pages; ``app.state.context`` must be set before the first request.
+
+    Args:
+        lifespan: starts and stops its collaborators.
+        origins: whose pages may use the API (CORS).
+    """
     app = routes.App(
         title=TITLE,
         version=version("onepass"),
@@ -74,6 +88,7 @@ def create_app(lifespan: Lifespan | None = None) -> routes.App:
         docs_url=None,
         redoc_url=None,
         strict_content_type=False,  # a body without a media type is read as JSON
+        redirect_slashes=False,  # a redirect would name whatever host the client does
         lifespan=lifespan,
     )
     routes.install(app)
@@ -81,6 +96,9 @@ def create_app(lifespan: Lifespan | None = None) -> routes.App:
     app.include_router(reading.router)
     api_pages.install(app)
     install_handlers(app)
+    if origins:
+        app.cors = True
+        app.add_middleware(CORSMiddleware, allow_origins=origins, **CORS)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app
 
@@ -92,13 +110,16 @@ def attach(
     monitor: DriftMonitor,
     places: StreamPlaces,
     commit: str | None = None,
+    guard: Guard | None = None,
 ) -> None:
     """Give the app its collaborators; the engine, not started yet, gets companions."""
     store = engine.store
     engine.companions["sweeper"] = Sweeper(store.catalog, Expiry(store.connection), engine.stats).run
     budget = BodyBudget(engine.bounds.bodies_bytes_max)
     watched = (monitor.streams, monitor.unlabelled, monitor.broadcast)
-    context = Context(engine, keys, Telemetry(engine, monitor), *watched, budget, places, Live(places), commit)
+    context = Context(
+        engine, keys, Telemetry(engine, monitor), *watched, budget, places, Live(places), commit, guard or Guard()
+    )
     app.state.context = context
 
 
@@ -156,6 +177,10 @@ def build(settings: Settings, failpoint: Callable[[str], None] | None = None, gr
     keys = Keys(settings.api_keys.get_secret_value(), settings.rate_per_s, monotonic)
     hooks.parse(settings.webhooks.get_secret_value())
     hooks.key_of(settings.webhook_secret.get_secret_value())
+    origins = origins_of(settings.cors_origins)
+    if "*" in origins and not keys.required:
+        raise ValueError("ONEPASS_CORS_ORIGINS: without keys * would let every page change every model: name origins")
+    guard = Guard(settings.allowed_hosts, origins)
     given = settings.redis_url.get_secret_value() if settings.redis_url else None
     if given is not None:
         Connection(given, settings.store_timeout_s)  # a URL that cannot be used is found here
@@ -177,7 +202,7 @@ def build(settings: Settings, failpoint: Callable[[str], None] | None = None, gr
         own = Connection(url, settings.store_timeout_s, connections_max=1)  # for what waits on it for news
         places = StreamPlaces(settings.streams_max)
         commit = await asyncio.to_thread(build_commit, settings.commit)
-        attach(app, engine, keys, drift_monitor(engine, own, settings, places, failpoint), places, commit)
+        attach(app, engine, keys, drift_monitor(engine, own, settings, places, failpoint), places, commit, guard)
         await engine.start()
         gc.collect()
         gc.freeze()  # what is loaded now stays: collections need not walk through it
@@ -197,7 +222,7 @@ def build(settings: Settings, failpoint: Callable[[str], None] | None = None, gr
             if private is not None:
                 await asyncio.to_thread(private.stop, max(STORE_STOP_S, 0.0 if grace is None else grace.left_s))
 
-    return create_app(lifespan)
+    return create_app(lifespan, origins)
 
 
 def store(url: str, timeout_s: float) -> Store:

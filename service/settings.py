@@ -40,6 +40,19 @@ class Settings(BaseSettings):
         description="Comma-separated NAME:SECRET:SCOPES[:MODELS]; scopes read, learn, admin joined by +; models are "
         "name patterns joined by +; empty: no key is asked for.",
     )
+    insecure: bool = Field(
+        False, description="Listen on other addresses than this machine's own although no keys are configured."
+    )
+    allowed_hosts: str = Field(
+        "",
+        description="Without keys: names of this service in URLs, comma-separated, * for any; addresses, localhost and "
+        "names without a dot are always allowed.",
+    )
+    cors_origins: str = Field(
+        "",
+        description="Comma-separated origins (https://app.example) whose pages may use the API; * for any, with keys; "
+        "empty: none.",
+    )
     rate_per_s: float = Field(
         0.0, ge=0, description="Requests a key may make per second, in bursts of one second; 0: no limit."
     )

@@ -7,6 +7,7 @@ from starlette.requests import ClientDisconnect, Request
 from core.problems import Invalid, Problem
 from service.api import content_encoding
 from service.api.body_budget import BodyBudget
+from service.api.cross_site import is_browser
 from service.api.media import DENSE_TABLES, JSON, SVMLIGHT, wrong_media
 from service.errors import TooLarge
 
@@ -18,10 +19,12 @@ def media_type(request: Request, allowed: tuple[str, ...]) -> str:
     """The body's media type; the first one allowed where the client says nothing.
 
     Raises:
-        WrongMedia: a type the route does not read; ``allowed`` lists those it does.
+        WrongMedia: a type the route does not read, or none from a browser; ``allowed`` lists those it does.
     """
     given = request.headers.get("content-type")
     if given is None:
+        if is_browser(request.scope):  # any page may send a body without one
+            raise wrong_media("", allowed)
         return allowed[0]
     if given == JSON and JSON in allowed:
         return JSON
@@ -108,7 +111,10 @@ async def require_empty(request: Request, limit: int) -> None:
     """Read the body of a request that takes none; an empty object will do.
 
     Raises:
+        WrongMedia: a browser sends it as something else.
         Invalid: another body.
     """
+    if request.headers.get("content-type") is not None and is_browser(request.scope):
+        media_type(request, (JSON,))
     if (await read_body(request, limit)).strip() not in (b"", b"{}"):
         raise Invalid.of("body", "has nothing to say here", "no body, or {}")

@@ -21,6 +21,7 @@ from core.entry import ServedPrediction
 from core.features import Space
 from core.problems import Invalid
 from service.api.body_budget import BodyBudget
+from service.api.cross_site import Guard
 from service.api.keys import Key, Keys
 from service.api.live.producer import Live
 from service.runtime.broadcast import Broadcast
@@ -64,6 +65,7 @@ class Context:
 
     Attributes:
         commit: what the code was built from, where that is known.
+        guard: stands in for keys where none are configured.
         recovering: held by the one RECOVER at a time.
     """
 
@@ -77,6 +79,7 @@ class Context:
     places: StreamPlaces
     live: Live
     commit: str | None = None
+    guard: Guard = field(default_factory=Guard)
     reader: ReaderProcess = field(default_factory=ReaderProcess)
     recovering: asyncio.Lock = field(default_factory=asyncio.Lock)
 

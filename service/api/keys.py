@@ -76,8 +76,8 @@ class Keys:
         """Whether requests need a key."""
         return bool(self._keys)
 
-    def check(self, headers: Mapping[str, str], scope: str, model: str | None) -> None:
-        """Let a request in, and count it; once per request.
+    def check(self, headers: Mapping[str, str], scope: str, model: str | None) -> Key | None:
+        """Let a request in, and count it; once per request. Its key; None where no keys are configured.
 
         Raises:
             Unauthorized, Forbidden, TooManyRequests: the request may not go on.
@@ -86,6 +86,7 @@ class Keys:
         if key is not None:
             self._spend(key)
             _require(key, scope, model)
+        return key
 
     def burst(self, key: Key | None) -> int:
         """How many rows of a stream a key may send at once."""

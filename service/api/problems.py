@@ -231,7 +231,8 @@ def _methods(request: Request) -> list[str]:
     """The methods that the path has, whichever route they are of."""
     found = [own.route for own in iter_route_contexts(request.app.routes)]
     fitting = [route for route in found if route.matches(request.scope)[0] != Match.NONE]
-    return sorted({method for route in fitting for method in getattr(route, "methods", None) or ()})
+    methods = {method for route in fitting for method in getattr(route, "methods", None) or ()}
+    return sorted(methods | ({"HEAD"} if "GET" in methods else set()))
 
 
 async def _crash(_: Request, error: Exception) -> Response:

@@ -28,11 +28,13 @@ from service.api import (
     weights,
 )
 from service.api.context import NAME, Context, fresh_by_query, known_queries
+from service.api.cross_site import is_browser
 from service.api.csv_tables import CSV_QUERIES
+from service.api.edge import by_long_way, identified
 from service.api.inference_v2 import routes as inference_v2
 from service.api.live import routes as live
 from service.api.problems import ROOT_PATH
-from service.api.route import Handler, Route, answered
+from service.api.route import Handler, Route, answered, let_in
 from service.api.row_answer import RowRequest
 from service.api.row_streams import routes as row_streams
 from service.api.tables import TABLE_QUERIES
@@ -72,15 +74,23 @@ class App(FastAPI):
     What FastAPI and Starlette do around an endpoint costs more than learning a row, or as much as predicting a thousand
     of an array, and the endpoints of these four need little of it: ``HOT_ROUTES`` does the rest by hand, for the server
     as well (``service.server.short_way``). Everything else takes the long way, and so do these under a root path or
-    another method.
+    another method, and with CORS those that a browser sends.
+
+    Attributes:
+        cors: whether pages of other sites may use the API.
     """
+
+    cors = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         short = self.short_way(scope) if scope["type"] == "http" else None
         if short is None:
+            if scope["type"] != "http":
+                await super().__call__(scope, receive, send)
+                return
             ROOT_PATH.set(scope.get("root_path", ""))
-            await super().__call__(scope, receive, send)
+            await by_long_way(super().__call__, scope, receive, send)
         else:
             response = await short(RowRequest(scope, receive))
             await response(scope, receive, send)
@@ -90,7 +100,7 @@ class App(FastAPI):
         if scope["method"] != "POST" or scope.get("root_path"):
             return None
         found = HOT.fullmatch(scope["path"])
-        if found is None:
+        if found is None or (self.cors and is_browser(scope)):
             return None
         scope["app"] = self
         scope["path_params"] = {"name": found[1]}
@@ -102,22 +112,22 @@ def _reading(
 ) -> Handler:
     async def answer(request: Request) -> Response:
         context, name = request.app.state.context, request.path_params["name"]
-        context.keys.check(request.headers, "read", name)
+        let_in(context, request, "read", name)
         fresh = await fresh_by_query(request, *queries) if request.scope["query_string"] else None
         return await endpoint(context, name, request, fresh)
 
-    return answered(f"/models/{{name}}/{last}", answer)
+    return identified(answered(f"/models/{{name}}/{last}", answer))
 
 
 def _learning(last: str, endpoint: Callable[[Context, str, Request], Awaitable[Response]], *queries: str) -> Handler:
     async def answer(request: Request) -> Response:
         context, name = request.app.state.context, request.path_params["name"]
-        context.keys.check(request.headers, "learn", name)
+        let_in(context, request, "learn", name)
         if request.scope["query_string"]:
             known_queries(request, *queries)
         return await endpoint(context, name, request)
 
-    return answered(f"/models/{{name}}/{last}", answer)
+    return identified(answered(f"/models/{{name}}/{last}", answer))
 
 
 HOT_ROUTES: dict[str, Handler] = {

@@ -49,6 +49,9 @@ def run(options: argparse.Namespace) -> int:
         print(error, file=sys.stderr)
         return 2
     settings = found.settings
+    if (refusal := _refusal(settings, options.fd)) is not None:
+        print(refusal, file=sys.stderr)
+        return 2
     logging.basicConfig(
         level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
     )
@@ -62,6 +65,21 @@ def run(options: argparse.Namespace) -> int:
     if options.until_eof:
         threading.Thread(target=_stop_at_eof, daemon=True).start()
     return _run_server(settings, options) if _compile_kernels() else 1
+
+
+def _refusal(settings: Settings, descriptor: int | None) -> str | None:
+    """Why the service may not listen where it is told to; None: it may."""
+    from service.server import exposure  # noqa: PLC0415  the other commands start without it
+
+    keys = bool(settings.api_keys.get_secret_value().strip(" ,\n"))
+    try:
+        host = settings.host if descriptor is None else exposure.host_of(descriptor)
+        exposure.refuse_open(host, keys, settings.insecure)
+    except ValueError as error:
+        return str(error)
+    except OSError:
+        return None  # no socket: said where it is used
+    return None
 
 
 def _compile_kernels() -> bool:

@@ -22,7 +22,9 @@ from starlette.responses import Response
 from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from service.api import request_id
 from service.api.connection import CONNECTION
+from service.api.edge import NOSNIFF
 from service.api.problems import problem
 from service.api.route import Handler
 from service.errors import BadHead, ConnectionsFull, HeadTooLarge, OnepassError, TooLate
@@ -276,7 +278,8 @@ class _Bounded(HttpToolsProtocol):
 
     def _write_and_close(self, answer: Response) -> None:
         self.gate.refused(answer.status_code)
-        self.transport.write(_bytes(answer.status_code, [*answer.raw_headers], bytes(answer.body)))
+        own = (request_id.HEADER, request_id.new_id())
+        self.transport.write(_bytes(answer.status_code, [*answer.raw_headers, own, NOSNIFF], bytes(answer.body)))
         if self.transport.can_write_eof():
             self.transport.write_eof()
             self._late = self.loop.call_later(LINGER_S, self.transport.abort)

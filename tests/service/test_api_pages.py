@@ -102,7 +102,7 @@ async def test_a_405_names_every_method_of_the_path(api):
     """Whichever route they are of."""
     answer = await api.ask("POST", "/models/demo")
     problem(answer, 405)
-    assert "DELETE, GET, PATCH, PUT" == answer.headers["allow"]
+    assert "DELETE, GET, HEAD, PATCH, PUT" == answer.headers["allow"]
 
 
 @pytest.mark.parametrize("verb", ["reset", "snapshots"])

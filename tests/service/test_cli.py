@@ -269,7 +269,7 @@ def test_a_start_ends_with_the_address_of_the_pages(tmp_path: Path, host: str, s
     if ":" in host and not has_ipv6():
         pytest.skip("no IPv6 on the loopback here")
     command = [sys.executable, "-m", "service.cli", "serve", "--host", host, "--port", "0"]
-    environment = os.environ | {"ONEPASS_DATA_DIR": str(tmp_path)}
+    environment = os.environ | {"ONEPASS_DATA_DIR": str(tmp_path), "ONEPASS_INSECURE": "1"}
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, text=True
     ) as child:
@@ -280,6 +280,23 @@ def test_a_start_ends_with_the_address_of_the_pages(tmp_path: Path, host: str, s
         assert httpx.get(f"{found[1]}/readyz").json()["ready"]
         child.terminate()
         assert re.fullmatch(r"In another terminal, .*: onepass demo\n", child.stdout.read())
+
+
+@pytest.mark.parametrize("how", ["--host", "--fd"])
+def test_others_are_not_served_without_keys(tmp_path: Path, how: str) -> None:
+    """Neither at an address of all nor at a socket that listens there; it is said at once, and how to do it."""
+    with socket.create_server(("0.0.0.0", 0)) as everywhere:
+        given = ["--host", "0.0.0.0"] if how == "--host" else ["--fd", str(everywhere.fileno())]
+        command = [sys.executable, "-m", "service.cli", "serve", "--port", "0", *given]
+        environment = os.environ | {"ONEPASS_DATA_DIR": str(tmp_path / "data")}
+        descriptors = (everywhere.fileno(),)
+        ended = subprocess.run(
+            command, capture_output=True, env=environment, text=True, pass_fds=descriptors, timeout=60
+        )
+    assert (2, "") == (ended.returncode, ended.stdout)
+    assert "ONEPASS_API_KEYS" in ended.stderr
+    assert "ONEPASS_INSECURE=1" in ended.stderr
+    assert not (tmp_path / "data").exists()
 
 
 def test_the_demo_is_named_where_there_is_nothing_yet(tmp_path: Path) -> None:

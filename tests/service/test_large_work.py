@@ -41,6 +41,7 @@ GIVEN_TO_THREADS = {
         ("predict_row", "json_body.decode"), ("json_object", "json_body.decode"), ("_table", "json_body.decode"),
     ]
 } | {
+    ("service/api/inference_v2/requests.py", "_read", "json_body.decode"),
     ("service/api/records.py", "listed", "json_body.decode"),
     ("service/api/records.py", "_one", "json_body.decode"),
     ("service/api/route.py", "_read_object", "row_requests.json_object"),  # a lambda, for the helper

@@ -1,0 +1,54 @@
+"""The id of a request, which its answer carries and every line that is logged meanwhile; and the trace it belongs to.
+
+A client's ``X-Request-ID`` is taken over where it is short and printable; else the request is given one.
+"""
+
+import itertools
+import re
+import secrets
+from contextvars import ContextVar
+
+from starlette.types import Scope
+
+HEADER, TRACE_HEADER = b"x-request-id", b"traceparent"
+ID = "onepass.request_id"
+"""Key of a request's scope."""
+CURRENT: ContextVar[Scope | None] = ContextVar("onepass_request", default=None)
+"""The request that is answered, as its scope: what is logged of it is looked up only when a line is."""
+
+_GIVEN = re.compile(rb"[!-~]{1,128}")
+_TRACE = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(?:-[!-~]*)?")
+"""W3C Trace Context: version, trace, parent, flags; a later version may say more."""
+_OWN, _numbers = secrets.token_hex(6).encode(), itertools.count(1)
+
+
+def begin(scope: Scope) -> tuple[bytes, bytes]:
+    """Begin a request; the header that its answer carries."""
+    for name, value in scope["headers"]:
+        if name == HEADER and _GIVEN.fullmatch(value):
+            own = value
+            break
+    else:
+        own = new_id()
+    scope[ID] = own
+    CURRENT.set(scope)
+    return HEADER, own
+
+
+def new_id() -> bytes:
+    """An id of no other request, of this process or another."""
+    return b"%b-%x" % (_OWN, next(_numbers))
+
+
+def logged() -> dict[str, str]:
+    """What a line says of the request that is answered; nothing outside of one."""
+    scope = CURRENT.get()
+    if scope is None:
+        return {}
+    found = {"request_id": scope[ID].decode("ascii")}
+    for name, value in scope["headers"]:
+        if name == TRACE_HEADER and (trace := _TRACE.fullmatch(value)) is not None and not value.startswith(b"ff"):
+            if int(trace[1], 16) and int(trace[2], 16):
+                found |= {"trace_id": trace[1].decode(), "parent_id": trace[2].decode()}
+            break
+    return found

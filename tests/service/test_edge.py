@@ -1,0 +1,146 @@
+"""What every answer has: the request's id, headers for browsers, HEAD wherever there is GET, and no redirects."""
+
+import asyncio
+import re
+
+import pytest
+
+from service.api import request_id
+from service.api.routes import ROUTES
+from tests.service.api_fixtures import features, problem
+from tests.service.local_server import LocalServer, running
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+GETS = sorted({route.path for route in ROUTES if route.method == "GET"})
+ENDLESS = {"/drift/stream", "/models/{name}/stream"}
+PAGES = ("/", "/docs", "/redoc", "/openapi.json", "/guide", "/problems", "/llms.txt", "/ui/models/m")
+OWN = re.compile(r"[0-9a-f]{12}-[0-9a-f]+")
+ROW = {"features": features(1)}
+
+
+@pytest.mark.parametrize("path", [*GETS, *PAGES, "/nothing"])
+async def test_head_is_get_without_a_body(api, path):
+    """The status and headers of GET; a stream of events, too, which ends there."""
+    path = path.replace("/models/{name}", await api.shared()).replace("{version}", "3")
+    head = await api.ask("HEAD", path)
+    assert b"" == head.content
+    if any(path.endswith(own.removeprefix("/models/{name}")) for own in ENDLESS):
+        assert "text/event-stream" in head.headers["content-type"]
+        return
+    get = await api.ask("GET", path)
+    assert get.status_code == head.status_code
+    different = {"content-length", "x-request-id"}  # counters grow
+    assert {**get.headers, **dict.fromkeys(different)} == {**head.headers, **dict.fromkeys(different)}
+
+
+async def test_head_leaves_no_stream_open(start):
+    """A client that asks for the headers of streams takes no place from those that read them."""
+    api = await start(streams_max=1)
+    for _ in range(3):
+        assert 200 == (await api.ask("HEAD", "/drift/stream")).status_code
+
+
+async def test_head_where_there_is_no_get(api):
+    """405 like every other method; and HEAD stands among the allowed ones where GET does."""
+    answer = await api.ask("HEAD", "/models/m/predict")
+    assert (405, "POST") == (answer.status_code, answer.headers["allow"])
+    answer = await api.ask("POST", "/algorithms")
+    problem(answer, 405)
+    assert "GET, HEAD" == answer.headers["allow"]
+
+
+async def answers(api, **how):
+    """One of each kind: by the short way, by FastAPI's, a page, a refusal, an unknown route and method."""
+    path = await api.shared()
+    return [
+        await api.ask("POST", f"{path}/predict", json=ROW, **how),
+        await api.ask("POST", f"{path}/predict", json={}, **how),
+        await api.ask("POST", f"{path}/predict/batch", json={"columns": ["a", "b"], "data": [[1, 2]]}, **how),
+        await api.ask("GET", path, **how),
+        await api.ask("GET", "/docs", **how),
+        await api.ask("GET", "/models/nobody", **how),
+        await api.ask("GET", "/v2/models/nobody", **how),
+        await api.ask("GET", "/nothing", **how),
+        await api.ask("HEAD", "/readyz", **how),
+        await api.ask("PATCH", "/readyz", **how),
+    ]
+
+
+async def test_every_answer_has_an_id(api):
+    """The client's own where it is one, else one of its own."""
+    given = [answer.headers["x-request-id"] for answer in await answers(api, headers={"X-Request-ID": "order/17+a=b"})]
+    assert ["order/17+a=b"] * len(given) == given
+    own = [answer.headers["x-request-id"] for answer in await answers(api)]
+    assert all(map(OWN.fullmatch, own))
+    assert len({*own}) == len(own)
+
+
+@pytest.mark.parametrize("odd", ["", "x" * 129, "a b", "a\tb", "ü".encode(), b"a\xff", b"\x1b[31m"])
+async def test_an_id_that_is_none_is_replaced(api, odd):
+    """Too long, or not printable: it would travel on into logs."""
+    answer = await api.ask("GET", "/healthz", headers={"X-Request-ID": odd})
+    assert OWN.fullmatch(answer.headers["x-request-id"])
+
+
+async def test_every_answer_has_headers_for_browsers(api):
+    """No guessing of media types, no embedding by other sites; what may be a page is not framed."""
+    for answer in await answers(api):
+        assert ["nosniff"] == answer.headers.get_list("x-content-type-options")
+        assert "same-origin" == answer.headers["cross-origin-resource-policy"]
+        if answer.request.method == "GET":
+            assert "DENY" == answer.headers["x-frame-options"]
+            assert "no-referrer" == answer.headers["referrer-policy"]
+
+
+async def test_no_redirect_names_the_clients_host(api):
+    """A path with a slash too many is 404, without a key as with one, whatever Host says."""
+    for path in ("/models/", "/healthz/", f"{await api.shared()}/"):
+        answer = await api.ask("GET", path, headers={"Host": "127.0.0.1"})
+        problem(answer, 404)
+        assert "location" not in answer.headers
+
+
+async def test_answers_of_the_server_itself_have_an_id(api):
+    """What is no request of HTTP, or has too many headers, is refused with an id as well; rows have the client's."""
+    path = await api.shared()
+    async with running(LocalServer(api.app, short_way=api.app.short_way)) as server:
+        for odd in (b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 200 + b"\r\n"):
+            assert re.search(rb"x-request-id: [0-9a-f]{12}-[0-9a-f]+\r\n", await server.answer(odd))
+        body = b'{"features": {"a": 1, "b": 2}}'
+        head = f"POST {path}/predict HTTP/1.1\r\nHost: localhost\r\nX-Request-ID: r-1\r\nConnection: close\r\n"
+        answer = await server.answer(head.encode() + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        assert answer.startswith(b"HTTP/1.1 200")
+        assert b"x-request-id: r-1\r\n" in answer
+        answer = await server.answer(head.encode().replace(b"POST", b"HEAD").replace(b"/predict", b"") + b"\r\n")
+        assert answer.startswith(b"HTTP/1.1 200")
+        assert answer.endswith(b"\r\n\r\n")
+
+
+def in_a_request(**headers):
+    given = [(name.encode(), value.encode()) for name, value in headers.items()]
+    return {"type": "http", "headers": given}
+
+
+async def test_what_is_logged_of_a_request():
+    """Its id, and the trace and parent of a traceparent that is one; nothing outside of a request."""
+    trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    expected = {"trace_id": "4bf92f3577b34da6a3ce929d0e0e4736", "parent_id": "00f067aa0ba902b7"}
+
+    async def of(**headers):
+        request_id.begin(in_a_request(**headers))
+        return request_id.logged()
+
+    assert {} == request_id.logged()
+    assert {"request_id": "r"} == await asyncio.create_task(of(**{"x-request-id": "r"}))
+    found = await asyncio.create_task(of(**{"x-request-id": "r", "traceparent": trace}))
+    assert {"request_id": "r", **expected} == found
+    assert {} == request_id.logged()
+    for odd in (
+        trace[:-1],
+        trace.upper(),
+        f"ff{trace[2:]}",
+        f"00-{'0' * 32}-00f067aa0ba902b7-01",
+        trace.replace("-", "_"),
+    ):
+        assert {"request_id"} == {*(await asyncio.create_task(of(traceparent=odd)))}
