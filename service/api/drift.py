@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from core.problems import Invalid
 from service.api.context import DIGITS_MAX, LIMIT_MAX, NAME, Caller, Context, Ctx, Page, Paging
+from service.api.csv_answers import CSV_ANSWER, DRIFT, Format, csv_answer
 from service.api.drift_schemas import DriftList, ModelDriftList
 from service.api.event_stream import EXAMPLE, EventStream, Resume, events
 from service.api.keys import Key
@@ -35,7 +36,7 @@ _encode = msgspec.json.Encoder().encode
 TIMES = "a time (`2026-01-31T12:00:00Z`), and events at or after it"
 
 
-@router.get("/models/{name}/drift", dependencies=[READ], response_model=ModelDriftList)
+@router.get("/models/{name}/drift", dependencies=[READ], response_model=ModelDriftList, responses=CSV_ANSWER)
 async def list_model_drift(
     ctx: Ctx,
     replica: ReadModel,
@@ -50,6 +51,7 @@ async def list_model_drift(
     order: Annotated[
         Order, Query(description="Whether the list begins with the oldest or the newest event.")
     ] = "oldest",
+    form: Format = "json",
 ) -> Response:
     """Drift events of a model.
 
@@ -61,7 +63,8 @@ async def list_model_drift(
     asked, from_ms = (0, 0) if since is None else _since_version(since)
     if asked >= MS_MIN and asked > replica.version:
         asked, from_ms = 0, asked
-    return await model_drift(ctx, replica, page, order, (asked, from_ms))
+    found = await model_drift(ctx, replica, page, order, (asked, from_ms))
+    return found if form == "json" else await csv_answer(bytes(found.body), DRIFT, f"{replica.name}-drift")
 
 
 async def model_drift(
@@ -94,7 +97,7 @@ async def model_drift(
     return await _stored(listed, later, next=following, version=version, incarnation=replica.incarnation)
 
 
-@router.get("/drift", dependencies=[READ], response_model=DriftList)
+@router.get("/drift", dependencies=[READ], response_model=DriftList, responses=CSV_ANSWER)
 async def list_drift(
     ctx: Ctx,
     caller: Caller,
@@ -106,6 +109,7 @@ async def list_drift(
     consistency: Annotated[  # noqa: ARG001  what the store has is what is answered
         Literal["eventual", "strong"], Query(description="Always strong: the store is read.")
     ] = "strong",
+    form: Format = "json",
 ) -> Response:
     """Drift events of all models.
 
@@ -124,7 +128,8 @@ async def list_drift(
             break
         after = more[-1].position
     listed, following = _page(found, page.limit)
-    return await _stored(listed, await ctx.drift.later_of_service(listed), next=following)
+    answer = await _stored(listed, await ctx.drift.later_of_service(listed), next=following)
+    return answer if form == "json" else await csv_answer(bytes(answer.body), DRIFT, "drift")
 
 
 @router.get(

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from core.problems import Invalid
 from service.api.context import NAME, Caller, Context, Ctx, Page, Paging, iso
+from service.api.csv_answers import CSV_ANSWER, MODELS, Format, csv_answer
 from service.api.keys import Key
 from service.api.media import JSON
 from service.api.route import READ, Route
@@ -140,8 +141,8 @@ async def asked_list(
 ListAsked = Annotated[Asked, Depends(asked_list)]
 
 
-@router.get("/models", tags=["models"], dependencies=[READ], response_model=ModelList)
-async def list_models(ctx: Ctx, caller: Caller, asked: ListAsked) -> Response:
+@router.get("/models", tags=["models"], dependencies=[READ], response_model=ModelList, responses=CSV_ANSWER)
+async def list_models(ctx: Ctx, caller: Caller, asked: ListAsked, form: Format = "json") -> Response:
     """List models.
 
     Those that the key may touch, each as its summary shows it: at most some two seconds behind the model's last row,
@@ -151,7 +152,8 @@ async def list_models(ctx: Ctx, caller: Caller, asked: ListAsked) -> Response:
     how long that takes; `age_s` tells its age. Between two tables models may change places: then one may be on two
     pages, or on none.
     """
-    return Response(_encode(await model_page(ctx, caller, asked)), media_type=JSON)
+    found = _encode(await model_page(ctx, caller, asked))
+    return Response(found, media_type=JSON) if form == "json" else await csv_answer(found, MODELS, "models")
 
 
 async def model_page(ctx: Context, caller: Key | None, asked: Asked) -> ModelList:

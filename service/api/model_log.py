@@ -2,9 +2,12 @@
 
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
+from starlette.responses import Response
 
 from core.problems import Invalid
 from service.api.context import DIGITS_MAX, Context, Ctx, Page, Paging, iso
+from service.api.csv_answers import CSV_ANSWER, LOG, Format, csv_answer
+from service.api.documents import json_bytes
 from service.api.models import ReadModel
 from service.api.route import READ, Route
 from service.api.schemas import Incarnation, Time, Version
@@ -43,15 +46,16 @@ class LogPage(BaseModel):
     incarnation: Incarnation
 
 
-@router.get("/models/{name}/log", tags=["models"], dependencies=[READ])
-async def list_log(ctx: Ctx, replica: ReadModel, page: Paging) -> LogPage:
+@router.get("/models/{name}/log", tags=["models"], dependencies=[READ], response_model=LogPage, responses=CSV_ANSWER)
+async def list_log(ctx: Ctx, replica: ReadModel, page: Paging, form: Format = "json") -> LogPage | Response:
     """The log.
 
     Its entries that are still kept, newest first: everything that was committed together is one entry, and makes one
     version. Snapshots let the log be trimmed: entries before the oldest snapshot kept (`ONEPASS_SNAPSHOTS_KEPT`) are
     gone. What entries hold is not shown, nor whether a request in them was refused by the state that it met.
     """
-    return await log_page(ctx, replica, page)
+    found = await log_page(ctx, replica, page)
+    return found if form == "json" else await csv_answer(json_bytes(found), LOG, f"{replica.name}-log")
 
 
 async def log_page(ctx: Context, replica: Replica, page: Page) -> LogPage:

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, cast
 
-from fastapi import APIRouter, Body, Depends
+from fastapi import APIRouter, Body, Depends, Query
 from starlette.responses import Response
 
 from core.config import Config
 from service.api import documents
 from service.api.context import Ctx, Fresh, ModelName
+from service.api.csv_answers import CSV_ANSWER, Format, Part, Span, csv_answer, metrics_table
 from service.api.documents import FEATURE_BYTES, json_of, of_model
 from service.api.metric_schemas import ModelMetrics
 from service.api.model_schemas import Model, ModelBody
@@ -82,8 +83,21 @@ async def shown(replica: Replica, status: int = 200) -> Response:
     return json_of(await of_model(replica, documents.model), status)
 
 
-@router.get("/models/{name}/metrics", tags=["models"], dependencies=[READ], response_model=ModelMetrics)
-async def show_metrics(replica: ReadModel) -> Response:
+@router.get(
+    "/models/{name}/metrics",
+    tags=["models"],
+    dependencies=[READ],
+    response_model=ModelMetrics,
+    responses=CSV_ANSWER,
+)
+async def show_metrics(
+    replica: ReadModel,
+    form: Format = "json",
+    part: Annotated[Part, Query(description="CSV: which table of them; `experts` of `auto` alone.")] = "history",
+    span: Annotated[
+        Span, Query(description="CSV of `per_class`, `confusion` and `reliability`: over which rows.")
+    ] = "overall",
+) -> Response:
     """Prequential metrics.
 
     Every prediction is made before its row is learned. `no_change` repeats the last label, `majority` says the most
@@ -92,7 +106,10 @@ async def show_metrics(replica: ReadModel) -> Response:
     no label was known, is `unscored`: neither right nor a miss, for the model and for the baselines alike. `coverage`
     is, by level, the share of the labels of a regression that lay within the intervals made before they came.
     """
-    return json_of(await of_model(replica, documents.metrics))
+    found = await of_model(replica, documents.metrics)
+    if form == "json":
+        return json_of(found)
+    return await csv_answer(found, metrics_table(part, span), f"{replica.name}-{part}")
 
 
 @router.delete(

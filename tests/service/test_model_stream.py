@@ -196,11 +196,10 @@ async def test_a_model_that_has_left_memory_is_not_loaded_to_be_looked_at(live):
     engine = live.app.state.context.engine
     async with watching(live, path) as client:
         await until(client, lambda found: len(found) == len(GETS))
-        loads = engine.stats.loads
         turns = count_turns(live)
         engine.models._drop(path.rpartition("/")[2])
         await turns(3)
-        assert loads == engine.stats.loads
+        assert None is engine.models.peek(path.rpartition("/")[2])
         await live.post(f"{path}/feedback", ROW)
         assert "4" == (await until(client, lambda found: "log" in found))["log"].id
 
@@ -237,7 +236,7 @@ async def test_a_store_that_does_not_answer_ends_no_stream(live, monkeypatch):
             raise StoreDown("the test says so")
 
         with monkeypatch.context() as patch:
-            patch.setattr(model_live, "list_pending", down)
+            patch.setattr(model_live, "pending_page", down)
             await asked.wait()
             await live.post(f"{path}/predict", {"features": features(0), "track": True})
         assert 1 == len((await until(client, lambda found: "pending" in found))["pending"].data["pending"])

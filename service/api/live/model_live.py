@@ -6,18 +6,15 @@ pending, snapshots, log                  of the store
 """
 
 import asyncio
-from typing import Any
-
-from pydantic import BaseModel
 
 from service.api import documents
 from service.api.context import Context, Page
-from service.api.documents import of_model
+from service.api.documents import json_bytes, of_model
 from service.api.drift import model_drift
 from service.api.live.producer import Live, Producer
 from service.api.model_log import NEWEST, written
-from service.api.pending import list_pending
-from service.api.state import list_snapshots
+from service.api.pending import pending_page
+from service.api.state import snapshot_list
 from service.errors import ModelDown, Recreated, Unavailable, no_model
 from service.runtime.replica import Replica
 from service.store.log_page import LoggedEntry, read_back
@@ -126,8 +123,8 @@ class ModelProducer(Producer):
     async def _show_stored(self, replica: Replica) -> None:
         self.cost(STORED_S)
         version = replica.version
-        self.publish("pending", version, _json(await list_pending(self._ctx, replica, Page(PENDING_SHOWN, None))))
-        snapshots = _json(await list_snapshots(self._ctx, replica))
+        self.publish("pending", version, json_bytes(await pending_page(self._ctx, replica, Page(PENDING_SHOWN, None))))
+        snapshots = json_bytes(await snapshot_list(self._ctx, replica))
         self.publish("snapshots", version, snapshots)
         if version == self._logged and snapshots == self._snapshots:
             return
@@ -137,9 +134,5 @@ class ModelProducer(Producer):
         store = self._ctx.engine.store.connection
         found = await read_back(store, self._name, self._incarnation, NEWEST, oldest, LOG_SHOWN + 1)
         self._entries = (found + self._entries)[: LOG_SHOWN + 1]
-        self.publish("log", version, _json(written(self._entries, LOG_SHOWN, self._incarnation)))
+        self.publish("log", version, json_bytes(written(self._entries, LOG_SHOWN, self._incarnation)))
         self._logged, self._snapshots = version, snapshots
-
-
-def _json(document: BaseModel | Any) -> bytes:
-    return document.model_dump_json().encode()
