@@ -7,6 +7,7 @@ import { Frame, intervalMark, LineChart, number } from "../charts.js";
 import { fill, h } from "../dom.js";
 import { actionButton, confirmed, sayer } from "./actions.js";
 import { challengerForm } from "./challenger_form.js";
+import { needing } from "./rights.js";
 import { rowsText, SCORES } from "./words.js";
 
 /**
@@ -25,7 +26,7 @@ export function challengers(model) {
         file: `${model.name}-challengers-score`,
         height: 220,
     });
-    fill(place, said, frame.element, chart.element, challengerForm(model));
+    fill(place, said, frame.element, chart.element, needing("admin", challengerForm(model)));
     model.when(["challengers", "model", "metrics"], ({ challengers: shown, model: own, metrics }) => {
         const some = shown.challengers.length > 0;
         const task = own.config.task;
@@ -127,7 +128,7 @@ function challengerRow(model, own, key, reach, said) {
                     : `${signed(difference.low)} to ${signed(difference.high)}`,
             ),
         ),
-        h("td", {}, h("div.row.nowrap", {}, promoteButton(model, own, said), deleteButton(model, own, said))),
+        h("td", {}, h("div.row.nowrap.needs-admin", {}, promoteButton(model, own, said), deleteButton(model, own, said))),
     );
 }
 

@@ -5,6 +5,7 @@
 import { json } from "../api.js";
 import { fill, h } from "../dom.js";
 import { acceptFields, acting, clear, refuseFields, say, sayer } from "./actions.js";
+import { needing } from "./rights.js";
 import { changesOf, settingsFields } from "./settings.js";
 
 /**
@@ -17,7 +18,7 @@ export function configuration(model) {
     const text = h("pre", { tabindex: "0", "aria-label": "The configuration as JSON" });
     const form = h("form.stack.settings");
     const said = sayer();
-    fill(place, h("div.stack", {}, form, said), codeOf(text));
+    fill(place, h("div", {}, needing("admin", h("div.stack", {}, form, said))), codeOf(text));
     let base = null;
     model.when(["model"], ({ model: shown }) => {
         text.textContent = JSON.stringify(shown.config, null, 2);

@@ -51,6 +51,20 @@ export class ModelDocuments {
     }
 
     /**
+     * Be told of a document once, when it is there for the first time.
+     *
+     * @param {string} name event of the stream
+     * @param {function(Object): void} listener
+     */
+    once(name, listener) {
+        let told = false;
+        this.when([name], (docs) => {
+            if (!told) listener(docs);
+            told = true;
+        });
+    }
+
+    /**
      * Follow the stream of the model.
      *
      * @param {function(string, Error|undefined): void} onState told of the state of the stream

@@ -44,7 +44,7 @@ function markDetail(mark, drift) {
         "div.event",
         { data: { kind: mark.kind } },
         h("p", {}, h("strong", {}, `Row ${mark.row.toLocaleString("en")}`), " ", markSentence(mark)),
-        event ? eventDetail(event) : null,
+        event ? [h("p", {}, eventSentence(event)), eventDetail(event)] : null,
     );
 }
 
@@ -55,7 +55,7 @@ function eventOf(mark, drift) {
 }
 
 /**
- * Everything an event tells.
+ * Everything an event tells beside what it found.
  *
  * @param {Object} event of GET /models/NAME/drift
  * @returns {HTMLElement}
@@ -64,7 +64,6 @@ export function eventDetail(event) {
     const { before, after } = event.windows;
     const windows = `${before.toLocaleString("en")} rows before, ${after.toLocaleString("en")} after`;
     const facts = [
-        ["Found", eventSentence(event)],
         ["When", `${when(event.time)} (${ago(event.time)}), version ${event.version}`],
         ["Compared", `${windows}; threshold ${number(event.epsilon_cut)}`],
         ["Done", actionOf(event)],

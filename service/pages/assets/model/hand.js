@@ -7,6 +7,7 @@ import { number } from "../charts.js";
 import { fill, h } from "../dom.js";
 import { acceptFields, acting, actionButton, field, refuseFields, say, sayer } from "./actions.js";
 import { predictionShown, valueOf } from "./prediction.js";
+import { needing } from "./rights.js";
 import { RowForm } from "./row_form.js";
 
 const BUTTONS_MAX = 12;
@@ -52,7 +53,7 @@ class Hand {
             h("div.row", {}, h("span.muted.small.grow", {}, "A row of the present features"), this.form.modes.element),
             this.form.element,
             this.levelField,
-            h("label.check", {}, this.track, "Keep it until its label comes"),
+            h("label.check.needs-learn", {}, this.track, "Keep it until its label comes"),
             h("div.row", {}, this.predictButton),
         );
         const call = h(
@@ -62,7 +63,7 @@ class Hand {
             h("div.code", {}, this.call),
         );
         asked.addEventListener("input", () => this.writeCall());
-        this.element = h("div.stack", {}, asked, this.said, this.shown, this.teaching, call);
+        this.element = h("div.stack", {}, asked, this.said, this.shown, needing("learn", this.teaching), call);
         fill(place, this.element);
         model.when(["features"], ({ features }) => this.form.draw(features));
         model.when(["model"], ({ model: shown }) => this.drawTeaching(shown));

@@ -5,7 +5,7 @@
 
 import { BarChart, LineChart, number, Recording } from "../charts.js";
 import { fill, h } from "../dom.js";
-import { rowsText } from "./words.js";
+import { bytes, rowsText } from "./words.js";
 
 const LINES_MAX = 7;
 const FACTS = {
@@ -13,7 +13,6 @@ const FACTS = {
     noise_std: "Noise, standard deviation",
     margin_mean: "Margin, mean",
     margin_std: "Margin, standard deviation",
-    state_bytes: "State, bytes",
 };
 
 /** What members a learner has: those that GET /models/NAME tells of in `info`, or GET features of an ensemble. */
@@ -95,7 +94,8 @@ function factsOf({ info }) {
         .slice(0, 8)
         .map((own, at) => fact(`Rows behind Gaussian ${at + 1}`, number(own.mean_rows, 0)));
     const known = Object.entries(FACTS).filter(([key]) => typeof info[key] === "number");
-    return [...known.map(([key, name]) => fact(name, number(info[key]))), ...gaussians];
+    const size = fact("State", bytes(info.state_bytes ?? 0));
+    return [...known.map(([key, name]) => fact(name, number(info[key]))), ...gaussians, size];
 }
 
 /** Members of a learner with their weights: bars for now, lines for how they have moved. */

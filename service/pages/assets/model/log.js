@@ -7,7 +7,7 @@ import { fill, h } from "../dom.js";
 import { ago } from "../format.js";
 import { when } from "./words.js";
 
-const SHOWN_MAX = 12;
+const SHOWN_MAX = 8;
 
 /**
  * Fill the part of the log.

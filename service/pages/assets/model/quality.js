@@ -3,7 +3,7 @@
  * the coverage of intervals.
  */
 
-import { ConfusionTable, dataTable, Frame, LineChart, number, ReliabilityChart } from "../charts.js";
+import { ConfusionTable, dataTable, Frame, number, ReliabilityChart } from "../charts.js";
 import { fill, h } from "../dom.js";
 import { choice } from "./choice.js";
 import { BASELINES, SCORES } from "./words.js";
@@ -38,7 +38,7 @@ export function quality(model) {
             const [left, right] = parts.columns;
             fill(place, h("div.stacked", {}, left, scores.element), h("div.stacked", {}, right));
         }
-        parts.update(metrics[view], metrics);
+        parts.update(metrics[view]);
         fill(scores.body, scoreTable(metrics));
         scores.refreshTable();
     };
@@ -57,7 +57,7 @@ function scoreNumbers(metrics) {
         ]),
     );
     return {
-        columns: ["score", ...VIEWS.map(([, label]) => label)],
+        columns: ["Score", ...VIEWS.map(([, label]) => label)],
         rows: [...names.map((name) => [SCORES[name].name, ...all.map((own) => own[name] ?? null)]), ...baselines],
         json: {
             window: metrics.window,
@@ -78,7 +78,9 @@ function baselineRow(metrics, name, key) {
 
 function scoreTable(metrics) {
     const region = { tabindex: "0", role: "region", "aria-label": "All scores" };
-    return h("div.scroll", region, dataTable(scoreNumbers(metrics), "All scores"));
+    const table = dataTable(scoreNumbers(metrics), "All scores");
+    table.classList.add("dense");
+    return h("div.scroll", region, table);
 }
 
 // ------------------------------------------------------------------------------------------------ classification
@@ -178,12 +180,6 @@ function meter(value) {
 
 function errorParts(model) {
     let shown = null;
-    const errors = new LineChart({
-        title: "Mean absolute error over rows",
-        note: "Of the window; it weighs large errors less than the squared error does.",
-        file: `${model.name}-absolute-error`,
-        height: 200,
-    });
     const coverage = new Frame({
         title: "Coverage of intervals",
         note: "The share of labels within the intervals made before they came; it should be the level itself.",
@@ -191,21 +187,9 @@ function errorParts(model) {
         numbers: () => ({ columns: ["level", "covered"], rows: coverageRows(shown), json: shown?.coverage }),
     });
     return {
-        columns: [[], [coverage.element, errors.element]],
-        update(scores, metrics) {
+        columns: [[], [coverage.element]],
+        update(scores) {
             shown = scores;
-            const points = metrics.history.map((point) => [point.row, point.mae ?? null]);
-            const level = {
-                key: "level",
-                name: "Last value, window now",
-                y: metrics.window.baselines?.last_value?.mae ?? null,
-            };
-            errors.update({
-                series: [{ key: "mae", name: "Mean absolute error", tone: "tone-1", points }],
-                references: [level],
-                y: { bounds: [0, Infinity] },
-                log: false,
-            });
             fill(coverage.body, coverageBars(scores));
             coverage.refreshTable();
         },

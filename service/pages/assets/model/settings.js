@@ -171,8 +171,8 @@ const TESTS = { class_mean: "Means of features in each class", error_rate: "How 
 
 function watchSetting(watch) {
     const parts = Object.entries(TESTS).map(([key, name]) => testPart(key, name, watch?.[key]));
-    const episode = numberInput(watch?.episode_rows);
-    const cooldown = numberInput(watch?.cooldown_rows);
+    const episode = numberInput(watch?.episode_rows, "default");
+    const cooldown = numberInput(watch?.cooldown_rows, "default");
     const unlabelled = h("input", { type: "checkbox", checked: watch?.unlabelled ?? false });
     const element = group("Drift tests", "watch", null, [
         ...parts.map((own) => own.element),

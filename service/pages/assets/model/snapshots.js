@@ -7,6 +7,7 @@ import { number } from "../charts.js";
 import { fill, h } from "../dom.js";
 import { ago } from "../format.js";
 import { actionButton, confirmed, sayer } from "./actions.js";
+import { needing } from "./rights.js";
 import { bytes, rowsText, when } from "./words.js";
 
 /**
@@ -22,7 +23,7 @@ export function snapshots(model) {
         await json(model.path("snapshots"), { method: "POST" });
         await model.refresh("snapshots");
     };
-    fill(place, list, said, h("div.row", {}, actionButton("Take a snapshot", take, { kind: ".small", said })));
+    fill(place, list, said, needing("admin", actionButton("Take a snapshot", take, { kind: ".small", said })));
     model.when(["snapshots"], ({ snapshots: shown }) => fill(list, table(model, shown.snapshots, said)));
 }
 
@@ -60,5 +61,5 @@ function restoreButton(model, own, said) {
         await json(model.path("restore"), { method: "POST", body: { version: own.version } });
         await model.refresh("model", "metrics", "features", "challengers", "snapshots");
     };
-    return actionButton("Restore", action, { kind: ".small", said, name: `Restore version ${own.version}` });
+    return actionButton("Restore", action, { kind: ".small.needs-admin", said, name: `Restore version ${own.version}` });
 }

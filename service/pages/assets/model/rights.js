@@ -1,0 +1,31 @@
+/**
+ * What the key in use allows: parts that need more are left out (model.css), and a sentence says why.
+ */
+
+import { json } from "../api.js";
+import { h } from "../dom.js";
+
+const MISSING = {
+    learn: "Teaching needs a key with the scope learn.",
+    admin: "Changing this needs a key with the scope admin.",
+};
+
+/** Ask what the key allows, and mark the page with it. */
+export async function showRights() {
+    try {
+        document.body.dataset.scope = (await json("key")).scope;
+    } catch {
+        delete document.body.dataset.scope; // what is not allowed is refused, and said, where it is tried
+    }
+}
+
+/**
+ * A part that needs a scope, and what stands in its place without it.
+ *
+ * @param {"learn"|"admin"} scope
+ * @param {...Node} children
+ * @returns {HTMLElement[]}
+ */
+export function needing(scope, ...children) {
+    return [h(`div.needs-${scope}`, {}, children), h(`p.quiet.small.without-${scope}`, {}, MISSING[scope])];
+}
