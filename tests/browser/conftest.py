@@ -13,7 +13,7 @@ import httpx
 import pytest
 import pytest_asyncio
 from axe_playwright_python.async_playwright import Axe
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Page, async_playwright, expect
 
 from service.replay import private
 from tests.browser.visits import Visits
@@ -30,6 +30,8 @@ KEYS = {
 }
 """Keys of the locked service: everything, only looking, and some models."""
 SERIOUS = ("serious", "critical")
+WAIT_MS = 20_000
+"""How long an expectation waits before it fails; machines that do other work are slow."""
 
 
 def program() -> str | None:
@@ -43,6 +45,7 @@ async def browser() -> AsyncIterator[Browser]:
     found = program()
     if found is None:
         pytest.skip("needs a browser: apt install chromium")
+    expect.set_options(timeout=WAIT_MS)
     async with async_playwright() as playwright:
         started = await playwright.chromium.launch(executable_path=found, args=FLAGS)
         yield started

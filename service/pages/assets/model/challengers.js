@@ -128,7 +128,11 @@ function challengerRow(model, own, key, reach, said) {
                     : `${signed(difference.low)} to ${signed(difference.high)}`,
             ),
         ),
-        h("td", {}, h("div.row.nowrap.needs-admin", {}, promoteButton(model, own, said), deleteButton(model, own, said))),
+        h(
+            "td",
+            {},
+            h("div.row.nowrap.needs-admin", {}, promoteButton(model, own, said), deleteButton(model, own, said)),
+        ),
     );
 }
 

@@ -61,5 +61,6 @@ function restoreButton(model, own, said) {
         await json(model.path("restore"), { method: "POST", body: { version: own.version } });
         await model.refresh("model", "metrics", "features", "challengers", "snapshots");
     };
-    return actionButton("Restore", action, { kind: ".small.needs-admin", said, name: `Restore version ${own.version}` });
+    const name = `Restore version ${own.version}`;
+    return actionButton("Restore", action, { kind: ".small.needs-admin", said, name });
 }

@@ -1,0 +1,75 @@
+"""Models for the pages to show, made through the API: seeded rows, and changes in them that are drifts."""
+
+import httpx
+import numpy as np
+
+ROWS = 250
+"""Rows of a batch."""
+HOSTILE = '<img src=x onerror="window.hit=1">'
+QUOTED = "</script><b>\"k'"
+
+
+def classes(api: httpx.Client, name: str) -> None:
+    """Two classes of two numbers, with a challenger; what the labels mean is turned round once, which is a drift."""
+    body = {"algorithm": "dfop", "task": "classification", "features": ["load", "price"], "labels": ["UP", "DOWN"]}
+    api.put(f"/models/{name}", json=body).raise_for_status()
+    api.put(f"/models/{name}/challengers/candidate", json={"algorithm": "vigo"}).raise_for_status()
+    for seed, turned in enumerate([False] * 4 + [True] * 3):
+        teach(api, name, seed, turned=turned)
+
+
+def teach(api: httpx.Client, name: str, seed: int, *, turned: bool) -> None:
+    """A batch for the model of ``classes``."""
+    values = np.random.default_rng(seed).normal(size=(ROWS, 2))
+    up = (values @ [2.0, -1.0] > 0) != turned
+    labels = np.where(up, "UP", "DOWN").tolist()
+    body = {"columns": ["load", "price"], "data": values.tolist(), "labels": labels}
+    api.post(f"/models/{name}/feedback/batch", json=body).raise_for_status()
+
+
+def teach_until_drift(api: httpx.Client, name: str) -> int:
+    """Rows that mean what they meant at first, until the model reports one more drift; the row at which it did."""
+    known = drifts(api, name)
+    for seed in range(100, 120):
+        teach(api, name, seed, turned=False)
+        found = drifts(api, name)
+        if len(found) > len(known):
+            return found[-1]
+    raise AssertionError("no drift in 5000 rows that mean something else")
+
+
+def drifts(api: httpx.Client, name: str) -> list[int]:
+    """The rows of the model's own drifts."""
+    marks = api.get(f"/models/{name}/metrics").raise_for_status().json()["marks"]
+    return [mark["row"] for mark in marks if mark["kind"] == "drift"]
+
+
+def numbers(api: httpx.Client, name: str) -> None:
+    """A regression on a number, a category and a time of day."""
+    features = ["size", {"name": "day", "categories": ["mon", "tue"]}, {"name": "open", "type": "boolean"}]
+    body = {"algorithm": "dfop", "task": "regression", "features": features}
+    api.put(f"/models/{name}", json=body).raise_for_status()
+    rng = np.random.default_rng(0)
+    size, noise = rng.normal(size=ROWS), rng.normal(size=ROWS) / 10
+    data = [[float(value), "mon" if value > 0 else "tue", bool(value > 1)] for value in size]
+    rows = {"columns": ["size", "day", "open"], "data": data, "labels": (3 * size + noise).tolist()}
+    api.post(f"/models/{name}/feedback/batch", json=rows).raise_for_status()
+
+
+def hostile(api: httpx.Client, name: str) -> None:
+    """Names and labels that would be markup, or a formula, where somebody took them for more than text."""
+    features = [HOSTILE, {"name": QUOTED, "categories": [HOSTILE, "plain"]}]
+    body = {
+        "algorithm": "dfop",
+        "task": "classification",
+        "features": features,
+        "labels": [HOSTILE, "=1+1"],
+        "description": HOSTILE,
+        "tags": {HOSTILE: HOSTILE},
+    }
+    api.put(f"/models/{name}", json=body).raise_for_status()
+    values = np.random.default_rng(0).normal(size=ROWS)
+    data = [[float(value), HOSTILE if value > 0 else "plain"] for value in values]
+    labels = [HOSTILE if value > 0 else "=1+1" for value in values]
+    rows = {"columns": [HOSTILE, QUOTED], "data": data, "labels": labels}
+    api.post(f"/models/{name}/feedback/batch", json=rows).raise_for_status()

@@ -1,0 +1,274 @@
+"""The page of a model: what it shows, what can be done on it, and what it says when something is not to be had."""
+
+import json
+
+import pytest
+from playwright.async_api import expect
+
+from tests.browser import streams
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+LIVE = "#live[data-state=live]"
+
+
+@pytest.fixture(scope="module")
+def shown(api):
+    """The names of the models that the tests look at, by kind."""
+    streams.classes(api, "seen-classes")
+    streams.numbers(api, "seen-numbers")
+    streams.hostile(api, "seen-hostile")
+    return {"classes": "seen-classes", "numbers": "seen-numbers", "hostile": "seen-hostile"}
+
+
+@pytest.fixture
+def look(visits, shown):
+    """Opens the page of a model, by its kind or name, and waits until it is drawn."""
+
+    async def opened(kind: str, **how):
+        page = await visits.open(f"/ui/models/{shown.get(kind, kind)}", **how)
+        await expect(page.locator(LIVE)).to_be_visible()
+        await expect(page.locator("#quality table").first).to_be_visible()
+        return page
+
+    return opened
+
+
+async def test_a_classification_is_shown_beside_its_baselines(look, api, shown):
+    """Score, classes and confusion are those of the API; the chart says in words what it draws."""
+    metrics = api.get(f"/models/{shown['classes']}/metrics").json()
+    page = await look("classes")
+    await expect(page.locator("h1")).to_have_text(shown["classes"])
+    await expect(page.locator("#score-value")).to_have_text(f"{metrics['window']['accuracy']:.3f}")
+    bars = page.get_by_role("list", name="Accuracy beside baselines").get_by_role("listitem")
+    assert ["This model", "No change", "Majority"] == [
+        (await bar.inner_text()).split("\n")[0] for bar in await bars.all()
+    ]
+    classes = page.get_by_role("table", name="Scores by class").get_by_role("rowheader")
+    assert [*metrics["window"]["per_class"]] == await classes.all_inner_texts()
+    counts = page.locator(".heat-count")
+    assert [str(n) for row in metrics["window"]["confusion"]["counts"] for n in row] == await counts.all_inner_texts()
+    await expect(page.get_by_role("img", name="Score over rows, row ")).to_be_visible()
+    await expect(page.get_by_role("img", name="Reliability: ")).to_be_visible()
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+async def test_a_model_page_is_accessible(look, axe, kind, dark):
+    """No serious finding with everything unfolded: tables, an event, a prediction, forms."""
+    page = await look(kind, dark=dark)
+    await page.get_by_role("button", name="Table").first.click()
+    await page.get_by_text("Add a challenger").click()
+    await page.get_by_role("button", name="Predict", exact=True).click()
+    await expect(page.locator(".prediction-value")).to_be_visible()
+    if kind == "classes":
+        await page.get_by_role("button", name="drift, row").first.click()
+    await axe(page)
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers", "hostile"])
+async def test_a_phone_scrolls_a_model_page_in_one_direction(look, kind):
+    """At 360 pixels nothing is wider than the screen; wide tables scroll in their own boxes."""
+    page = await look(kind, phone=True)
+    await page.get_by_text("Add a challenger").click()
+    assert 360 >= await page.evaluate("document.documentElement.scrollWidth")
+
+
+async def test_a_regression_shows_errors_intervals_and_weights(look, api, shown):
+    """Coverage of every level, an interval beside a prediction, contributions, and the weights of its features."""
+    coverage = api.get(f"/models/{shown['numbers']}/metrics").json()["window"]["coverage"]
+    page = await look("numbers")
+    levels = page.get_by_role("list", name="Coverage by level").get_by_role("listitem")
+    await expect(levels).to_have_count(len(coverage))
+    await expect(page.get_by_role("table", name="Features in use").locator(".weight")).to_have_count(3)
+    await page.get_by_label("day", exact=True).select_option("tue")
+    await page.get_by_role("button", name="Predict", exact=True).click()
+    await expect(page.get_by_text("Interval, 90 %")).to_be_visible()
+    await expect(page.get_by_role("list", name="What each column adds").get_by_text("day=tue")).to_be_visible()
+    await page.get_by_label("True label").fill("-1.5")
+    await page.get_by_role("button", name="Teach").click()
+    await expect(page.get_by_text("Learned, as row 251. Before, the model said")).to_be_visible()
+    await expect(page.locator("#model-rows")).to_have_text("251")
+
+
+async def test_a_mark_tells_of_its_event(look, api, shown):
+    """The drift above the chart is a button; below the chart stands what the event of that row found."""
+    row, *_ = streams.drifts(api, shown["classes"])
+    events = api.get(f"/models/{shown['classes']}/drift").json()["events"]
+    (event,) = [event for event in events if event["row"] == row and event["challenger"] is None]
+    page = await look("classes")
+    await page.get_by_role("button", name=f"drift, row {row:,}").click()
+    await expect(page.locator("#score .event")).to_contain_text(f"Row {row:,}")
+    await expect(page.locator("#score .event-detail")).to_contain_text(f"version {event['version']}")
+    await page.get_by_role("button", name="Close").click()
+    await expect(page.locator("#score .event")).to_be_hidden()
+
+
+async def test_a_drift_appears_while_the_page_is_open(look, api):
+    """Its mark and its line in the list come without a reload."""
+    streams.classes(api, "seen-drifting")
+    page = await look("seen-drifting")
+    await page.evaluate("document.body.dataset.same = 'yes'")
+    row = streams.teach_until_drift(api, "seen-drifting")
+    await expect(page.locator("#drift").get_by_text(f"Row {row:,}", exact=True).first).to_be_visible()
+    await expect(page.locator(f"#score .chip[data-rows~='{row}']")).to_be_visible()
+    assert "yes" == await page.locator("body").get_attribute("data-same")
+
+
+async def test_a_challenger_is_added_promoted_and_taken_away(look, api):
+    """Each by its button, after a question where it cannot be undone; the difference stands around zero."""
+    streams.classes(api, "seen-contest")
+    page = await look("seen-contest")
+    await expect(page.locator("#challengers .interval[role=img]")).to_have_count(1)
+    await page.get_by_text("Add a challenger").click()
+    await page.get_by_label("Name", exact=True).fill("second")
+    await page.get_by_label("Algorithm").select_option("rls")
+    await page.get_by_role("button", name="Add the challenger").click()
+    await expect(page.locator("tr[data-challenger=second]")).to_contain_text("rls")
+    await page.get_by_role("button", name="Promote candidate").click()
+    await page.get_by_role("button", name="Promote", exact=True).last.click()
+    await expect(page.locator("#model-badges")).to_contain_text("vigo")
+    await expect(page.locator("tr[data-challenger=previous]")).to_contain_text("dfop")
+    await expect(page.get_by_role("button", name="promotion: candidate")).to_be_visible()
+    await page.get_by_role("button", name="Delete challenger second").click()
+    await page.get_by_role("button", name="Cancel").last.click()
+    await page.get_by_role("button", name="Delete challenger second").click()
+    await page.locator("dialog [data-confirm]").click()
+    await expect(page.locator("tr[data-challenger=second]")).to_have_count(0)
+    names = [own["name"] for own in api.get("/models/seen-contest/challengers").json()["challengers"]]
+    assert ["previous"] == names
+
+
+async def test_settings_are_sent_as_far_as_they_were_changed(look, api):
+    """A refused value is said at its field and nothing changes; then one field is sent and no other."""
+    streams.numbers(api, "seen-settings")
+    page = await look("seen-settings", statuses=[422])
+    delta = page.locator("[data-path='watch.error_rate.delta']")
+    await delta.get_by_role("spinbutton").fill("7")
+    await page.get_by_role("button", name="Change", exact=True).click()
+    await expect(delta.get_by_text("is out of range; allowed: > 0 and < 1")).to_be_visible()
+    await page.get_by_role("button", name="Undo").click()
+    await page.get_by_label("Description").fill("Of the north wing")
+    async with page.expect_request(lambda sent: sent.method == "PATCH") as sent:
+        await page.get_by_role("button", name="Change", exact=True).click()
+    assert {"description": "Of the north wing"} == json.loads((await sent.value).post_data)
+    await expect(page.locator("#model-description")).to_have_text("Of the north wing")
+    assert "Of the north wing" == api.get("/models/seen-settings").json()["config"]["description"]
+
+
+async def test_a_row_is_predicted_then_taught(look, api, shown):
+    """What is wrong with the row is said at its fields; a tracked prediction is taught by its id."""
+    page = await look("classes", statuses=[422])
+    price = page.get_by_label("price", exact=True)
+    await price.fill("")
+    await page.get_by_role("button", name="Predict", exact=True).click()
+    await expect(page.locator("[data-path='features.price'] .error")).to_contain_text("is missing")
+    await price.fill("0.3")
+    await page.get_by_label("Keep it until its label comes").check()
+    await page.get_by_role("button", name="Predict", exact=True).click()
+    await expect(page.get_by_role("list", name="Probabilities").get_by_role("listitem")).to_have_count(2)
+    assert 1 == len(api.get(f"/models/{shown['classes']}/pending").json()["pending"])
+    await page.get_by_role("button", name="Teach: UP").click()
+    await expect(page.get_by_text("Learned, as row 1,751.")).to_be_visible()
+    assert [] == api.get(f"/models/{shown['classes']}/pending").json()["pending"]
+    await expect(page.locator("#log").get_by_role("row").nth(1)).to_contain_text("rows")
+
+
+async def test_a_model_without_features_takes_its_first_row(look, api):
+    """As JSON, with a label of the reader's own; then there are controls for its features."""
+    api.put("/models/seen-first", json={"task": "classification", "algorithm": "dfop"}).raise_for_status()
+    page = await look("seen-first")
+    await page.get_by_label("The row's features, as JSON").fill('{"age": 41, "plan": "gold"}')
+    await page.get_by_label("Another label").fill("stays")
+    await page.get_by_role("button", name="Teach").click()
+    await expect(page.get_by_text("Learned, as row 1. No label was known before it.")).to_be_visible()
+    await expect(page.get_by_label("age", exact=True)).to_have_count(1)
+
+
+async def test_names_labels_and_texts_are_never_markup(look):
+    """They stand on the page as they were sent, in tables, controls and downloads, and nothing of them runs."""
+    page = await look("hostile")
+    await page.get_by_role("button", name="Predict", exact=True).click()
+    await expect(page.locator(".prediction-value")).to_be_visible()
+    await expect(page.locator("#model-description")).to_have_text(streams.HOSTILE)
+    await expect(page.get_by_role("table", name="Scores by class").get_by_text(streams.HOSTILE)).to_be_visible()
+    await expect(page.get_by_label(streams.QUOTED, exact=True)).to_be_visible()
+    assert 0 == await page.locator("main img, main b, main script").count()
+    assert None is await page.evaluate("window.hit")
+    async with page.expect_download() as saved:
+        await page.get_by_role("button", name="Classes: numbers as CSV").click()
+    assert "'=1+1," in (await (await saved.value).path()).read_text()
+
+
+async def test_the_numbers_behind_a_chart_are_one_click_away(look, api, shown):
+    """As a table, as CSV and as JSON: every point of the history, not the ones that are drawn."""
+    history = api.get(f"/models/{shown['classes']}/metrics").json()["history"]
+    page = await look("classes")
+    async with page.expect_download() as saved:
+        await page.get_by_role("button", name="Score over rows: numbers as CSV").click()
+    lines = (await (await saved.value).path()).read_text().splitlines()
+    assert [str(point["row"]) for point in history] == [line.split(",")[0] for line in lines[1:]]
+    async with page.expect_download() as saved:
+        await page.get_by_role("button", name="Score over rows: numbers as JSON").click()
+    records = json.loads((await (await saved.value).path()).read_text())
+    assert [point["accuracy"] for point in history] == [record["Last 1,000 rows"] for record in records]
+    await page.locator("#score").get_by_role("button", name="Table").click()
+    table = page.get_by_role("table", name="Score over rows")
+    await expect(table.get_by_role("row")).to_have_count(len(history) + 1)
+
+
+async def test_arrow_keys_read_a_chart(look):
+    """The crosshair starts at an end, and says row and values."""
+    page = await look("classes")
+    await page.get_by_role("group", name="Score over rows: arrow keys show values").focus()
+    await page.keyboard.press("Home")
+    await expect(page.locator("#score .crosshair-box")).to_contain_text("row 10")
+    await page.get_by_role("button", name="All rows", exact=True).first.click()
+    await expect(page.get_by_role("button", name="All rows", exact=True).first).to_have_attribute(
+        "aria-pressed", "false"
+    )
+
+
+async def test_a_model_that_is_not_there_or_goes_is_said_to_be(look, visits, api):
+    """One that never was has no parts; one that is deleted keeps what was seen of it."""
+    page = await visits.open("/ui/models/nobody", statuses=[404])
+    await expect(page.get_by_text("There is no model nobody.")).to_be_visible()
+    await expect(page.locator("#parts")).to_be_hidden()
+    streams.numbers(api, "seen-going")
+    page = await look("seen-going")
+    api.delete("/models/seen-going").raise_for_status()
+    await expect(page.get_by_text("Model seen-going has been deleted.")).to_be_visible()
+    await expect(page.locator("#model-rows")).to_have_text("250")
+
+
+async def test_a_key_sees_what_it_may_do(visits, locked_url, locked_api, secrets):
+    """A key for looking gets no buttons that change anything; one for other models is told so."""
+    streams.numbers(locked_api, "seen-locked")
+    page = await visits.open("/ui/models/seen-locked", url=locked_url, key=secrets["read"])
+    await expect(page.get_by_text("Teaching needs a key with the scope learn.")).to_be_visible()
+    await expect(page.get_by_role("button", name="Predict", exact=True)).to_be_visible()
+    for name in ("Teach", "Take a snapshot", "Change"):
+        await expect(page.get_by_role("button", name=name, exact=True)).to_be_hidden()
+    page = await visits.open("/ui/models/seen-locked", url=locked_url, key=secrets["some"], statuses=[403])
+    await expect(page.get_by_text("The key in use may not see model seen-locked")).to_be_visible()
+
+
+async def test_charts_thin_out_evenly_and_marks_never_overlap(look):
+    """Kept points are at even distances but for the last; chips of any marks have room of their own."""
+    page = await look("classes")
+    gaps, overlaps, marks = await page.evaluate(
+        """async () => {
+            const here = document.querySelector('script[src*="model/page.js"]').src;
+            const { thinned } = await import(new URL("../charts/thin.js", here));
+            const { placed } = await import(new URL("../charts/marks.js", here));
+            const kept = thinned(1001, 300);
+            const gaps = kept.slice(1).map((own, at) => own - kept[at]);
+            const xs = Array.from({ length: 100 }, (_, at) => (at * at) % 997).sort((one, other) => one - other);
+            const chips = placed(xs.map((x) => ({ x, kind: "drift", label: "drift" })), (x) => x / 2, 0, 500);
+            const overlaps = chips.filter((one) => chips.some((other) => one !== other && one.lane === other.lane
+                && one.left < other.left + other.width && other.left < one.left + one.width));
+            return [gaps, overlaps.length, chips.flatMap((chip) => chip.marks).length];
+        }"""
+    )
+    assert {4} == set(gaps)
+    assert (0, 100) == (overlaps, marks)
