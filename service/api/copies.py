@@ -22,7 +22,9 @@ router = APIRouter(route_class=Route, tags=["state"])
 class CopyBody(RequestBody):
     """What a copy is called."""
 
-    name: str = Field(description="Of the copy; no model has it yet.")
+    name: str = Field(
+        description="Of the copy; no model has it yet.", json_schema_extra={"pattern": f"^{NAME.pattern}$"}
+    )
 
 
 @router.post(

@@ -11,7 +11,7 @@ from core.drift.config import BATCH_SIZE, BATCH_SIZE_MAX, COOLDOWN_ROWS, DELTA, 
 from core.features.feature import BUCKETS, CATEGORIES_MAX, COLUMNS_MAX
 from core.learners.catalogue import DEFAULT
 from service.api.metric_schemas import Metrics
-from service.api.schemas import Incarnation, Label, Name, Predictable, Rows, Time, Version
+from service.api.schemas import GivenLabel, Incarnation, Name, Predictable, Rows, Time, Version
 
 
 def _optional(schema: dict[str, Any]) -> None:
@@ -42,7 +42,7 @@ class FeatureEntry(RequestBody):
         "1. `time`: RFC 3339 or seconds since 1970; the model sees hour, weekday and day of the year as sine and "
         "cosine, and the days since 2026.",
     )
-    categories: list[Label] | None = Field(
+    categories: list[GivenLabel] | None = Field(
         None,
         min_length=2,
         max_length=CATEGORIES_MAX,
@@ -120,7 +120,7 @@ class ModelBody(RequestBody):
         description="Left out: the first feedback row fixes them. A number is numeric, true and false are boolean, a "
         "string is categorical, hashed.",
     )
-    labels: list[Label] | None = Field(
+    labels: list[GivenLabel] | None = Field(
         None, min_length=2, description="Classification. Left out: classes appear as they come."
     )
     missing: Literal["error", "zero", "mean"] = Field(
@@ -185,10 +185,10 @@ class ModelChanges(RequestBody):
     class_costs: dict[str, Annotated[float, Field(gt=0)]] | None = Field(
         None, description="What missing a class costs from now on, by its label; null: 1 for all."
     )
-    add_labels: list[Label] | None = Field(
-        None, min_length=1, description="Labels behind those that are declared; those that are there already are fine."
+    add_labels: list[GivenLabel] | None = Field(
+        None, description="Labels behind those that are declared; those that are there already are fine."
     )
-    add_categories: dict[str, list[Label]] | None = Field(
+    add_categories: dict[str, list[GivenLabel]] | None = Field(
         None,
         description="Categories by feature, behind those that are declared. What was learned goes on, as if the new "
         "ones had never come. 422 where a learner cannot: a switch can.",

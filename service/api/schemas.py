@@ -12,9 +12,13 @@ from pydantic import Field, GetCoreSchemaHandler, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
 from core.contract import WEIGHT_MAX, WEIGHT_MIN
+from core.features.labels import LENGTH_MAX
 from core.intervals.levels import LEVEL_MAX
+from service.runtime.rows.row_numbers import DISCOUNT_MIN
 
 Label = str | int | bool
+GivenLabel = Annotated[str, Field(max_length=LENGTH_MAX)] | Annotated[int, Field(ge=-(2**63), lt=2**63)] | bool
+"""A label or a category in a request."""
 Identity = Annotated[
     Annotated[str, Field(min_length=1, max_length=200)] | int,
     Field(description='1 to 200 printable characters, or an integer; 17 and "17" are one id.'),
@@ -35,14 +39,17 @@ Predictable = Annotated[Label | float | None, Field(examples=["UP"], description
 Loss = Annotated[float | None, Field(examples=[0.0], description="0 or 1, or the squared error; null: not scored.")]
 Probability = Annotated[float, Field(gt=0, lt=1)]
 
-_ANY_LABEL = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]})
+_ANY_LABEL = WithJsonSchema(
+    {"anyOf": [{"type": "string", "maxLength": LENGTH_MAX}, {"type": "number"}, {"type": "boolean"}]}
+)
 _ANY_VALUE = WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}, {"type": "boolean"}, {"type": "null"}]})
 _WEIGHT = {"type": "number", "minimum": WEIGHT_MIN, "maximum": WEIGHT_MAX}
 _ANY_WEIGHT = WithJsonSchema({"anyOf": [_WEIGHT, {"type": "null"}]})
 _ANY_LEVEL = WithJsonSchema(
     {"anyOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": LEVEL_MAX}, {"type": "null"}]}
 )
-_ANY_DISCOUNT = WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": 1}, {"type": "null"}]})
+_DISCOUNT = {"type": "number", "minimum": DISCOUNT_MIN, "maximum": 1}
+_ANY_DISCOUNT = WithJsonSchema({"anyOf": [_DISCOUNT, {"type": "null"}]})
 TrueLabel = Annotated[Any, _ANY_LABEL]
 Value = Annotated[Any, _ANY_VALUE]
 Values = Annotated[
@@ -75,7 +82,7 @@ Ids = Annotated[
     list[Identity] | None, Field(description="Your own id of each row; sent again within a day it is learned once.")
 ]
 Discounts = Annotated[
-    list[Annotated[Any, WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": 1})]] | None,
+    list[Annotated[Any, WithJsonSchema(_DISCOUNT)]] | None,
     Field(description="One per row; only for algorithms that take them."),
 ]
 Weights = Annotated[
@@ -152,7 +159,7 @@ class FeedbackRow(Body, forbid_unknown_fields=True):
     discount: Annotated[
         Any,
         _ANY_DISCOUNT,
-        Field(description="Weight of the past at this row, in (0, 1]; only for algorithms that take one."),
+        Field(description="Weight of the past at this row; only for algorithms that take one."),
     ] = None
     weight: Annotated[
         Any,
