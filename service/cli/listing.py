@@ -2,7 +2,7 @@
 
 import argparse
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 from rich import box
 from rich.table import Table
@@ -16,11 +16,23 @@ from service.cli.connection import (
     text,
 )
 from service.cli.connection import declare as declare_service
-from service.cli.numbers import score
+from service.cli.numbers import figure, score
 
 LIMIT = 100
 LIMIT_MAX = 1000
 SORTS = ("name", "rows", "updated", "worst")
+COLUMNS: dict[str, Literal["left", "right"]] = {
+    "model": "left",
+    "algorithm": "left",
+    "rows": "right",
+    "rows/s": "right",
+    "score": "right",
+    "baseline": "right",
+    "phase": "left",
+    "last drift": "left",
+    "challengers": "left",
+    "updated": "left",
+}
 _PAST = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
@@ -64,17 +76,29 @@ def _list(connection: Connection, options: argparse.Namespace) -> None:
 
 def _table(models: list[dict[str, Any]]) -> Table:
     table = Table(box=box.SIMPLE_HEAD)
-    for head in ("model", "algorithm", "task", "rows", "score", "baseline", "phase", "updated"):
-        table.add_column(head, justify="right" if head in ("rows", "score", "baseline") else "left", no_wrap=True)
+    for head, justify in COLUMNS.items():
+        table.add_column(head, justify=justify, no_wrap=True)
     now = datetime.now(UTC)
     for model in models:
-        task = model["task"]
-        rows = "" if model["rows"] is None else f"{model['rows']:,}"
-        scores = (score(task, model["score"]), score(task, model["baseline"]))
         style = "red" if model["phase"] == "down" else ""
-        told = (model["name"], model["algorithm"], task, rows, *scores, model["phase"], ago(model["updated"], now))
-        table.add_row(*(text(cell, style) for cell in told))
+        table.add_row(*(text(cell, style) for cell in _cells(model, now)))
     return table
+
+
+def _cells(model: dict[str, Any], now: datetime) -> tuple[str, ...]:
+    task, drift, beside = model["task"], model["drift"], model["challengers"]
+    return (
+        model["name"],
+        model["algorithm"],
+        "" if model["rows"] is None else f"{model['rows']:,}",
+        figure(model["rows_per_s"]),
+        score(task, model["score"]),
+        score(task, model["baseline"]),
+        model["phase"],
+        "" if drift is None else ago(drift["time"], now),
+        f"{beside}, {model['ahead']} ahead" if model["ahead"] else str(beside or ""),
+        ago(model["updated"], now),
+    )
 
 
 def ago(time: str, now: datetime) -> str:

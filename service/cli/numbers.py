@@ -24,11 +24,16 @@ def figure(value: float | None) -> str:
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """A curve of at most POINTS points, each the mean of its part of the values, from the least to the greatest."""
+    """A curve of at most POINTS points, each the mean of its part of the values.
+
+    From all but the least and the greatest ones: the first few rows of a model would flatten all others.
+    """
     size = -(-len(values) // POINTS) if values else 1
     parts = [values[at : at + size] for at in range(0, len(values), size)]
     means = [sum(part) / len(part) for part in parts]
-    least, most = min(means, default=0.0), max(means, default=0.0)
+    in_order, few = sorted(means), len(means) // 20
+    least, most = (in_order[few], in_order[-1 - few]) if means else (0.0, 0.0)
     if least == most:
         return BLOCKS[0] * len(means)
-    return "".join(BLOCKS[int((mean - least) / (most - least) * (len(BLOCKS) - 1) + 0.5)] for mean in means)
+    shares = [min(max((mean - least) / (most - least), 0.0), 1.0) for mean in means]
+    return "".join(BLOCKS[int(share * (len(BLOCKS) - 1) + 0.5)] for share in shares)

@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any
 
 from service.cli import flags, sources
+from service.replay import ports
 from service.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -62,6 +63,9 @@ def run(options: argparse.Namespace) -> int:
         logger.warning("%s", note)
     for kind in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again after it has stopped in good order
         signal.signal(kind, lambda *_: sys.exit(0))
+    if options.fd is None and (taken := _taken(settings)):
+        print(taken, file=sys.stderr)
+        return 1
     if options.until_eof:
         threading.Thread(target=_stop_at_eof, daemon=True).start()
     return _run_server(settings, options) if _compile_kernels() else 1
@@ -80,6 +84,18 @@ def _refusal(settings: Settings, descriptor: int | None) -> str | None:
     except OSError:
         return None  # no socket: said where it is used
     return None
+
+
+def _taken(settings: Settings) -> str:
+    """That somebody listens on the port already, and which one is free; empty where there is nothing to say."""
+    try:
+        with ports.listener(settings.host, settings.port) as found:
+            free = found.getsockname()[1]
+    except OSError:  # no address of this machine, or a name: the server says what is wrong with it
+        return ""
+    if settings.port in (0, free):
+        return ""
+    return f"port {settings.port} of {settings.host} is taken; {free} is free: --port {free}, or ONEPASS_PORT={free}"
 
 
 def _compile_kernels() -> bool:

@@ -31,7 +31,7 @@ MEASURES = {
     "classification": ("accuracy", "balanced_accuracy", "kappa", "log_loss", "ece"),
     "regression": ("mse", "mae", "r2", "bias"),
 }
-SPANS = {"overall": "all rows", "window": "last rows", "no_change": "no change", "last_value": "last value"}
+SPANS = {"overall": "all rows", "no_change": "no change", "last_value": "last value"}
 CURVE = {"classification": "accuracy", "regression": "mse"}
 """What the curve is of."""
 
@@ -107,7 +107,8 @@ def _scores(task: str, metrics: dict[str, Any]) -> Table:
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("")
     for name in spans:
-        table.add_column(SPANS.get(name, name), justify="right", no_wrap=True)
+        head = f"last {metrics['window']['rows']:,}" if name == "window" else SPANS.get(name, name)
+        table.add_column(head, justify="right", no_wrap=True)
     for measure in MEASURES[task]:
         shares = task == "classification" and measure.endswith("accuracy")
         cells = [one.get(measure) for one in spans.values()]
@@ -122,8 +123,9 @@ def _curve(out: Console, task: str, metrics: dict[str, Any]) -> None:
     if len(found) < 2:
         return
     values = [point[measure] for point in found]
-    ends = f"{score(task, min(values))} to {score(task, max(values))}"
-    out.print(f"{sparkline(values)}  {ends}, rows {found[0]['row']:,} to {found[-1]['row']:,}", soft_wrap=True)
+    best = max(values) if task == "classification" else min(values)
+    said = f"best {score(task, best)}, now {score(task, values[-1])}"
+    out.print(f"{sparkline(values)}  {said}, rows {found[0]['row']:,} to {found[-1]['row']:,}", soft_wrap=True)
 
 
 def _experts(experts: list[dict[str, Any]]) -> Iterator[tuple[str, ...]]:

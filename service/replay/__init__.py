@@ -6,7 +6,7 @@
     kinds       what columns hold: numbers, booleans, times or strings
     stream      rows through a stream of the service, sent again after a break; row_form makes them of cells
     client      the service's HTTP interface: retries that learn no row twice; refusals says them by column
-    private     a service for one replay, where no URL is given
+    private     a service for one replay, where no URL is given; ports finds it a free one
     report      progress, and the table at the end (rich)
     chart       the curves over the rows (matplotlib)
     compare     the steps of a comparison: one model with challengers; ranking is its table, comparison_chart its curves

@@ -18,11 +18,12 @@ from pathlib import Path
 
 import httpx
 
-from service.replay import Failed
+from service.replay import Failed, ports
 
 START_TIMEOUT_S = 120.0
 """The first start after an installation compiles the kernels."""
 STOP_TIMEOUT_S = 15.0
+HOST = "127.0.0.1"
 _POLL_S = 0.05
 _NO_REASON = "Application startup failed. Exiting."
 """What uvicorn says last, after the reason."""
@@ -42,8 +43,8 @@ def service(given: socket.socket | None = None, data: Path | None = None, **more
     Raises:
         Failed: it does not come up.
     """
-    with tempfile.TemporaryDirectory(prefix="onepass-replay-") as place, given or _listener() as listener:
-        url, log = f"http://127.0.0.1:{listener.getsockname()[1]}", Path(place) / "service.log"
+    with tempfile.TemporaryDirectory(prefix="onepass-replay-") as place, given or ports.listener(HOST, 0) as listener:
+        url, log = f"http://{HOST}:{listener.getsockname()[1]}", Path(place) / "service.log"
         settings = {
             "ONEPASS_DATA_DIR": str(data.absolute() if data else f"{place}/data"),
             "ONEPASS_LOG_LEVEL": "warning",
@@ -67,13 +68,6 @@ def service(given: socket.socket | None = None, data: Path | None = None, **more
             yield url
         finally:
             _stop(child)
-
-
-def _listener() -> socket.socket:
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    listener.listen(128)
-    return listener
 
 
 def _wait(url: str, child: "subprocess.Popen[bytes]", log: Path) -> None:

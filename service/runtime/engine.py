@@ -136,7 +136,7 @@ class Engine:
         self.notices = AppendNotices(store.connection, writer)
         self.follower = Follower(self.models, self.lost, self.notices, store.log)
         self._watch = StoreWatch(store.connection, self.stats, self.follower.look_at_all)
-        self._meter = RowMeter()
+        self._meter = RowMeter(always_looked_at=False)
         self.durability = "unknown"
         self.eviction_ok: bool | None = None
         self.store_ok: bool | None = None

@@ -12,11 +12,16 @@ class RowMeter:
     """A rate of rows.
 
     Whoever looks passes the time, by any clock, and the rows so far.
+
+    Args:
+        always_looked_at: whenever there are new rows, so that a pause is one without any; otherwise the rate is not
+            known after a pause of STILL_S, as nobody knows when its rows came.
     """
 
-    __slots__ = ("_before", "_last", "_seen")
+    __slots__ = ("_always", "_before", "_last", "_seen")
 
-    def __init__(self) -> None:
+    def __init__(self, always_looked_at: bool = True) -> None:
+        self._always = always_looked_at
         self._before: tuple[float, int] | None = None
         self._last = (0.0, 0)
         self._seen = 0
@@ -24,7 +29,8 @@ class RowMeter:
     def note(self, now: float, rows: int) -> None:
         """Note how many rows there are."""
         then, count = self._last
-        if self._before is None or rows < self._seen:  # the first look, or the count has started again
+        unknown = not self._always and now - then >= STILL_S
+        if self._before is None or rows < self._seen or unknown:  # the first look, or the count has started again
             self._before = self._last = (now, rows)
         elif now - then >= WINDOW_S:
             self._before = self._last if now - then < STILL_S else (now - WINDOW_S, count)

@@ -351,6 +351,17 @@ def test_a_start_that_cannot_be_says_why_in_one_line(tmp_path: Path) -> None:
         assert httpx.get(f"{url}/readyz", timeout=60).json()["ready"]
 
 
+def test_a_port_that_is_taken_is_said_with_one_that_is_free(capsys: pytest.CaptureFixture[str]) -> None:
+    """Before anything starts, in one line."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        taken = other.getsockname()[1]
+        assert 1 == cli.main(["serve", "--port", str(taken)])
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert re.fullmatch(rf"port {taken} of 127.0.0.1 is taken; (\d+) is free: --port \1, or ONEPASS_PORT=\1", said)
+
+
 def test_a_misspelt_setting_is_warned_of(tmp_path: Path) -> None:
     """A variable that looks like a setting and is none is named in the log."""
     with serving(tmp_path, "--until-eof", ONEPASS_DURABILTY="always") as (child, url):

@@ -3,6 +3,7 @@
 import http.server
 import io
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -13,10 +14,11 @@ import httpx
 import pytest
 
 from service import cli
-from service.cli import values
+from service.cli import listing, values
 from service.cli.listing import ago
 from service.cli.numbers import POINTS, sparkline
 
+README = Path(__file__).parents[2] / "README.md"
 Shell = Callable[..., tuple[int, str, str]]
 
 
@@ -68,6 +70,36 @@ def test_a_model_from_a_shell(shell: Shell, url: str) -> None:
     assert (2, 0) == (shell("delete", "kiln", stdin=b"")[0], shell("delete", "kiln", "--yes")[0])
     assert 404 == httpx.get(f"{url}/models/kiln").status_code
     assert "no model's name contains kiln" in shell("models", "--search", "kiln")[1]
+
+
+def test_the_readme_s_commands(shell: Shell) -> None:
+    """As they stand there, one after the other."""
+    commands = re.findall(
+        r"^    \.venv/bin/onepass ((?:create|feedback|predict|show) .*)$", README.read_text(), re.MULTILINE
+    )
+    assert ["create", "feedback", "predict", "show"] == [command.split()[0] for command in commands]
+    assert [0, 0, 0, 0] == [shell(*command.split())[0] for command in commands]
+
+
+def test_the_list_tells_what_happens(shell: Shell, url: str) -> None:
+    """Drift, challengers and whether they are ahead, rows a second."""
+    shell("create", "listed", "--task", "regression", "--features", "x")
+    httpx.put(f"{url}/models/listed/challengers/other", json={"algorithm": "rls"}).raise_for_status()
+    said = shell("models", "--search", "listed")[1].splitlines()
+    assert ["listed", "auto", "0", "steady", "1"] == said[-2].split()[:5]
+    now = datetime(2026, 1, 31, 0, 1, tzinfo=UTC)
+    drift = {"row": 7, "time": "2026-01-31T00:00:00Z", "kind": "error_rate", "class": None}
+    model = {"name": "m", "algorithm": "dfop", "task": "regression", "rows": 1234, "rows_per_s": 12.5, "score": 0.5}
+    model |= {
+        "baseline": 1.0,
+        "phase": "steady",
+        "drift": drift,
+        "challengers": 2,
+        "ahead": 1,
+        "updated": drift["time"],
+    }
+    expected = "m|dfop|1,234|12.5|mse 0.5|mse 1|steady|1 min ago|2, 1 ahead|1 min ago"
+    assert expected == "|".join(listing._cells(model, now))
 
 
 def test_json_is_the_api_s_document(shell: Shell, url: str) -> None:

@@ -29,6 +29,13 @@ def test_the_rate_follows_what_changes():
     assert 100.0 == pytest.approx(again[-1], rel=0.2)
 
 
+def test_a_pause_that_nobody_watched_tells_nothing():
+    """Rows of a long pause are not those of its last seconds; the rate is known again a second later."""
+    meter = RowMeter(always_looked_at=False)
+    looked(meter, *((float(at), 90 * at) for at in range(10)))
+    assert [None, 90.0] == looked(meter, (60.0, 5400), (61.0, 5490))
+
+
 def test_a_count_that_starts_again_is_no_negative_rate():
     """After a reset the rate is not known for a moment."""
     meter = RowMeter()

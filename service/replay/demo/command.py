@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from service.replay import Failed, Interrupted, private
+from service.replay import Failed, Interrupted, ports, private
 from service.replay.client import Service
 from service.replay.command import PRIVATE_PATIENCE_S, interruptible
 from service.replay.demo.cast import Role, cast
@@ -20,8 +20,6 @@ from service.replay.demo.feeding import Feeder
 from service.replay.demo.happenings import Teller, Watched
 
 PORT = 8000
-PORTS = 100
-"""How many ports after the first one are tried."""
 STEP_S = 1.0
 """Between two requests to a model, at most as often as the pages change."""
 LOOK_EVERY = 2
@@ -65,27 +63,14 @@ def _listener(port: int | None, console: Console) -> socket.socket:
     Raises:
         Failed: the port is taken; a free one is named.
     """
-    found, number = next(_free(PORT if port is None else port))
+    found = ports.listener(private.HOST, PORT if port is None else port)
+    number = found.getsockname()[1]
     if port is not None and number != port:
         found.close()
         raise Failed(f"port {port} is taken; {number} is free: --port {number}")
     if port is None and number != PORT:
         console.print(f"Port {PORT} is taken, so the demo is on port {number}.")
     return found
-
-
-def _free(first: int) -> Generator[tuple[socket.socket, int]]:
-    """Sockets on ports that nobody has, and the ports."""
-    for number in (*range(first, min(first + PORTS, 65536)), 0):
-        listener = socket.socket()
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind(("127.0.0.1", number))
-            listener.listen(128)
-        except OSError:
-            listener.close()
-        else:
-            yield listener, listener.getsockname()[1]
 
 
 # ------------------------------------------------------------------------------------------------ the models
