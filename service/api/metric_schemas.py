@@ -4,6 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
+from service.api.openapi.answers import BASELINES, FADING, HISTORY, LEARNER, OVERALL, WINDOW
 from service.api.schemas import Incarnation, Label, Rows, Version
 
 Score = int | float | None
@@ -108,17 +109,19 @@ class Metrics(BaseModel):
     """Prequential scores: each row is predicted before it is learned. Undefined numbers are null."""
 
     rows: Rows
-    overall: Scores = Field(description="Over all rows.")
-    window: Scores = Field(description="Over the latest `size` rows.")
-    fading: Scores = Field(description="Over all rows, each counted `factor` times less than the next.")
+    overall: Scores = Field(examples=[OVERALL], description="Over all rows.")
+    window: Scores = Field(examples=[WINDOW], description="Over the latest `size` rows.")
+    fading: Scores = Field(
+        examples=[FADING], description="Over all rows, each counted `factor` times less than the next."
+    )
     baselines: Baselines = Field(
-        examples=[{"no_change": {"accuracy": 0.82}, "majority": {"accuracy": 0.58}}],
+        examples=[BASELINES],
         description="What repeating the last label and saying the most frequent one would have scored over all rows; "
         "for regression `last_value`. Each is asked when the model is: before the label of a tracked row has come.",
     )
     unscored: int = Field(examples=[0], description="Of all rows, those for which nothing could have been said.")
     history: list[dict[str, Score]] = Field(
-        examples=[[{"row": 1000, "accuracy": 0.84}]], description="The window's scores at every so many rows."
+        examples=[HISTORY], description="The window's scores at every so many rows."
     )
     history_every: int = Field(
         examples=[10],
@@ -135,9 +138,9 @@ class Metrics(BaseModel):
 class ModelMetrics(Metrics):
     """Scores beside their baselines, and what the learner reports."""
 
-    learner: dict[str, Any] = Field(examples=[{"forgetting_rates": [0.0, 0.01], "forgetting_weights": [0.2, 0.8]}])
+    learner: dict[str, Any] = Field(examples=[LEARNER], description="What the learner tells of itself.")
     unknown: dict[str, int] = Field(
-        examples=[{"day": 3}], description="Categories learned that were not declared, by feature with declared ones."
+        examples=[{}], description="Categories learned that were not declared, by feature with declared ones."
     )
     version: Version
     incarnation: Incarnation

@@ -11,6 +11,7 @@ from core.drift.config import BATCH_SIZE, BATCH_SIZE_MAX, COOLDOWN_ROWS, DELTA, 
 from core.features.feature import BUCKETS, CATEGORIES_MAX, COLUMNS_MAX
 from core.learners.catalogue import DEFAULT
 from service.api.metric_schemas import Metrics
+from service.api.openapi.answers import CONFIG, INFO
 from service.api.schemas import GivenLabel, Incarnation, Name, Predictable, Rows, Time, Version
 
 
@@ -205,14 +206,14 @@ class Model(BaseModel):
     name: str = Field(examples=["demo"])
     incarnation: Incarnation
     config: dict[str, Any] = Field(
-        examples=[{"algorithm": "dfop", "task": "classification", "features": ["load", "price"]}],
+        examples=[CONFIG],
         description="Complete, with every default.",
     )
     version: Version
     rows: Rows
     phase: Literal["steady", "overlap", "ensemble"]
     metrics: Metrics
-    info: dict[str, Any] = Field(examples=[{"features": ["load", "price"], "labels": ["UP", "DOWN"]}])
+    info: dict[str, Any] = Field(examples=[INFO], description="What the model tells of itself.")
     created: Time
     updated: Time
 

@@ -10,6 +10,7 @@ import pytest_asyncio
 from core.config import Config
 from core.problems import Invalid
 from service.api.routes import ROUTES
+from tests.service.api_fixtures import DFOP
 from tests.service.openapi_document import operations, resolved, walk
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -229,3 +230,20 @@ async def test_streams_are_marked(document):
         kinds = {kind for answer in operation["responses"].values() for kind in answer.get("content", {})}
         endless = bool(kinds & {"text/event-stream", "application/x-ndjson"})
         assert endless == ("x-stream" in operation) == operation.get("description", "").startswith("A stream,"), route
+
+
+async def test_examples_of_models_show_what_is_answered(api, document):
+    """Of a model like ``demo`` after some rows: the same fields, down to the last, and as many learned rows as rows."""
+    path = await api.learnt(DFOP, rows=18)
+    for route in ("GET /models/{name}", "GET /models/{name}/metrics"):
+        answer = operations(document)[route]["responses"]["200"]["content"]["application/json"]["schema"]
+        example, real = shown(document, answer, route), await api.get(route.split()[1].replace("/models/{name}", path))
+        assert names(real) == names(example)
+        assert example["rows"] == example.get("metrics", example)["window"]["rows"]
+
+
+def names(value):
+    """The names in an object, and in those inside it."""
+    if isinstance(value, dict):
+        return {name: names(part) for name, part in value.items()}
+    return [names(part) for part in value[:1]] if isinstance(value, list) else None
