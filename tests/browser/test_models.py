@@ -12,9 +12,9 @@ CLASSES = {"algorithm": "dfop", "task": "classification", "features": ["a"], "la
 LONG = "list-" + "a-name-as-long-as-a-name-can-be" + "." * 28
 
 
-def teach(api, name, rows):
-    """Rows whose label the feature tells."""
-    labels = [LABELS[row % 2] for row in range(rows)]
+def teach(api, name, rows, *, turned=False):
+    """Rows whose label the feature tells, one way round or the other."""
+    labels = [LABELS[(row + turned) % 2] for row in range(rows)]
     data = [[float(row % 2)] for row in range(rows)]
     answer = api.post(f"/models/{name}/feedback/batch", json={"columns": ["a"], "data": data, "labels": labels})
     assert 200 == answer.status_code, answer.text
@@ -79,6 +79,21 @@ async def test_values_change_in_place(visits, listed, api):
     await expect(page.get_by_role("button", name="Sort again")).to_be_hidden()
 
 
+async def test_a_drift_is_shown_and_read_out(visits, api):
+    """As soon as the list tells of it: how long ago, by which test, and a sentence for screen readers."""
+    api.put("/models/list-drift", json={**CLASSES, "algorithm": "rls"})
+    teach(api, "list-drift", 600)
+    page = await visits.open("/?search=list-drift")
+    drift = row_of(page, "list-drift").get_by_role("cell").nth(5)
+    await expect(drift).to_have_text("–")
+    teach(api, "list-drift", 200, turned=True)
+    await expect(drift).to_contain_text("error rate", timeout=20_000)
+    await expect(drift).to_contain_text(re.compile(r"now|\d s ago"))
+    await expect(page.locator("#said")).to_have_text("drift in list-drift, error rate")
+    api.delete("/models/list-drift")
+    await expect(page.locator("tbody tr")).to_have_count(0, timeout=20_000)
+
+
 async def test_orders_and_searches_stand_in_the_address(visits, listed):
     """Each can be gone back to, and opened again."""
     page = await visits.open("/?search=list-")
@@ -98,7 +113,7 @@ async def test_orders_and_searches_stand_in_the_address(visits, listed):
     await expect(page.locator("tbody tr").first).to_be_visible()
 
 
-@pytest.mark.parametrize(("dark", "phone"), [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize(("dark", "phone"), [(False, False), (True, True)], ids=["light desk", "dark phone"])
 async def test_the_list_is_accessible(visits, listed, axe, dark, phone):
     """In both sets of colours, at a desk and on a phone, where nothing is wider than the screen."""
     page = await visits.open("/?search=list-", dark=dark, phone=phone)

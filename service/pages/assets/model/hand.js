@@ -37,7 +37,7 @@ class Hand {
         );
         this.levelField = field("Interval", this.level, { path: "interval" });
         this.track = h("input", { type: "checkbox" });
-        this.call = h("pre", { tabindex: "0", "aria-label": "The call for curl" });
+        this.call = h("pre", { tabindex: "0", role: "region", "aria-label": "The call for curl" });
         this.last = null;
         this.predictButton = h("button.button.primary", { type: "submit" }, "Predict");
         const asked = h(

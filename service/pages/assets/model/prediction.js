@@ -125,5 +125,5 @@ function densities({ classes, share, ambiguity }) {
 }
 
 function raw(found) {
-    return h("pre.raw", { tabindex: "0", "aria-label": "Explanation" }, JSON.stringify(found, null, 1));
+    return h("pre.raw", { tabindex: "0", role: "region", "aria-label": "Explanation" }, JSON.stringify(found, null, 1));
 }
