@@ -74,7 +74,7 @@ test-life: test-setup ## models that live through random sequences of everything
 bench-listing: test-setup ## ten thousand models listed with room for few: time per page, models loaded
 	$(PY) -m tests.benchmarks.listing
 
-bench-pages: test-setup ## ten open pages: what they cost a model that learns; ten thousand models: first paint, bytes
+bench-pages: test-setup ## twenty open pages: what they cost a service that learns; ten thousand models: first paint, bytes
 	$(PY) -m tests.benchmarks.pages $(BENCH_ARGS)
 
 bench-million: test-setup ## a million rows on one model: memory, log, snapshots, recovery

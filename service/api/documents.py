@@ -22,8 +22,8 @@ from service.runtime.threads import in_thread_if_large
 T = TypeVar("T")
 FEATURE_BYTES = 100
 """What a feature, in a document, is taken to be worth in bytes read."""
-LEARNER_BYTES = 20_000
-"""What the metrics of a learner are taken to be worth: they are bounded, a millisecond or two."""
+LEARNER_BYTES = 50_000
+"""What the metrics of a learner are taken to be worth: they are bounded, about a millisecond."""
 
 
 def _plain(value: Any) -> Any:

@@ -1,11 +1,14 @@
 """What pages cost, and how fast they are.
 
-    python -m tests.benchmarks.pages [cost] [paint] [--rounds N] [--seconds S] [--models N]
+    python -m tests.benchmarks.pages [cost] [share] [paint] [--rounds N] [--seconds S] [--models N]
 
-``cost``: single rows of feedback over 8 connections to one model, in turns with and without ten open pages: five of the
-list, five of that model, each of another client that reads what it is sent and does nothing else, so that a browser's
-own work on the same cores does not count as the service's. Printed are rows a second and CPU time of the service per
+``cost``: single rows of feedback over 8 connections to one model, in turns with and without twenty open pages: ten of
+the list, ten of that model, each of another client that reads what it is sent and does nothing else, so that a
+browser's own work on the same cores does not count as the service's. Printed are rows a second and CPU time of the service per
 row, of each round, and the medians of the rounds' ratios.
+
+``share``: the same pages while one client sends 100 rows a second, so that all of the difference in CPU time is theirs;
+once with pages of one model, once of ten. Exits with 1 where they take more than a twentieth of a core.
 
 ``paint``: a service with ten thousand models, and the page at / in Chromium, with an empty cache: milliseconds from the
 request to the first paint and to the fifty rows, bytes of all bodies.
@@ -14,11 +17,13 @@ request to the first paint and to the fifty rows, bytes of all bodies.
 import argparse
 import asyncio
 import http.client
+import json
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from statistics import median
+from time import perf_counter, sleep
 
 from playwright.async_api import Browser, async_playwright
 
@@ -29,8 +34,12 @@ from tests.browser import many
 from tests.browser.conftest import FLAGS, program
 from tests.browser.visits import Visits
 
-PAGES = ["/stream?sort=worst&limit=50"] * 5 + ["/models/m/stream"] * 5
+PAGES = ["/stream?sort=worst&limit=50"] * 10 + ["/models/m/stream"] * 10
 CONNECTIONS = 8
+PACE = 100.0
+"""Rows a second of ``share``."""
+SHARE_MAX = 0.05
+"""CPU seconds a second that pages may take."""
 SHOWN = """() => new Promise((resolve) => {
     const look = () => {
         const paint = performance.getEntriesByName("first-contentful-paint")[0];
@@ -45,21 +54,21 @@ SHOWN = """() => new Promise((resolve) => {
 
 
 @contextmanager
-def opened(port: int) -> Iterator[list[int]]:
-    """Ten pages, and the bytes that each has been sent so far."""
-    taken = [0] * len(PAGES)
-    connections = [http.client.HTTPConnection("127.0.0.1", port, timeout=60) for _ in PAGES]
+def opened(port: int, pages: Sequence[str] = PAGES) -> Iterator[list[int]]:
+    """Open pages, and the bytes that each has been sent so far."""
+    taken = [0] * len(pages)
+    connections = [http.client.HTTPConnection("127.0.0.1", port, timeout=60) for _ in pages]
 
     def read(at: int) -> None:
         try:
-            connections[at].request("GET", PAGES[at], headers={"Accept": "text/event-stream"})
+            connections[at].request("GET", pages[at], headers={"Accept": "text/event-stream"})
             answer = connections[at].getresponse()
             while piece := answer.read1(65536):
                 taken[at] += len(piece)
-        except (OSError, ValueError, AttributeError):
+        except (OSError, ValueError, AttributeError, http.client.HTTPException):
             return  # closed below
 
-    threads = [threading.Thread(target=read, args=(at,), daemon=True) for at in range(len(PAGES))]
+    threads = [threading.Thread(target=read, args=(at,), daemon=True) for at in range(len(pages))]
     for thread in threads:
         thread.start()
     try:
@@ -73,7 +82,7 @@ def opened(port: int) -> Iterator[list[int]]:
 
 
 def cost(rounds: int, seconds: float) -> None:
-    """Rows a second, and CPU per row, with ten pages and without."""
+    """Rows a second, and CPU per row, with twenty pages and without."""
     rates, cpus = [], []
     with Service() as service, Load() as load:
         service.create("m", rows.model({}))
@@ -99,7 +108,59 @@ def cost(rounds: int, seconds: float) -> None:
             cpus.append(watched_cpu / plain_cpu)
             shown = f"{plain:>9.0f} {watched_rate:>9.0f}  {plain_cpu:>11.1f} {watched_cpu:>11.1f}"
             print(f"round {number + 1:<2}{shown}{sent / 1000 / (seconds + 1):>12.1f}", flush=True)
-    print(f"ten pages: {median(rates):.3f} times the rows a second, {median(cpus):.3f} times the CPU per row")
+    print(f"{len(PAGES)} pages: {median(rates):.3f} times the rows a second, {median(cpus):.3f} times the CPU per row")
+
+
+def share(rounds: int, seconds: float, models: int) -> float:
+    """CPU seconds a second that twenty pages take, ten of them of so many models in turn."""
+    pages = [PAGES[0]] * 10 + [f"/models/m{at % models}/stream" for at in range(10)]
+    with Service() as service:
+        feed = Feed(service, models)
+        differences = []
+        for number in range(rounds):
+            found = {}
+            for watched in (number % 2 == 0, number % 2 == 1):
+                with opened(service.port, pages if watched else ()):
+                    feed.send(1.0)
+                    before, begun = service.used().service, perf_counter()
+                    feed.send(seconds)
+                    found[watched] = (service.used().service - before) / (perf_counter() - begun)
+            differences.append(found[True] - found[False])
+    print(f"pages of {models:2} models: {median(differences):.3f} CPU s/s at {PACE:.0f} rows/s", flush=True)
+    return median(differences)
+
+
+class Feed:
+    """Single rows to some models in turn, at a fixed pace; each has learned some thousand rows before.
+
+    Args:
+        service: which has none of the models yet.
+        models: how many.
+    """
+
+    def __init__(self, service: Service, models: int) -> None:
+        self._client = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
+        self._models, self._bodies, self._sent = models, rows.single(4096, 1), 0
+        X, y = rows.draw(6000, 2)
+        table = {"columns": list(rows.NAMES), "data": X.tolist(), "labels": [rows.LABELS[label] for label in y]}
+        for at in range(models):
+            service.create(f"m{at}", rows.model({}))
+            self._post(f"/models/m{at}/feedback/batch", json.dumps(table).encode())
+
+    def _post(self, path: str, body: bytes) -> None:
+        self._client.request("POST", path, body, {"Content-Type": "application/json"})
+        answer = self._client.getresponse()
+        answer.read()
+        if answer.status != 200:
+            raise RuntimeError(f"{path}: {answer.status}")
+
+    def send(self, seconds: float) -> None:
+        """Send for so long."""
+        begun = perf_counter()
+        for number in range(int(seconds * PACE)):
+            self._post(f"/models/m{self._sent % self._models}/feedback", self._bodies[self._sent % len(self._bodies)])
+            self._sent += 1
+            sleep(max(0.0, begun + (number + 1) / PACE - perf_counter()))
 
 
 async def paint(models: int, visits: int) -> None:
@@ -130,19 +191,23 @@ async def _visit(browser: Browser, url: str) -> tuple[float, float, int]:
     return first, shown, received
 
 
-def main() -> None:
-    """Run the parts that are named, or both."""
+def main() -> int:
+    """Run the parts that are named, or all; 1 where pages cost too much."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=("cost", "paint", []), help="default: both")
-    parser.add_argument("--rounds", type=int, default=6, help="of cost; and visits of paint")
-    parser.add_argument("--seconds", type=float, default=8.0, help="of each measurement of cost")
+    parser.add_argument("parts", nargs="*", choices=("cost", "share", "paint", []), help="default: all")
+    parser.add_argument("--rounds", type=int, default=6, help="of cost and share; and visits of paint")
+    parser.add_argument("--seconds", type=float, default=8.0, help="of each measurement of cost and share")
     parser.add_argument("--models", type=int, default=10_000)
     given = parser.parse_args()
     if not given.parts or "cost" in given.parts:
         cost(given.rounds, given.seconds)
+    shares = [0.0]
+    if not given.parts or "share" in given.parts:
+        shares = [share(given.rounds, given.seconds, models) for models in (1, 10)]
     if not given.parts or "paint" in given.parts:
         asyncio.run(paint(given.models, given.rounds))
+    return int(max(shares) > SHARE_MAX)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
