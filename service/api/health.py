@@ -27,7 +27,7 @@ class AlgorithmEntry(BaseModel):
     summary: str = Field(examples=["recursive least squares: never forgets"])
     use_when: str = Field(description="For which streams to take it, measured.", examples=["Nothing drifts."])
     paper: str = Field(examples=["Haykin, Adaptive Filter Theory, chapter 10"])
-    equation: str = Field(examples=["P <- P - P x x' P / (1 + x' P x); w <- w + P x (y - w' x)"])
+    equation: str = Field(examples=["min Σᵢ (yᵢ − wᵀxᵢ)² + |w|² / p₀ over w, exactly, row by row"])
     params: dict[str, Any] = Field(
         description="The JSON Schema of its `params`.", examples=[{"type": "object", "properties": {}}]
     )
