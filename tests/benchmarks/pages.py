@@ -4,8 +4,8 @@
 
 ``cost``: single rows of feedback over 8 connections to one model, in turns with and without twenty open pages: ten of
 the list, ten of that model, each of another client that reads what it is sent and does nothing else, so that a
-browser's own work on the same cores does not count as the service's. Printed are rows a second and CPU time of the service per
-row, of each round, and the medians of the rounds' ratios.
+browser's own work on the same cores does not count as the service's. Printed are rows a second and CPU time of the
+service per row, of each round, and the medians of the rounds' ratios.
 
 ``share``: the same pages while one client sends 100 rows a second, so that all of the difference in CPU time is theirs;
 once with pages of one model, once of ten. Exits with 1 where they take more than a twentieth of a core.
