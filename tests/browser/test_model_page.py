@@ -52,8 +52,7 @@ async def test_a_classification_is_shown_beside_its_baselines(look, api, shown):
     await expect(page.get_by_role("img", name="Reliability: ")).to_be_visible()
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("kind", ["classes", "numbers"])
+@pytest.mark.parametrize(("kind", "dark"), [("classes", False), ("classes", True), ("numbers", True)])
 async def test_a_model_page_is_accessible(look, axe, kind, dark):
     """No serious finding with everything unfolded: tables, an event, a prediction, forms."""
     page = await look(kind, dark=dark)
@@ -272,3 +271,22 @@ async def test_charts_thin_out_evenly_and_marks_never_overlap(look):
     )
     assert {4} == set(gaps)
     assert (0, 100) == (overlaps, marks)
+
+
+async def test_a_model_out_of_service_is_said_to_be_until_it_is_back(look):
+    """The reason stands on the page while it tries again by itself, and goes when the stream is there."""
+    page = await look("classes", statuses=[503])
+    problem = {
+        "type": "/problems/model-down",
+        "title": "Service Unavailable",
+        "status": 503,
+        "detail": "out of service",
+    }
+    refusal = {"status": 503, "content_type": "application/problem+json", "body": json.dumps(problem)}
+    await page.route("**/stream", lambda route: route.fulfill(**refusal))
+    await page.reload()
+    await expect(page.get_by_text("out of service. The page tries again by itself.")).to_be_visible()
+    await expect(page.locator("#live")).to_have_attribute("data-state", "reconnecting")
+    await page.unroute("**/stream")
+    await expect(page.locator(LIVE)).to_be_visible()
+    await expect(page.locator("#banner")).to_be_hidden()

@@ -8,6 +8,6 @@ export { csv, save } from "./charts/download.js";
 export { dataTable, Frame } from "./charts/frame.js";
 export { LineChart } from "./charts/line.js";
 export { ReliabilityChart } from "./charts/reliability.js";
-export { count, number } from "./charts/scale.js";
+export { count, fraction, number } from "./charts/scale.js";
 export { sparkline } from "./charts/spark.js";
 export { Recording, thinned } from "./charts/thin.js";

@@ -6,6 +6,8 @@ import { fill, h } from "../dom.js";
 import { Frame } from "./frame.js";
 import { number } from "./scale.js";
 
+const ROOMY_MAX = 8;
+
 /** A table of `confusion` of the metrics. */
 export class ConfusionTable {
     /** @param {{title?: string, note?: string, file: string, level?: number}} given */
@@ -36,10 +38,10 @@ export class ConfusionTable {
     table() {
         const names = this.names();
         return h(
-            "div.scroll-x",
+            "div.scroll-x.confusion-scroll",
             { tabindex: "0", role: "region", "aria-label": this.frame.title },
             h(
-                "table.confusion",
+                `table.confusion${names.length > ROOMY_MAX ? ".confusion-many" : ""}`,
                 {},
                 h("caption.visually-hidden", {}, "Rows by label and answer"),
                 h(
@@ -76,7 +78,7 @@ export class ConfusionTable {
             counts.map((value, at) => {
                 const share = whole ? value / whole : 0;
                 const cell = h(
-                    `td.heat${at === own ? ".heat-right" : ".heat-wrong"}`,
+                    `td.heat${at === own ? ".heat-right" : ".heat-wrong"}${value ? "" : ".heat-none"}`,
                     {},
                     h("span.heat-count", {}, number(Math.round(value))),
                     h("span.heat-share", {}, whole ? `${Math.round(100 * share)} %` : "–"),

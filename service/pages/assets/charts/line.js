@@ -15,6 +15,10 @@ import { thinned } from "./thin.js";
 const MARGIN = { top: 10, right: 14, bottom: 26, left: 46 };
 const LANE = 24;
 const PIXELS_PER_POINT = 2;
+/** The axis is made for all points but the first few, whose scores are of a handful of rows; lines are cut off there. */
+const EARLY_SHARE = 0.03;
+const EARLY_POINTS = 30;
+let plots = 0;
 
 /**
  * What a chart shows.
@@ -40,6 +44,8 @@ export class LineChart {
         this.shown = { series: [] };
         this.frame = new Frame({ title, note, file, level, numbers: () => this.numbers() });
         this.element = this.frame.element;
+        plots += 1;
+        this.clip = `chart-clip-${plots}`;
         this.image = s("svg.chart-svg", { role: "img", height });
         this.chips = h("div.chart-chips", { role: "group", "aria-label": `${title}: what happened`, hidden: true });
         this.crosshair = new Crosshair(this);
@@ -86,7 +92,7 @@ export class LineChart {
             this.grid(),
             this.markLines(),
             this.referenceLines(),
-            series.map((own) => this.line(own)),
+            this.clipped(series.map((own) => this.line(own))),
         );
         if (!series.some(({ points }) => points.length)) this.image.append(this.nothing());
         this.drawChips();
@@ -103,7 +109,7 @@ export class LineChart {
         const known = xs.filter((x) => x !== undefined);
         const [first, last] = known.length ? [Math.min(...known), Math.max(...known)] : [0, 1];
         this.span = [first, last > first ? last : first + 1];
-        const values = series.flatMap(({ points }) => points.map(([, value]) => value ?? NaN));
+        const values = series.flatMap(({ points }) => settled(points, this.span).map(([, value]) => value ?? NaN));
         this.log = log;
         this.high = range([...values, ...this.references().map((own) => own.y)], { ...y, log });
         this.x = scale(...this.span, MARGIN.left, this.width - MARGIN.right);
@@ -140,6 +146,15 @@ export class LineChart {
                     count(value),
                 );
             }),
+        ];
+    }
+
+    clipped(lines) {
+        const [x, y] = [MARGIN.left - 4, MARGIN.top - 4];
+        const [width, height] = [this.width - MARGIN.right - x + 4, this.height - MARGIN.bottom - y + 2];
+        return [
+            s("clipPath", { id: this.clip }, s("rect", { x, y, width: Math.max(0, width), height })),
+            s("g", { "clip-path": `url(#${this.clip})` }, lines),
         ];
     }
 
@@ -262,6 +277,10 @@ export class LineChart {
             rows: sorted.map(([x, values]) => [x, ...values, ...level]),
         };
     }
+}
+
+function settled(points, [first, last]) {
+    return points.length < EARLY_POINTS ? points : points.filter(([x]) => x - first >= EARLY_SHARE * (last - first));
 }
 
 function decimals(levels) {

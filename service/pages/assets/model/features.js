@@ -167,7 +167,7 @@ function table(rows, found) {
     const left = rows.length - SHOWN_MAX;
     return [
         h(
-            "div.scroll",
+            "div.scroll.tall",
             { tabindex: "0", role: "region", "aria-label": "Features" },
             h(
                 "table.data",

@@ -133,7 +133,7 @@ class Members {
         if (rest > 0)
             series.push({
                 key: " others",
-                name: `${rest} others`,
+                name: rest === 1 ? "1 other" : `${rest} others`,
                 tone: "tone-base",
                 dashed: true,
                 points: this.others(top),
@@ -156,7 +156,7 @@ class Members {
             (tone) => ![...this.tones.values()].includes(tone),
         );
         for (const name of top) if (!this.tones.has(name)) this.tones.set(name, free.shift());
-        return top;
+        return top.sort((one, other) => this.tones.get(one).localeCompare(this.tones.get(other)));
     }
 
     others(top) {

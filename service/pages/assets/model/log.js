@@ -7,7 +7,7 @@ import { fill, h } from "../dom.js";
 import { ago } from "../format.js";
 import { when } from "./words.js";
 
-const SHOWN_MAX = 8;
+const SHOWN_MAX = 6;
 
 /**
  * Fill the part of the log.

@@ -3,7 +3,7 @@
  * the coverage of intervals.
  */
 
-import { ConfusionTable, dataTable, Frame, number, ReliabilityChart } from "../charts.js";
+import { ConfusionTable, dataTable, fraction, Frame, number, ReliabilityChart } from "../charts.js";
 import { fill, h } from "../dom.js";
 import { choice } from "./choice.js";
 import { BASELINES, SCORES } from "./words.js";
@@ -126,7 +126,7 @@ function classTable(scores) {
     const whole = all.reduce((sum, [, own]) => sum + own.support, 0);
     return [
         h(
-            "div.scroll",
+            "div.scroll.tall",
             { tabindex: "0", role: "region", "aria-label": "Scores by class" },
             h(
                 "table.data",
@@ -171,7 +171,7 @@ function classRow(name, { support, precision, recall, f1 }, whole) {
 
 /** A number with a bar behind it, from 0 to 1. */
 function meter(value) {
-    const element = h("span.meter", {}, number(value));
+    const element = h("span.meter", {}, fraction(value));
     element.style.setProperty("--share", `${100 * (value ?? 0)}%`);
     return element;
 }

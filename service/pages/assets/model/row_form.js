@@ -16,6 +16,7 @@ export class RowForm {
         this.written = null;
         this.mode = "form";
         this.area = h("textarea", { spellcheck: "false" });
+        this.offered = "";
         this.areaField = field("The row's features, as JSON", this.area, { path: "features" });
         this.fields = h("div.row-fields");
         this.modes = choice(
@@ -55,7 +56,7 @@ export class RowForm {
         );
         const possible = this.controls.length > 0;
         this.modes.element.hidden = !possible;
-        if (!this.area.value) this.area.value = example(current);
+        if (this.area.value === this.offered) this.area.value = this.offered = example(current);
         this.show(possible ? this.mode : "json");
     }
 
@@ -96,7 +97,9 @@ export class RowForm {
 }
 
 function example(current) {
-    return current.length ? "{}" : '{"price": 12.5, "plan": "gold"}';
+    if (!current.length) return '{"price": 12.5, "plan": "gold"}';
+    const row = current.map(featureOf).map((feature) => [feature.name, made(feature).value()]);
+    return JSON.stringify(Object.fromEntries(row.filter(([, value]) => value !== undefined)), null, 1);
 }
 
 /** A control of a feature; its value is undefined where nothing was entered, which is a missing value. */

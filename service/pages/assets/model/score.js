@@ -2,7 +2,7 @@
  * The prequential score over rows: the window beside its baselines, what happened at which row, and the score now.
  */
 
-import { bars, LineChart, number } from "../charts.js";
+import { bars, fraction, LineChart, number } from "../charts.js";
 import { fill, h } from "../dom.js";
 import { markDetails } from "./events.js";
 import { choice } from "./choice.js";
@@ -133,14 +133,20 @@ function scoreNow(task, metrics) {
     const { window } = metrics;
     const baselines = Object.entries(window.baselines ?? {}).map(([name, own]) => ({ name, value: own[key] }));
     const value = window[key];
-    const list = [{ name: "This model", value, tone: "tone-1" }].concat(
-        baselines.map((own) => ({ name: SHORT[own.name] ?? own.name, value: own.value, tone: "tone-base" })),
+    const written = key === "accuracy" ? fraction : number;
+    const list = [{ name: "This model", value, text: written(value), tone: "tone-1" }].concat(
+        baselines.map(({ name, value: own }) => ({
+            name: SHORT[name] ?? name,
+            value: own,
+            text: written(own),
+            tone: "tone-base",
+        })),
     );
     return [
         h(
             "div.score-figure",
             {},
-            h("p.score-value", { id: "score-value" }, number(value)),
+            h("p.score-value", { id: "score-value" }, written(value)),
             h("p.muted", {}, `${SCORES[key].name}, last ${rowsText(window.rows ?? window.size)}`),
             comparison(key, value, baselines),
         ),
@@ -152,7 +158,7 @@ function scoreNow(task, metrics) {
         h(
             "dl.score-more",
             {},
-            more(task).map((own) => h("div", {}, h("dt", {}, SCORES[own].name), h("dd", {}, number(window[own])))),
+            more(task).map((own) => h("div", {}, h("dt", {}, SCORES[own].name), h("dd", {}, written(window[own])))),
         ),
     ];
 }
@@ -179,6 +185,7 @@ function comparison(key, value, baselines) {
         );
     }
     const share = best.value > 0 ? value / best.value : 1;
-    const text = share <= 1 ? `${Math.round(100 * (1 - share))} % below ${name}` : `${number(share, 1)} × ${name}`;
+    const below = 100 * (1 - share);
+    const text = share <= 1 ? `${below.toFixed(below > 99 ? 1 : 0)} % below ${name}` : `${number(share, 1)} × ${name}`;
     return h(`span.badge${share < 1 ? ".good" : ".bad"}`, {}, text);
 }

@@ -16,7 +16,10 @@ const STATES = { connecting: "connecting", live: "live", reconnecting: "reconnec
 export function stateShown(model) {
     const badge = document.getElementById("live");
     const banner = document.getElementById("banner");
-    return (state, problem) => {
+    let last = null;
+    return (state, told) => {
+        const problem = told ?? (state === "reconnecting" ? last : null); // said until the model is there again
+        last = problem;
         badge.dataset.state = state;
         badge.querySelector("span:last-child").textContent = STATES[state];
         const notice = noticeOf(model, state, problem);
@@ -41,7 +44,8 @@ function noticeOf(model, state, problem) {
         return h("p.notice.bad", {}, `The key in use may not see model ${model.name}: ${problem.message} `, back);
     }
     if (state === "ended") return h("p.notice.bad", {}, problem.message);
-    if (problem?.status === 503) return h("p.notice.bad", {}, `${problem.message} The page tries again by itself.`);
+    if (problem?.status === 503)
+        return h("p.notice.bad", {}, `${problem.message.replace(/\.$/, "")}. The page tries again by itself.`);
     if (state === "reconnecting" && model.docs.model) {
         return h(
             "p.notice.warn",
