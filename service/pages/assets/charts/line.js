@@ -15,7 +15,7 @@ import { thinned } from "./thin.js";
 const MARGIN = { top: 10, right: 14, bottom: 26, left: 46 };
 const LANE = 24;
 const PIXELS_PER_POINT = 2;
-/** The axis is made for all points but the first few, whose scores are of a handful of rows: there lines are cut off. */
+/** The axis is made for all points but the first few, whose scores are of a handful of rows; lines end there. */
 const EARLY_SHARE = 0.03;
 const EARLY_POINTS = 30;
 let plots = 0;
