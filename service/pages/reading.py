@@ -64,7 +64,7 @@ async def problem_page(request: Request, slug: str) -> Response:
 async def llms_txt(request: Request) -> Response:
     """What there is to read, for language models."""
     text = documents.llms_txt(shell.root_of(request.scope))
-    return Response(text, media_type=MARKDOWN, headers=shell.HEADERS)
+    return Response(text, media_type="text/plain; charset=utf-8", headers=shell.HEADERS)
 
 
 def _found(pages: Mapping[str, Document], slug: str) -> Document:
