@@ -162,6 +162,21 @@ async def test_llms_txt_has_the_form_of_llmstxt_org(api):
         assert 200 == (await api.ask("GET", f"/{link}")).status_code
 
 
+async def test_what_there_is_to_read_needs_no_key(start):
+    """Where keys are in force, too: who has none is told how to send one."""
+    locked = await start(api_keys="ops:secret:admin")
+    for path in (
+        "/guide",
+        "/guide/drift",
+        "/guide/drift.md",
+        "/problems",
+        "/problems/unauthorized",
+        "/llms.txt",
+        "/docs",
+    ):
+        assert 200 == (await locked.ask("GET", path)).status_code, path
+
+
 @pytest.mark.parametrize(
     "path", ["/guide/none", "/guide/first-model.html", "/problems/none", "/problems/..%2fguide.md"]
 )
