@@ -5,11 +5,13 @@ the modules a script imports ("./api.js") and the images a style names have it a
 """
 
 import hashlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from posixpath import dirname, join, normpath
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -19,6 +21,8 @@ from service.errors import NotFound
 MEDIA = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 """By the end of a file's name; other files are not served."""
 FOREVER = "public, max-age=31536000, immutable"
+IMPORT = re.compile(r'(?:from|import) "(\.{1,2}/[^"]+)";')
+"""An import of another module; its address is relative."""
 DIGITS = 12
 """Of a digest, in hexadecimal."""
 
@@ -64,6 +68,23 @@ def address(name: str) -> str:
     held = load()
     held.contents[name]
     return f"ui/assets/{held.digest}/{name}"
+
+
+@cache
+def modules(*names: str) -> list[str]:
+    """Scripts and all modules that they import, and these import, in the order in which they are met.
+
+    A page names them all, so that they are fetched at once, and not one generation after the other.
+    """
+    found = [*names]
+    for name in found:  # which grows meanwhile
+        found += [one for one in _imported(name) if one not in found]
+    return found
+
+
+def _imported(name: str) -> list[str]:
+    text = load().contents[name].decode()
+    return [normpath(join(dirname(name), address)) for address in IMPORT.findall(text)]
 
 
 def answer(request: Request) -> Response:

@@ -52,5 +52,5 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.globals["asset"] = assets.address
+    found.globals |= {"asset": assets.address, "modules": assets.modules}
     return found

@@ -98,7 +98,7 @@ async def test_scripts_name_assets_that_exist():
     named = [
         name for path in FOLDER.glob("templates/*") for name in re.findall(r"asset\(\"(.*?)\"\)", path.read_text())
     ]
-    assert {"shell.js", "theme.js", "onepass.css"} <= set(named) <= set(assets.load().contents)
+    assert {"theme.js", "onepass.css"} <= set(named) <= set(assets.load().contents)
 
 
 async def test_scripts_set_text_and_never_markup():
@@ -109,9 +109,16 @@ async def test_scripts_set_text_and_never_markup():
         )
 
 
-async def test_a_page_and_what_it_loads_are_small():
-    """All scripts and styles of all pages: less than 300 KB."""
-    assert sum(map(len, assets.load().contents.values())) < 300_000
+@pytest.mark.parametrize("path", PAGES)
+async def test_a_page_and_what_it_loads_are_small(api, path):
+    """Less than 300 KB; and it names every module that its scripts import, so that all are fetched at once."""
+    text = (await api.ask("GET", path)).text
+    loaded = {address.partition("/assets/")[2].partition("/")[2] for address in addresses(text) if "ui/" in address}
+    assert len(text) + sum(len(assets.load().contents[name]) for name in loaded) < 300_000
+    folder = FOLDER / "assets"
+    for name in (name for name in loaded if name.endswith(".js")):
+        imported = re.findall(r"(?:from|import) \"(\.[^\"]+)\"", (folder / name).read_text())
+        assert {(folder / name / ".." / one).resolve().relative_to(folder).as_posix() for one in imported} <= loaded
 
 
 async def test_scripts_are_sound_javascript():
