@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 
 import pytest
 import pytest_asyncio
@@ -12,6 +13,7 @@ from service.api.live.producer import Live, Producer
 from service.api.live.viewers import Viewer
 from service.errors import StoreDown
 from service.runtime.stream_places import StreamPlaces
+from service.runtime.threads import THREAD_BYTES
 from tests.service.api_fixtures import features, problem
 from tests.service.event_client import EventClient
 from tests.service.test_api_drift import raise_alarms
@@ -145,6 +147,24 @@ async def test_documents_are_made_once_for_all_who_look(live, monkeypatch):
         assert 1 == len(context.live)
     assert 0 == len(context.live)
     assert not context.places._ends
+
+
+async def test_large_documents_are_made_elsewhere_than_on_the_event_loop(live, monkeypatch):
+    """Those of wide models and of many learners; small ones where they stand."""
+    places, whole = [], documents.features
+
+    def noted(replica):
+        places.append(threading.current_thread() is threading.main_thread())
+        return whole(replica)
+
+    monkeypatch.setattr(documents, "features", noted)
+    path = await live.learnt()
+    await live.get(f"{path}/features")
+    monkeypatch.setattr(documents, "FEATURE_BYTES", THREAD_BYTES)
+    await live.get(f"{path}/features")
+    async with watching(live, path) as client:
+        await until(client, lambda found: "features" in found)
+    assert [True, False, False] == places
 
 
 async def test_a_stream_ends_with_a_reason(live, start):
