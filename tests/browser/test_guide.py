@@ -1,5 +1,6 @@
 """The guide and the pages of problems, as people read them."""
 
+import json
 import re
 
 import pytest
@@ -48,3 +49,20 @@ async def test_a_page_fits_a_phone(visits, path):
     page = await visits.open(path)
     await page.set_viewport_size({"width": 360, "height": 780})
     assert await page.evaluate("document.documentElement.scrollWidth <= 360")
+
+
+async def test_a_refusal_on_a_page_leads_to_what_to_do(visits, api, url):
+    """Below what was said, in a tab of its own, to the page of the problem that the service named."""
+    assert api.put("/models/guided", json={"task": "regression", "features": ["load"]}).is_success
+    problem = {"type": "/problems/store-full", "title": "No", "status": 503, "detail": "the store has no memory left"}
+    page = await visits.open("/ui/models/guided", statuses=[503])
+    refusal = {"status": 503, "content_type": "application/problem+json", "body": json.dumps({**problem, "errors": []})}
+    await page.route(
+        "**/snapshots", lambda route: route.fulfill(**refusal) if route.request.method == "POST" else route.continue_()
+    )
+    await page.get_by_role("button", name="Take a snapshot").click()
+    async with page.context.expect_page() as opened:
+        await page.get_by_role("link", name="What to do").click()
+    found = await opened.value
+    await expect(found.locator("h1")).to_have_text("The store has no room")
+    assert f"{url}/problems/store-full" == found.url

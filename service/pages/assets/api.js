@@ -41,6 +41,11 @@ export class Problem extends Error {
         this.errors = Array.isArray(said.errors) ? said.errors : [];
     }
 
+    /** The address of the page that says what to do; null where the answer is not one of the service's problems. */
+    get page() {
+        return this.type.includes("/problems/") ? address(`problems/${encodeURIComponent(this.slug)}`) : null;
+    }
+
     /** Sentences for a reader: the detail, then a line for each field that it does not say already. */
     get lines() {
         const fields = this.errors.map(({ field, problem, allowed }) => {

@@ -61,7 +61,7 @@ export function sayer() {
 }
 
 /**
- * A problem as a notice: its detail, and a line for each field.
+ * A problem as a notice: its detail, a line for each field, and the way to its page.
  *
  * @param {Error} error
  * @returns {HTMLElement}
@@ -73,6 +73,7 @@ export function problemNotice(error) {
         "div.notice.bad",
         {},
         [...scope, ...error.lines].map((line) => h("p", {}, line)),
+        error.page && h("p", {}, h("a", { href: error.page.href, target: "_blank", rel: "noopener" }, "What to do")),
     );
 }
 
