@@ -112,3 +112,7 @@ class Settings(BaseSettings):
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
         "info", description="What is written to the log."
     )
+    log_format: Annotated[Literal["console", "json"], BeforeValidator(_lower)] = Field(
+        "console", description="How it is written: lines of text, or of JSON for programs."
+    )
+    access_log: bool = Field(False, description="Whether every answer is logged; at the level debug all are.")

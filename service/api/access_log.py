@@ -7,21 +7,21 @@ import logging
 
 from starlette.types import Scope
 
-NAME = "onepass.access"
-_logger = logging.getLogger(NAME)
-_logger.setLevel(logging.WARNING)  # off, whatever the level of the others
+PATH_MAX = 200
+"""Characters of a path in a line."""
+_logger = logging.getLogger("onepass.access")
+on = False
+"""Whether answers are logged."""
 
 
-def switch_on() -> None:
-    """Log answers from now on."""
-    _logger.setLevel(logging.INFO)
-
-
-def is_on() -> bool:
-    """Whether answers are logged."""
-    return _logger.isEnabledFor(logging.INFO)
+def switch(wanted: bool) -> None:
+    """Log answers from now on, or no longer."""
+    global on  # noqa: PLW0603  one process, one log
+    on = wanted
 
 
 def write(scope: Scope, status: int, seconds: float) -> None:
     """Log an answer."""
-    _logger.info("%s %s %d %.1f ms", scope["method"], scope["path"], status, 1000 * seconds)
+    path = "".join(letter if letter.isprintable() else "?" for letter in scope["path"][:PATH_MAX])
+    asked = {"method": scope["method"], "path": path, "status": status, "ms": round(1000 * seconds, 1)}
+    _logger.info("answered", extra=asked)

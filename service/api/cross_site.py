@@ -66,7 +66,7 @@ class Guard:
         """
         found = {name: value for name, value in scope["headers"] if name in _WANTED}
         host = found.get(_HOST)
-        if host is not None and not self._knows(host):
+        if host is not None and not (self._verdicts.get(host) or self._knows(host)):
             problem = Problem("Host", "is a name that is not known to be this service's", "ONEPASS_ALLOWED_HOSTS")
             raise Forbidden("without keys the service answers to addresses and to names it knows", [problem])
         if len(found) > (host is not None) and scope["method"] not in SAFE and not self._own_site(found):

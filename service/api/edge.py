@@ -12,13 +12,9 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api import access_log, request_id
+from service.api.answer_headers import ALWAYS, PAGES
 from service.api.route import Handler
-
-NOSNIFF = (b"x-content-type-options", b"nosniff")
-ALWAYS = (NOSNIFF, (b"cross-origin-resource-policy", b"same-origin"))
-"""A browser takes an answer for nothing but what its media type says, and pages of others embed none."""
-PAGES = ((b"referrer-policy", b"no-referrer"), (b"x-frame-options", b"DENY"))
-"""Of what may be a page: its address stays here, and nobody frames it."""
+from service.api.row_answer import RowAnswer
 
 
 def identified(handler: Handler) -> Handler:
@@ -28,8 +24,11 @@ def identified(handler: Handler) -> Handler:
         own = request_id.begin(request.scope)
         started = perf_counter()
         response = await handler(request)
-        response.raw_headers += (own, *ALWAYS)
-        if access_log.is_on():
+        if type(response) is RowAnswer:
+            response.request_id = own
+        else:
+            response.raw_headers += ((request_id.HEADER, own), *ALWAYS)
+        if access_log.on:
             access_log.write(request.scope, response.status_code, perf_counter() - started)
         return response
 
@@ -44,7 +43,7 @@ async def by_long_way(app: ASGIApp, scope: Scope, receive: Receive, send: Send) 
     try:
         await app({**scope, "method": "GET"} if scope["method"] == "HEAD" else scope, answer.receive, answer.send)
     finally:
-        if access_log.is_on():
+        if access_log.on:
             access_log.write(scope, answer.status, perf_counter() - started)
 
 
@@ -55,7 +54,7 @@ class _Answer:
         status: of the answer; 0 before it begins.
     """
 
-    def __init__(self, receive: Receive, send: Send, own: tuple[bytes, bytes]) -> None:
+    def __init__(self, receive: Receive, send: Send, own: bytes) -> None:
         self._receive, self._send, self._own = receive, send, own
         self.status = 0
 
@@ -70,7 +69,7 @@ class _Answer:
             given = message["headers"]
             names = {name for name, _ in given}
             more = [header for header in (*ALWAYS, *PAGES) if header[0] not in names]
-            message = {**message, "headers": [*given, self._own, *more]}
+            message = {**message, "headers": [*given, (request_id.HEADER, self._own), *more]}
         await self._send(message)
 
 

@@ -22,17 +22,17 @@ _TRACE = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(?:-
 _OWN, _numbers = secrets.token_hex(6).encode(), itertools.count(1)
 
 
-def begin(scope: Scope) -> tuple[bytes, bytes]:
-    """Begin a request; the header that its answer carries."""
+def begin(scope: Scope) -> bytes:
+    """Begin a request; its id."""
     for name, value in scope["headers"]:
         if name == HEADER and _GIVEN.fullmatch(value):
-            own = value
+            own: bytes = value
             break
     else:
         own = new_id()
     scope[ID] = own
     CURRENT.set(scope)
-    return HEADER, own
+    return own
 
 
 def new_id() -> bytes:
@@ -46,6 +46,8 @@ def logged() -> dict[str, str]:
     if scope is None:
         return {}
     found = {"request_id": scope[ID].decode("ascii")}
+    if (model := scope.get("path_params", {}).get("name")) is not None:
+        found["model"] = model
     for name, value in scope["headers"]:
         if name == TRACE_HEADER and (trace := _TRACE.fullmatch(value)) is not None and not value.startswith(b"ff"):
             if int(trace[1], 16) and int(trace[2], 16):

@@ -23,7 +23,7 @@ from service.api import bodies, row_requests
 from service.api.body_budget import RESERVED
 from service.api.context import NAME, Context, known_queries
 from service.api.media import JSON
-from service.api.problems import disconnected, problem, status_of
+from service.api.problems import disconnected, problem, slug_of, status_of
 from service.errors import NotFound, Unavailable
 from service.runtime.threads import in_process_if_large
 
@@ -179,6 +179,8 @@ def answered(path: str, answer: Answer, refusal: Callable[[Exception], Response]
         except Exception as error:
             if status_of(error) == 500:
                 logger.exception("%s %s failed", request.method, path)
+            else:
+                logger.debug("%s %s is refused: %s", request.method, path, slug_of(error))
             response = refusal(error)
         context: Context = request.app.state.context
         if RESERVED in request.scope:

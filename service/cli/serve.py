@@ -53,9 +53,9 @@ def run(options: argparse.Namespace) -> int:
     if (refusal := _refusal(settings, options.fd)) is not None:
         print(refusal, file=sys.stderr)
         return 2
-    logging.basicConfig(
-        level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
-    )
+    from service import logs  # noqa: PLC0415  --help starts without it
+
+    logs.configure(settings.log_level, settings.log_format, settings.access_log)
     logging.getLogger("uvicorn.error").addFilter(_NoTraceback())
     for file in found.files:
         logger.info("settings from %s", file)

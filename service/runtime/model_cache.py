@@ -310,5 +310,6 @@ class ModelCache:
             if self.ledger.used <= self._budget_bytes:
                 return
             if replica.idle:
+                logger.debug("model %s leaves memory: version %d, %d bytes", name, replica.version, replica.nbytes)
                 self._drop(name)
                 self._stats.evictions += 1

@@ -126,6 +126,7 @@ class Snapshotter:
             if written.held:
                 self._stats.snapshots += 1
                 replica.saved.note(info, size)
+                logger.debug("model %s: snapshot of version %d is written: %d bytes", replica.name, info.version, size)
                 replica.drop_answers(info.version)
             elif not replica.gone:
                 await replica.inbox.sync()

@@ -23,8 +23,8 @@ from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from service.api import request_id
+from service.api.answer_headers import NOSNIFF
 from service.api.connection import CONNECTION
-from service.api.edge import NOSNIFF
 from service.api.problems import problem
 from service.api.route import Handler
 from service.errors import BadHead, ConnectionsFull, HeadTooLarge, OnepassError, TooLate

@@ -79,8 +79,8 @@ def by_short_way(cycle: RequestResponseCycle, handle: Handler, app: ASGIApp, wri
 
 def _write(cycle: RequestResponseCycle, answer: RowAnswer, writer: Writer) -> None:
     """Head and body at once, and what the server does behind an answer."""
-    lines = [b"%b: %b\r\n" % header for header in (*cycle.default_headers, *answer.raw_headers)]
-    writer.write_at_once(b"".join((OK, *lines, b"" if cycle.keep_alive else CLOSE, b"\r\n", answer.body)))
+    lines = [b"%b: %b\r\n" % header for header in cycle.default_headers]
+    writer.write_at_once(b"".join((OK, *lines, answer.lines, b"" if cycle.keep_alive else CLOSE, b"\r\n", answer.body)))
     cycle.response_started = cycle.response_complete = True
     cycle.message_event.set()
     if not cycle.keep_alive:

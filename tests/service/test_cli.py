@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from service import cli
+from service import cli, logs
 from service.cli import serve
 from service.cli.command import COMMANDS
 from service.first_run import kernel_cache
@@ -237,6 +237,7 @@ def test_a_first_start_says_which_kernel_it_compiles(
     monkeypatch.setattr(serve, "_run_server", lambda settings, options: started.append(settings) or 0)
     monkeypatch.setattr(kernel_cache.KernelCache, "complete", lambda self: False)
     caplog.set_level("INFO")
+    monkeypatch.setattr(logs, "configure", lambda *_: None)  # caplog goes on
     for text, status in (("print('kernel 2 of 3')", 0), ("import sys; sys.exit('no kernel')", 1)):
         monkeypatch.setattr(serve, "_COMPILE", text)
         assert status == cli.main(["serve"])
@@ -246,6 +247,7 @@ def test_a_first_start_says_which_kernel_it_compiles(
 
 def test_a_start_with_all_kernels_compiles_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """No process is made for it."""
+    monkeypatch.setattr(logs, "configure", lambda *_: None)
     monkeypatch.setattr(serve, "_run_server", lambda settings, options: 0)
     monkeypatch.setattr(kernel_cache.KernelCache, "complete", lambda self: True)
     monkeypatch.setattr(serve, "_COMPILE", "import sys; sys.exit('not to be run')")

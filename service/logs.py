@@ -1,0 +1,131 @@
+"""What the service logs, and how: every line by structlog, as text for a terminal or as JSON for programs.
+
+The service logs by Python's ``logging``; here its records become events with fields:
+
+    event, level, logger, timestamp     of every line
+    request_id, trace_id, parent_id     of what is logged while a request is answered (``api.request_id``)
+    model, version, incarnation         of lines whose message names them: "model %s is reloaded"
+    method, path, status, ms            of answers, where the access log is on
+
+Nothing that clients send as data is logged: no features, no labels, no keys, no queries. So exceptions are shown by
+their types and by where they were raised, without their texts, which may hold what could not be read.
+"""
+
+import logging
+import re
+import sys
+import traceback
+from collections.abc import Iterator, MutableMapping
+from types import TracebackType
+from typing import Any, Literal, TextIO
+
+import structlog
+
+from service.api import access_log, request_id
+
+Form = Literal["console", "json"]
+OURS = ("service", "onepass")
+"""Loggers that the level is for. Other packages' log nothing below INFO: some would log headers and addresses."""
+QUIET = ("httpx", "httpcore")
+"""Log every request to a webhook, whose address may be a secret."""
+CHAINED_MAX = 10
+_NAMED = re.compile(r"%%|(?:\b(model|version|incarnation) )?%[-#0 +]*\d*(?:\.\d+)?[a-zA-Z]")
+Event = MutableMapping[str, Any]
+
+
+def configure(level: str, form: Form, access: bool, stream: TextIO | None = None) -> None:
+    """Log to a stream from now on.
+
+    Args:
+        level: of the service's own lines; at "debug" answers are logged as well.
+        form: of the lines.
+        access: whether every answer is logged.
+        stream: standard error by default.
+    """
+    stream = stream or sys.stderr
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(_formatter(form, stream.isatty()))
+    wanted = getattr(logging, level.upper())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(max(wanted, logging.INFO))
+    for name in OURS:
+        logging.getLogger(name).setLevel(wanted)
+    for name in QUIET:
+        logging.getLogger(name).setLevel(logging.WARNING)
+    access_log.switch(access or wanted == logging.DEBUG)
+
+
+def _formatter(form: Form, colors: bool) -> logging.Formatter:
+    """Records of ``logging`` as lines."""
+    first: list[Any] = [
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.ExtraAdder(),
+        _named,
+        _asked,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _bare,
+    ]
+    last: list[Any] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta]
+    if form == "json":
+        last += [_ordered, structlog.processors.JSONRenderer(ensure_ascii=False)]
+    else:
+        last.append(structlog.dev.ConsoleRenderer(colors=colors, pad_event_to=0, exception_formatter=_written))
+    return structlog.stdlib.ProcessorFormatter(foreign_pre_chain=first, processors=last, pass_foreign_args=True)
+
+
+def _ordered(_: Any, __: str, event: Event) -> Event:
+    """When, how bad and what first."""
+    return {name: event.pop(name) for name in ("timestamp", "level", "event") if name in event} | {**event}
+
+
+def _named(_: Any, __: str, event: Event) -> Event:
+    """What a message names by a word before its value: "model %s: snapshot of version %d is passed over"."""
+    record: logging.LogRecord = event["_record"]
+    values = event.pop("positional_args", ())
+    if isinstance(record.msg, str) and isinstance(values, tuple):
+        found = [own[1] for own in _NAMED.finditer(record.msg) if own[0] != "%%"]
+        event.update({name: value for name, value in zip(found, values, strict=False) if name})
+    return event
+
+
+def _asked(_: Any, __: str, event: Event) -> Event:
+    """The request that is answered."""
+    for name, value in request_id.logged().items():
+        event.setdefault(name, value)
+    return event
+
+
+# ------------------------------------------------------------------------------------------------ exceptions
+
+
+def _bare(_: Any, __: str, event: Event) -> Event:
+    """The exception of a line, without its text."""
+    found = event.pop("exc_info", None)
+    if found is True:
+        found = sys.exc_info()
+    if isinstance(found, BaseException):
+        found = (type(found), found, found.__traceback__)
+    if isinstance(found, tuple) and found[1] is not None:
+        event["exception"] = bare_traceback(found[1])
+    return event
+
+
+def bare_traceback(error: BaseException) -> str:
+    """Where an exception was raised, and by what it was caused, without what they say."""
+    return "\n".join(part.rstrip("\n") for part in _parts(error, 0))
+
+
+def _parts(error: BaseException, depth: int) -> Iterator[str]:
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if cause is not None and depth < CHAINED_MAX:
+        yield from _parts(cause, depth + 1)
+        yield "-- which led to"
+    yield "".join(traceback.format_tb(error.__traceback__))
+    yield type(error).__qualname__
+
+
+def _written(stream: TextIO, found: tuple[type[BaseException], BaseException, TracebackType | None]) -> None:
+    """An exception that reached the renderer; ``_bare`` has taken those of records."""
+    stream.write(bare_traceback(found[1]))

@@ -1,0 +1,192 @@
+"""What is logged: lines with fields, as text and as JSON, and never what clients send as data."""
+
+import io
+import json
+import logging
+import os
+import subprocess
+import sys
+import time
+
+import httpx
+import pytest
+
+from service import logs
+from service.api import access_log, request_id
+from service.api.routes import ROUTES
+from service.runtime.engine import Engine
+from service.server.http_protocol import Gate
+from tests.service.api_fixtures import problem
+
+in_loop = pytest.mark.asyncio(loop_scope="module")
+logger = logging.getLogger("service.tests")
+ENDLESS = {"/drift/stream", "/models/{name}/stream", "/stream"}
+CANARIES = ("canary-feature", "canary-label", "canary-secret", "31337.25")
+
+
+@pytest.fixture
+def said():
+    """What is logged as JSON, at the level debug, with every answer; afterwards logging is as it was."""
+    yield from configured("debug", "json", True)
+
+
+def configured(level, form, access):
+    root = logging.getLogger()
+    handlers, levels = root.handlers[:], {name: logging.getLogger(name).level for name in ("", *logs.OURS, *logs.QUIET)}
+    stream = io.StringIO()
+    logs.configure(level, form, access, stream)
+    yield stream
+    root.handlers[:] = handlers
+    for name, own in levels.items():
+        logging.getLogger(name).setLevel(own)
+    access_log.switch(False)
+
+
+def lines(stream):
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_a_line_has_fields(said):
+    """When, how bad, what, by whom; the model and the version that the message names."""
+    logger.warning("model %s: snapshot of version %d is passed over, %d %% of it: %s", "m", 7, 50, "why")
+    logger.info("plain", extra={"more": 1})
+    first, second = lines(said)
+    assert ["timestamp", "level", "event"] == [*first][:3]
+    assert "model m: snapshot of version 7 is passed over, 50 % of it: why" == first["event"]
+    assert ("warning", "service.tests", "m", 7) == tuple(first[key] for key in ("level", "logger", "model", "version"))
+    assert ("plain", 1) == (second["event"], second["more"])
+    assert "model" not in second
+
+
+def test_text_for_a_terminal():
+    """One line for each, without colours where it is no terminal; control characters of data do not get there."""
+    for stream in configured("info", "console", True):
+        logger.info("model %s is here", "m")
+        logger.debug("not at this level")
+        access_log.write({"method": "GET", "path": "/a\nb\x1b[31m"}, 404, 0.0123)
+        first, second = stream.getvalue().splitlines()
+    assert "model m is here" in first
+    assert "model=m" in first
+    assert "path=/a?b?[31m" in second
+    assert "\x1b" not in first + second
+
+
+def test_other_packages_log_nothing_below_info(said):
+    """Some would log headers, and every address that a webhook is posted to."""
+    logging.getLogger("httpx").info("POST https://hooks.example/secret")
+    logging.getLogger("somebody").debug("a header")
+    logging.getLogger("service.x").debug("ours")
+    assert ["ours"] == [line["event"] for line in lines(said)]
+
+
+def test_an_exception_is_shown_without_its_text(said):
+    """Where it was raised, and by what it was caused; texts may hold what could not be read."""
+    try:
+        try:
+            int("canary-label")
+        except ValueError as error:
+            raise KeyError("canary-feature") from error
+    except KeyError:
+        logger.exception("it failed")
+    (line,) = lines(said)
+    assert "test_an_exception_is_shown_without_its_text" in line["exception"]
+    assert line["exception"].index("ValueError") < line["exception"].index("which led to")
+    assert line["exception"].endswith("KeyError")
+
+
+@in_loop
+async def test_lines_of_a_request(api, said, monkeypatch):
+    """Whatever is logged while it is answered has its id, its model and its trace; the answer is logged as well."""
+    path = await api.shared()
+    said.truncate(said.seek(0))
+    trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    headers = {"X-Request-ID": "r-17", "traceparent": trace}
+    problem(await api.ask("POST", f"{path}/predict", json={}, headers=headers), 422)
+    refused, answered = lines(said)
+    assert "POST /models/{name}/predict is refused: invalid" == refused["event"]
+    for line in (refused, answered):
+        expected = ("r-17", path[8:], "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7")
+        assert expected == tuple(line[key] for key in ("request_id", "model", "trace_id", "parent_id"))
+    assert ("POST", f"{path}/predict", 422) == tuple(answered[key] for key in ("method", "path", "status"))
+    assert answered["ms"] >= 0
+    said.truncate(said.seek(0))
+    assert 200 == (await api.ask("HEAD", "/readyz?x=1", headers=headers)).status_code
+    (answered,) = lines(said)
+    assert ("HEAD", "/readyz", 200, "r-17") == tuple(
+        answered[key] for key in ("method", "path", "status", "request_id")
+    )
+
+
+@in_loop
+async def test_no_data_and_no_secret_is_logged(start, said, monkeypatch):
+    """Every route at the level debug, with bodies that are right, wrong and broken, keys and headers: no canary."""
+    api = await start(api_keys="boss:canary-secret:admin", webhook_secret="canary-secret")
+    own = {"Authorization": "Bearer canary-secret"}
+    config = {"task": "classification", "algorithm": "dfop", "features": ["x", {"name": "day", "type": "categorical"}]}
+    row = {"x": 31337.25, "day": "canary-feature"}
+    assert 201 == (await api.ask("PUT", "/models/logged", json=config, headers=own)).status_code
+    bodies = [
+        {"features": row, "label": "canary-label"},
+        {"features": row, "label": ["canary-label"], "canary-feature": 1},
+        {"features": {**row, "x": "canary-feature"}, "label": "canary-label"},
+        {"columns": ["x", "day"], "data": [[31337.25, "canary-feature"]], "labels": ["canary-label"]},
+        {"inputs": [{"name": "day", "shape": [1], "datatype": "BYTES", "data": ["canary-feature"]}]},
+    ]
+    contents = [
+        *(json.dumps(body).encode() for body in bodies),
+        b'{"features": {"x": 31337.25, "day": "canary-feature"',
+    ]
+    for route in sorted(ROUTES, key=lambda route: route.method == "DELETE"):
+        if route.path in ENDLESS:
+            continue
+        url = route.path.replace("{name}", "logged").replace("{challenger}", "c").replace("{version}", "0")
+        await api.ask(route.method, url, params={"q": "canary-label"}, headers=own)
+        await api.ask(route.method, url, headers={"Authorization": "Bearer canary-secret-x"})
+        for content in contents if route.method != "GET" else []:
+            await api.ask(route.method, url, content=content, headers=own)
+
+    async def fail(*_):
+        raise ValueError(*CANARIES)
+
+    monkeypatch.setattr(Engine, "replica", fail)
+    answer = await api.ask("POST", "/models/logged/predict", json={"features": row}, headers=own)
+    problem(answer, 500)
+    text = said.getvalue()
+    assert "POST /models/{name}/predict failed" in text
+    assert "ValueError" in text
+    assert len(ROUTES) < len(lines(said))
+    assert [] == [canary for canary in CANARIES if canary in text]
+
+
+def test_a_service_logs_as_it_is_told(tmp_path):
+    """ONEPASS_LOG_FORMAT and ONEPASS_ACCESS_LOG, in any case; every line is JSON, those of the server as well."""
+    environment = os.environ | {
+        "ONEPASS_DATA_DIR": str(tmp_path),
+        "ONEPASS_LOG_FORMAT": "JSON",
+        "ONEPASS_ACCESS_LOG": "1",
+        "ONEPASS_LOG_LEVEL": "WARNING",
+    }
+    command = [sys.executable, "-m", "service.cli", "serve", "--port", "0", "--log-level", "info"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True) as child:
+        url = child.stdout.readline().split()[-1]
+        assert 200 == httpx.get(f"{url}healthz", headers={"X-Request-ID": "r-1"}).status_code
+        child.terminate()
+        _, text = child.communicate(timeout=60)
+    found = [json.loads(line) for line in text.splitlines()]
+    assert {"path": "/healthz", "request_id": "r-1", "status": 200}.items() <= next(
+        line for line in found if line["event"] == "answered"
+    ).items()
+    assert any(line["logger"] == "uvicorn.error" for line in found)
+
+
+def test_the_gate_warns_now_and_then(said):
+    """Lines that could be many are one in so many seconds."""
+    gate = Gate(1, lambda _: None, time.monotonic)
+    for _ in range(3):
+        gate.full()
+    assert 1 == len(lines(said))
+
+
+def test_nothing_of_a_request_outside_of_one():
+    """What background tasks log has no request."""
+    assert {} == request_id.logged()
