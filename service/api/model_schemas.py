@@ -233,4 +233,5 @@ class PendingList(BaseModel):
     pending: list[PendingEntry]
     expired: int = Field(ge=0, examples=[0], description="How many have expired without a label.")
     next: str | None = Field(examples=[None], description="The `cursor` of the next page.")
+    waiting: int = Field(ge=0, examples=[1], description="How many wait, on all pages.")
     incarnation: Incarnation

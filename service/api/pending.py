@@ -40,13 +40,15 @@ async def pending_page(ctx: Context, replica: Replica, page: Page) -> PendingLis
         found, following = await ctx.engine.pending.list(replica.name, replica.incarnation, *page)
     except ValueError as error:
         raise Invalid.of("cursor", "is not a cursor of this list") from error
-    expired = await ctx.engine.pending.expired(replica.name, replica.incarnation)
-    waiting = []
+    waiting, expired = await ctx.engine.pending.counts(replica.name, replica.incarnation)
+    entries = []
     for identity, expires_ms, blob in found:
         kept = tracked.decode(blob)
-        waiting.append(
+        entries.append(
             PendingEntry(
                 prediction_id=identity, prediction=kept.prediction, version=kept.version, expires=iso(expires_ms)
             )
         )
-    return PendingList(pending=waiting, expired=expired, next=following, incarnation=replica.incarnation)
+    return PendingList(
+        pending=entries, expired=expired, next=following, waiting=waiting, incarnation=replica.incarnation
+    )

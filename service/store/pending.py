@@ -62,12 +62,13 @@ return out
 )
 
 # KEYS meta, pending_due; ARGV incarnation
-_EXPIRED = Script(
+_COUNTS = Script(
     BASICS
     + """
 local meta = call('HMGET', KEYS[1], 'incarnation', 'expired')
-if meta[1] ~= ARGV[1] then return 0 end
-return tonumber(meta[2] or 0) + call('ZCOUNT', KEYS[2], '-inf', string.format('%.0f', now))
+if meta[1] ~= ARGV[1] then return {0, 0} end
+local due = call('ZCOUNT', KEYS[2], '-inf', string.format('%.0f', now))
+return {call('ZCARD', KEYS[2]) - due, tonumber(meta[2] or 0) + due}
 """
 )
 
@@ -129,10 +130,11 @@ class Pending:
         ends = found[limit - 1] if len(found) > limit else None
         return found[:limit], None if ends is None else f"{ends[1]}:{ends[0]}"
 
-    async def expired(self, name: str, incarnation: str) -> int:
-        """How many have expired without a label, swept or not; 0 where this incarnation does not live."""
+    async def counts(self, name: str, incarnation: str) -> tuple[int, int]:
+        """How many wait for their labels, and how many have expired, swept or not; 0 of an incarnation that is gone."""
         keys = ModelKeys(name, incarnation)
-        return int(await self._connection.one(Call(_EXPIRED, (keys.meta, keys.pending_due), (incarnation,))))
+        waiting, expired = await self._connection.one(Call(_COUNTS, (keys.meta, keys.pending_due), (incarnation,)))
+        return int(waiting), int(expired)
 
 
 def _track_call(item: Track) -> Call:

@@ -206,7 +206,8 @@ async def test_pending_lists_what_waits_for_its_label(api):
     found, cursor = [], None
     while True:
         page = await api.get(f"{path}/pending", params={"limit": 2, **({"cursor": cursor} if cursor else {})})
-        assert {"pending", "expired", "next", "incarnation"} == set(page)
+        assert {"pending", "expired", "next", "waiting", "incarnation"} == set(page)
+        assert 5 == page["waiting"]
         found += page["pending"]
         cursor = page["next"]
         if cursor is None:
@@ -215,8 +216,9 @@ async def test_pending_lists_what_waits_for_its_label(api):
     assert all({"prediction_id", "prediction", "version", "expires"} == set(entry) for entry in found)
     assert {(tracked[0]["prediction"], 3)} == {(entry["prediction"], entry["version"]) for entry in found}
     await api.post(f"{path}/feedback", {"prediction_id": ids[2], "label": "UP"})
-    left = (await api.get(f"{path}/pending"))["pending"]
-    assert sorted({*ids} - {ids[2]}) == sorted(entry["prediction_id"] for entry in left)
+    left = await api.get(f"{path}/pending")
+    assert 4 == left["waiting"]
+    assert sorted({*ids} - {ids[2]}) == sorted(entry["prediction_id"] for entry in left["pending"])
 
 
 async def test_a_tracked_null_is_a_prediction(api):

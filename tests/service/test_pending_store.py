@@ -60,13 +60,13 @@ async def test_an_expired_prediction_is_gone_before_it_is_swept(model):
     await model.connection.ask(("ZADD", model.keys.pending_due, 1, "a", 1, "b"))
     assert (None, None, None) == await pending.fetch("m", INCARNATION, "a", "a")
     assert ([], None) == await pending.list("m", INCARNATION, 10)
-    assert 2 == await pending.expired("m", INCARNATION)
+    assert (0, 2) == await pending.counts("m", INCARNATION)
     assert (0, 0, 0, 2, 2) == await model.shape()
     assert [None] == await pending.track_many([track("c", cap=1)])
     assert (0, 0, 0, 1, 1) == await model.shape()
-    assert 2 == await pending.expired("m", INCARNATION)
+    assert (1, 2) == await pending.counts("m", INCARNATION)
     assert 2 == (await Catalog(model.connection).read("m")).expired
-    assert (0, 0) == (await pending.expired("m", "inc0"), await pending.expired("nobody", INCARNATION))
+    assert (0, 0) == await pending.counts("m", "inc0") == await pending.counts("nobody", INCARNATION)
 
 
 async def test_nothing_is_tracked_while_its_label_would_be_refused(model):

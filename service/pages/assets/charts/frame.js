@@ -16,11 +16,12 @@ import { number } from "./scale.js";
 export class Frame {
     /**
      * @param {{title: string, note?: string, file: string, numbers: function(): Numbers, level?: number,
-     *     plain?: boolean}} given
+     *     plain?: boolean, tools?: boolean}} given
      *     `note`: what is shown, in a sentence; `file`: name of downloads, without its end; `level`: of the heading;
-     *     `plain`: the title is for screen readers only, as one stands above the chart
+     *     `plain`: the title is for screen readers only, as one stands above the chart;
+     *     `tools`: there will be some beside the title
      */
-    constructor({ title, note = "", file, numbers, level = 3, plain = false }) {
+    constructor({ title, note = "", file, numbers, level = 3, plain = false, tools = false }) {
         this.numbers = numbers;
         this.file = file;
         this.title = title;
@@ -43,7 +44,7 @@ export class Frame {
             "figure.chart",
             {},
             h(
-                "figcaption.chart-head",
+                `figcaption.chart-head${tools ? ".chart-head-tools" : ""}`,
                 {},
                 h(`h${level}.${plain ? "visually-hidden" : "chart-title"}`, {}, title),
                 h("div.chart-actions", {}, this.tools, this.downloads()),

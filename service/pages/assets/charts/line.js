@@ -34,15 +34,15 @@ let plots = 0;
 export class LineChart {
     /**
      * @param {{title: string, note?: string, file: string, xName?: string, height?: number, level?: number,
-     *     onMarks?: function(import("./marks.js").Mark[], HTMLElement): void}} given
+     *     tools?: boolean, onMarks?: function(import("./marks.js").Mark[], HTMLElement): void}} given
      */
-    constructor({ title, note, file, xName = "row", height = 240, level, onMarks = () => {} }) {
+    constructor({ title, note, file, xName = "row", height = 240, level, tools, onMarks = () => {} }) {
         this.xName = xName;
         this.height = height;
         this.onMarks = onMarks;
         this.hidden = new Set();
         this.shown = { series: [] };
-        this.frame = new Frame({ title, note, file, level, numbers: () => this.numbers() });
+        this.frame = new Frame({ title, note, file, level, tools, numbers: () => this.numbers() });
         this.element = this.frame.element;
         plots += 1;
         this.clip = `chart-clip-${plots}`;

@@ -5,6 +5,8 @@
 import { address, json } from "../api.js";
 import { number } from "../charts.js";
 import { fill, h } from "../dom.js";
+import { whole } from "../format.js";
+import { key } from "../key.js";
 import { acceptFields, acting, actionButton, field, refuseFields, say, sayer } from "./actions.js";
 import { predictionShown, valueOf } from "./prediction.js";
 import { needing } from "./rights.js";
@@ -203,7 +205,8 @@ class Hand {
         const row = this.form.areaField.hidden ? this.form.fromControls() : this.form.area.value;
         const body = typeof row === "string" ? `{"features": ${row}}` : JSON.stringify({ features: row });
         const url = address(this.model.path("predict")).href;
-        this.call.textContent = `curl ${url} \\\n  --json '${body.replaceAll("'", "'\\''")}'`;
+        const secret = key() === null ? "" : ' \\\n  -H "Authorization: Bearer $ONEPASS_KEY"';
+        this.call.textContent = `curl ${url}${secret} \\\n  --json '${body.replaceAll("'", "'\\''")}'`;
     }
 }
 
@@ -215,8 +218,8 @@ function typed(text, labels) {
 
 function learned(answer, task) {
     if (answer.duplicate) return "This row had been learned before; nothing has changed.";
-    const state =
-        answer.learned === false ? "Scored, not learned." : `Learned, as row ${answer.rows.toLocaleString("en")}.`;
+    const by = answer.mapped === false ? " by the old features alone" : "";
+    const state = answer.learned === false ? "Scored, not learned." : `Learned${by}, as row ${whole(answer.rows)}.`;
     if (answer.prediction === null) return `${state} No label was known before it.`;
     const miss =
         task === "regression"

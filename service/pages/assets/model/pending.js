@@ -27,19 +27,17 @@ export function pending(model) {
 function facts(shown) {
     const { pending: waiting } = shown;
     const fact = (name, value, title) => h("div", {}, h("dt", {}, name), h("dd", { title }, value));
-    const total = shown.total ?? shown.count ?? null;
-    const many = total === null ? `${waiting.length}${shown.next ? " or more" : ""}` : number(total);
     const first = waiting.reduce((soonest, own) => (!soonest || own.expires < soonest.expires ? own : soonest), null);
     return h(
         "dl.stats.small-stats",
         {},
-        fact("Waiting", many),
+        fact("Waiting", number(shown.waiting)),
         fact("Oldest expires", first ? ago(first.expires) : "–", first ? when(first.expires) : undefined),
         fact("Expired unlabelled", number(shown.expired)),
     );
 }
 
-function list({ pending: waiting }) {
+function list({ pending: waiting, waiting: whole }) {
     if (!waiting.length)
         return h("p.quiet.small", {}, 'Predictions asked for with "track": true wait here for their labels.');
     const rows = waiting
@@ -52,10 +50,10 @@ function list({ pending: waiting }) {
                 h("span.num", {}, said(own.prediction)),
             ),
         );
-    const left = waiting.length - SHOWN_MAX;
+    const left = whole - SHOWN_MAX;
     return [
         h("ul.plain-list", { "aria-label": "Some of them" }, rows),
-        left > 0 ? h("p.quiet.small", {}, `and ${left} more on this page of the list`) : null,
+        left > 0 ? h("p.quiet.small", {}, `and ${number(left)} more`) : null,
     ];
 }
 

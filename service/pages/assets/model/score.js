@@ -35,6 +35,7 @@ export function score(model) {
         title: "Score over rows",
         file: `${model.name}-score`,
         height: 280,
+        tools: true,
         onMarks: (marks, button) =>
             markDetails(
                 details,
