@@ -12,7 +12,7 @@ from service.api import documents
 from service.api.challenger_schemas import ChallengerBody, ChallengerEntry, ChallengerList
 from service.api.context import NAME, Context, Ctx, IdempotencyKey, ModelName
 from service.api.csv_answers import CHALLENGERS as CHALLENGER_TABLE
-from service.api.csv_answers import CSV_ANSWER, Format, csv_answer
+from service.api.csv_answers import Format, csv_answer
 from service.api.documents import json_of, of_model
 from service.api.idempotency import answer_if_seen
 from service.api.identity import REQUEST, identity_of
@@ -38,11 +38,13 @@ Plan = Callable[[Machine, tuple[str, ...]], Segment | None]
 """Makes the segment of a request out of the model as it stands, and what the request is remembered by."""
 
 
-@router.get("/models/{name}/challengers", dependencies=[READ], response_model=ChallengerList, responses=CSV_ANSWER)
+@router.get("/models/{name}/challengers", dependencies=[READ], response_model=ChallengerList)
 async def list_challengers(replica: ReadModel, form: Format = "json") -> Response:
     """List challengers.
 
     With their metrics and the paired difference of their losses to the model's.
+
+    `?format=csv` answers with a table.
     """
     found = await of_model(replica, documents.challenger_list)
     return (

@@ -18,23 +18,14 @@ from core.problems import Invalid
 from service.api.media import CSV
 from service.runtime.threads import in_thread_if_large
 
-Format = Annotated[
-    Literal["json", "csv"], Query(alias="format", description="`csv`: a table, its columns named in the first line.")
-]
+Format = Annotated[Literal["json", "csv"], Query(alias="format", include_in_schema=False)]
+"""How a list is answered. Clients that are generated from /openapi.json read JSON: a second media type would make the
+type of every answer a union with text. So the descriptions of the routes tell of it, and the README."""
 Span = Literal["overall", "window", "fading"]
 Part = Literal["history", "marks", "per_class", "confusion", "reliability", "experts"]
 Row = Sequence[Any]
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 NEXT = "Onepass-Next"
-CSV_ANSWER: dict[int | str, dict[str, Any]] = {
-    200: {
-        "content": {CSV: {"schema": {"type": "string"}, "example": "row,accuracy\r\n1000,0.84\r\n"}},
-        "headers": {
-            NEXT: {"description": "CSV: the `cursor` of the next page.", "schema": {"type": "string"}},
-        },
-    }
-}
-"""What a route says of its answer."""
 _decode = msgspec.json.Decoder().decode
 
 

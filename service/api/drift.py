@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from core.problems import Invalid
 from service.api.context import DIGITS_MAX, LIMIT_MAX, NAME, Caller, Context, Ctx, Page, Paging
-from service.api.csv_answers import CSV_ANSWER, DRIFT, Format, csv_answer
+from service.api.csv_answers import DRIFT, Format, csv_answer
 from service.api.drift_schemas import DriftList, ModelDriftList
 from service.api.event_stream import EXAMPLE, EventStream, Resume, events
 from service.api.keys import Key
@@ -36,7 +36,7 @@ _encode = msgspec.json.Encoder().encode
 TIMES = "a time (`2026-01-31T12:00:00Z`), and events at or after it"
 
 
-@router.get("/models/{name}/drift", dependencies=[READ], response_model=ModelDriftList, responses=CSV_ANSWER)
+@router.get("/models/{name}/drift", dependencies=[READ], response_model=ModelDriftList)
 async def list_model_drift(
     ctx: Ctx,
     replica: ReadModel,
@@ -59,6 +59,8 @@ async def list_model_drift(
     before this request (on another replica, pass `min_version`). The newest are kept (`ONEPASS_DRIFT_EVENTS_MAX`). An
     event is an episode: its first alarm, and in `alarms` those of any test and class in the `watch.episode_rows` rows
     after it.
+
+    `?format=csv` answers with a table.
     """
     asked, from_ms = (0, 0) if since is None else _since_version(since)
     if asked >= MS_MIN and asked > replica.version:
@@ -97,7 +99,7 @@ async def model_drift(
     return await _stored(listed, later, next=following, version=version, incarnation=replica.incarnation)
 
 
-@router.get("/drift", dependencies=[READ], response_model=DriftList, responses=CSV_ANSWER)
+@router.get("/drift", dependencies=[READ], response_model=DriftList)
 async def list_drift(
     ctx: Ctx,
     caller: Caller,
@@ -115,6 +117,8 @@ async def list_drift(
 
     Of every model the key may touch, in the order in which they became known; those of one model are in order. They
     stay when the model is deleted. The newest are kept (`ONEPASS_DRIFT_EVENTS_ALL_MAX`).
+
+    `?format=csv` answers with a table.
     """
     from_ms = 0 if since is None else _time_ms(since, "a time")
     after = START if page.cursor is None else _cursor(page.cursor)

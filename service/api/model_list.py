@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from core.problems import Invalid
 from service.api.context import NAME, Caller, Context, Ctx, Page, Paging, iso
-from service.api.csv_answers import CSV_ANSWER, MODELS, Format, csv_answer
+from service.api.csv_answers import MODELS, Format, csv_answer
 from service.api.keys import Key
 from service.api.media import JSON
 from service.api.route import READ, Route
@@ -141,7 +141,7 @@ async def asked_list(
 ListAsked = Annotated[Asked, Depends(asked_list)]
 
 
-@router.get("/models", tags=["models"], dependencies=[READ], response_model=ModelList, responses=CSV_ANSWER)
+@router.get("/models", tags=["models"], dependencies=[READ], response_model=ModelList)
 async def list_models(ctx: Ctx, caller: Caller, asked: ListAsked, form: Format = "json") -> Response:
     """List models.
 
@@ -151,6 +151,8 @@ async def list_models(ctx: Ctx, caller: Caller, asked: ListAsked, form: Format =
     Orders other than by name come from a table of all summaries, which each replica reads once in 1 to 5 s at most, by
     how long that takes; `age_s` tells its age. Between two tables models may change places: then one may be on two
     pages, or on none.
+
+    `?format=csv` answers with a table; the header `Onepass-Next` has its `next`.
     """
     found = _encode(await model_page(ctx, caller, asked))
     return Response(found, media_type=JSON) if form == "json" else await csv_answer(found, MODELS, "models")

@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from core.problems import Invalid
 from service.api.context import DIGITS_MAX, Context, Ctx, Page, Paging, iso
-from service.api.csv_answers import CSV_ANSWER, LOG, Format, csv_answer
+from service.api.csv_answers import LOG, Format, csv_answer
 from service.api.documents import json_bytes
 from service.api.models import ReadModel
 from service.api.route import READ, Route
@@ -46,13 +46,15 @@ class LogPage(BaseModel):
     incarnation: Incarnation
 
 
-@router.get("/models/{name}/log", tags=["models"], dependencies=[READ], response_model=LogPage, responses=CSV_ANSWER)
+@router.get("/models/{name}/log", tags=["models"], dependencies=[READ], response_model=LogPage)
 async def list_log(ctx: Ctx, replica: ReadModel, page: Paging, form: Format = "json") -> LogPage | Response:
     """The log.
 
     Its entries that are still kept, newest first: everything that was committed together is one entry, and makes one
     version. Snapshots let the log be trimmed: entries before the oldest snapshot kept (`ONEPASS_SNAPSHOTS_KEPT`) are
     gone. What entries hold is not shown, nor whether a request in them was refused by the state that it met.
+
+    `?format=csv` answers with a table.
     """
     found = await log_page(ctx, replica, page)
     return found if form == "json" else await csv_answer(json_bytes(found), LOG, f"{replica.name}-log")

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from core.config import Config
 from service.api import documents
 from service.api.context import Ctx, Fresh, ModelName
-from service.api.csv_answers import CSV_ANSWER, Format, Part, Span, csv_answer, metrics_table
+from service.api.csv_answers import Format, Part, Span, csv_answer, metrics_table
 from service.api.documents import FEATURE_BYTES, json_of, of_model
 from service.api.metric_schemas import ModelMetrics
 from service.api.model_schemas import Model, ModelBody
@@ -88,15 +88,12 @@ async def shown(replica: Replica, status: int = 200) -> Response:
     tags=["models"],
     dependencies=[READ],
     response_model=ModelMetrics,
-    responses=CSV_ANSWER,
 )
 async def show_metrics(
     replica: ReadModel,
     form: Format = "json",
-    part: Annotated[Part, Query(description="CSV: which table of them; `experts` of `auto` alone.")] = "history",
-    span: Annotated[
-        Span, Query(description="CSV of `per_class`, `confusion` and `reliability`: over which rows.")
-    ] = "overall",
+    part: Annotated[Part, Query(include_in_schema=False)] = "history",
+    span: Annotated[Span, Query(include_in_schema=False)] = "overall",
 ) -> Response:
     """Prequential metrics.
 
@@ -105,6 +102,10 @@ async def show_metrics(
     its prediction, also where the label of a tracked row comes late. A row for which nothing could have been said, as
     no label was known, is `unscored`: neither right nor a miss, for the model and for the baselines alike. `coverage`
     is, by level, the share of the labels of a regression that lay within the intervals made before they came.
+
+    `?format=csv` answers with a table, which `part` picks: `history`, `marks`, `per_class`, `confusion`, `reliability`,
+    or `experts` (of `auto`); `span` says which rows classes, confusion and reliability are of: `overall`, `window` or
+    `fading`.
     """
     found = await of_model(replica, documents.metrics)
     if form == "json":

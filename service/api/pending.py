@@ -5,7 +5,7 @@ from starlette.responses import Response
 
 from core.problems import Invalid
 from service.api.context import Context, Ctx, Page, Paging, iso
-from service.api.csv_answers import CSV_ANSWER, PENDING, Format, csv_answer
+from service.api.csv_answers import PENDING, Format, csv_answer
 from service.api.documents import json_bytes
 from service.api.model_schemas import PendingEntry, PendingList
 from service.api.models import ReadModel
@@ -16,14 +16,14 @@ from service.store import tracked
 router = APIRouter(route_class=Route)
 
 
-@router.get(
-    "/models/{name}/pending", tags=["one row"], dependencies=[READ], response_model=PendingList, responses=CSV_ANSWER
-)
+@router.get("/models/{name}/pending", tags=["one row"], dependencies=[READ], response_model=PendingList)
 async def list_pending(ctx: Ctx, replica: ReadModel, page: Paging, form: Format = "json") -> PendingList | Response:
     """Tracked predictions that wait for their labels.
 
     A prediction is tracked by `"track": true`. It waits until its label comes or it expires
     (`ONEPASS_PREDICTION_TTL_S`).
+
+    `?format=csv` answers with a table.
     """
     found = await pending_page(ctx, replica, page)
     return found if form == "json" else await csv_answer(json_bytes(found), PENDING, f"{replica.name}-pending")

@@ -16,7 +16,7 @@ from core.machine import Learners, Machine
 from core.problems import Invalid, Problem
 from service.api import bodies
 from service.api.context import Context, Ctx, ModelName, iso
-from service.api.csv_answers import CSV_ANSWER, SNAPSHOTS, Format, csv_answer
+from service.api.csv_answers import SNAPSHOTS, Format, csv_answer
 from service.api.documents import json_bytes
 from service.api.model_schemas import RequestBody
 from service.api.models import ReadModel, WrittenModel
@@ -90,11 +90,13 @@ async def take_snapshot(ctx: Ctx, replica: WrittenModel) -> SnapshotEntry:
     return _snapshot(await ctx.engine.snapshotter.take(replica))
 
 
-@router.get("/models/{name}/snapshots", dependencies=[READ], response_model=SnapshotList, responses=CSV_ANSWER)
+@router.get("/models/{name}/snapshots", dependencies=[READ], response_model=SnapshotList)
 async def list_snapshots(ctx: Ctx, replica: ReadModel, form: Format = "json") -> SnapshotList | Response:
     """List snapshots.
 
     Any of them can be restored.
+
+    `?format=csv` answers with a table.
     """
     found = await snapshot_list(ctx, replica)
     return found if form == "json" else await csv_answer(json_bytes(found), SNAPSHOTS, f"{replica.name}-snapshots")

@@ -123,3 +123,13 @@ async def test_names_of_users_are_guarded(api):
         rows, answer = await table(api, f"{path}/metrics", part=part)
         assert ["'=HYPERLINK(1)", "'@b"] == [row["label"] for row in rows]
         assert not [cell for line in csv.reader(io.StringIO(answer.text)) for cell in line if cell[:1] in "=@" and cell]
+
+
+async def test_generated_clients_are_told_of_json_alone(api):
+    """A second media type would make the type of each answer a union; the descriptions tell of CSV instead."""
+    paths = (await api.get("/openapi.json"))["paths"]
+    told = [path for path, route in paths.items() if "format=csv" in route.get("get", {}).get("description", "")]
+    lists = ("metrics", "drift", "log", "pending", "snapshots", "challengers")
+    assert {"/models", "/drift", *(f"/models/{{name}}/{one}" for one in lists)} == set(told)
+    for path in told:
+        assert ["application/json"] == [*paths[path]["get"]["responses"]["200"]["content"]]
