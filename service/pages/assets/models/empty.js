@@ -52,6 +52,7 @@ export async function firstModel() {
                 {},
                 h("p.muted", {}, "A service of its own, with models on streams that drift and change their features:"),
                 code("onepass demo"),
+                h("p.muted.small", {}, "Installed by make it is .venv/bin/onepass demo."),
             ),
         ),
     );
