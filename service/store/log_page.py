@@ -23,7 +23,7 @@ BYTES_AT_ONCE = 4 * 2**20
 # which it ends. unpack_one reads one value at a place and tells where the next one begins: behind the head of an array
 # the values of a record are read one by one, and the numbers of its rows not at all.
 _PAGE = Script(r"""
-local call = redis.call
+local call, bytes = redis.call, 0
 if call('HGET', KEYS[1], 'incarnation') ~= ARGV[1] then return false end
 
 -- Kind and rows of a record; rows is false where it has none.
@@ -37,7 +37,11 @@ local function record(blob)
   end
   local tag = take()
   take()                                                  -- the record's format
-  if tag == 'named' then return record(call('HGET', string.sub(KEYS[3], 1, -2) .. ':' .. take(), '0')) end
+  if tag == 'named' then
+    local first = call('HGET', string.sub(KEYS[3], 1, -2) .. ':' .. take(), '0')
+    bytes = bytes + #first
+    return record(first)
+  end
   if tag == 'rows' or tag == 'overlap' then
     take()
     if tag == 'rows' then take() end
@@ -76,17 +80,17 @@ local function shown(entry)
   return {string.match(entry[1], '^%d+'), held.t, held.u, kinds, rows}
 end
 
-local out, bytes, newest, most = {}, 0, tonumber(ARGV[2]), tonumber(ARGV[4])
+local out, newest, most = {}, tonumber(ARGV[2]), tonumber(ARGV[4])
 while #out < most do
-  local wanted = math.min(16, math.max(1, #out), most - #out)
+  local wanted = math.min(8, math.max(1, #out), most - #out)
   local part = call('XREVRANGE', KEYS[2], string.format('%.0f-0', newest), ARGV[3] .. '-0', 'COUNT', wanted)
   for i = 1, #part do
     for j = 1, #part[i][2] do bytes = bytes + #part[i][2][j] end
     out[#out + 1] = shown(part[i])
     newest = tonumber(out[#out][1]) - 1
+    if bytes > tonumber(ARGV[5]) then return {out, 0} end
   end
   if #part < wanted or newest < tonumber(ARGV[3]) then return {out, 1} end
-  if bytes > tonumber(ARGV[5]) then break end
 end
 return {out, 0}
 """)
