@@ -22,7 +22,7 @@ from service.replay.demo.happenings import Teller, Watched
 PORT = 8000
 STEP_S = 1.0
 """Between two requests to a model, at most as often as the pages change."""
-LOOK_EVERY = 2
+LOOK_EVERY = 3
 """Steps between two looks at what has happened to a model."""
 FASTEST_S = 0.05
 
