@@ -19,7 +19,7 @@ COMMANDS = {
     "feedback": ("teach a model one row, or the label of a tracked prediction", "rows"),
     "export": ("write a model's state to a file", "states"),
     "import": ("make or replace a model by a state that was exported", "states"),
-    "delete": ("delete a model", "create"),
+    "delete": ("delete models", "create"),
     "replay": ("send a file of rows through a model, one by one, and show how good it was", "files"),
     "compare": ("send a file of rows through several algorithms at once, and show which was best", "files"),
     "settings": ("print every setting: its value, its default, what it means", "settings"),

@@ -22,7 +22,7 @@ from service.cli.connection import (
 from service.cli.connection import declare as declare_service
 from service.cli.numbers import counted
 from service.cli.values import guessed
-from service.replay.options import TASKS, pair
+from service.replay.options import TASKS, model_name, pair
 
 TYPES = ("number", "boolean", "categorical", "time")
 DETAILS = """\
@@ -32,13 +32,15 @@ the labels come as they come. The same command again changes nothing."""
 
 def declare(name: str, parser: argparse.ArgumentParser) -> None:
     """Declare the options of a command."""
-    declare_name(parser)
-    declare_service(parser)
     if name == "delete":
-        parser.description = "Delete a model, with its log, its snapshots and its ids."
+        parser.add_argument("names", nargs="+", type=model_name, metavar="NAME", help="names of models")
+        declare_service(parser)
+        parser.description = "Delete models, with their logs, snapshots and ids."
         parser.add_argument("--yes", action="store_true", help="do not ask")
         parser.set_defaults(steps=_delete)
         return
+    declare_name(parser)
+    declare_service(parser)
     parser.description = DETAILS
     say = parser.add_argument
     say("--task", choices=TASKS, help="what there is to predict")
@@ -94,17 +96,19 @@ def _create(connection: Connection, options: argparse.Namespace) -> None:
 
 
 def _delete(connection: Connection, options: argparse.Namespace) -> None:
-    if not options.yes:
-        rows = connection.ask("GET", path_of(options.name)).json()["rows"]
-        if not sys.stdin.isatty():
-            raise Misused(f"{options.name} has learned {counted(rows)}; --yes deletes it")
-        if input(f"Delete {options.name} and the {counted(rows)} that it has learned? [y/N] ").lower() not in (
-            "y",
-            "yes",
-        ):
-            raise Refused("not deleted")
-    connection.ask("DELETE", path_of(options.name))
-    console().print(f"{options.name} deleted")
+    for name in options.names:
+        if not options.yes:
+            _confirm(connection, name)
+        connection.ask("DELETE", path_of(name))
+        console().print(f"{name} deleted")
+
+
+def _confirm(connection: Connection, name: str) -> None:
+    rows = connection.ask("GET", path_of(name)).json()["rows"]
+    if not sys.stdin.isatty():
+        raise Misused(f"{name} has learned {counted(rows)}; --yes deletes it")
+    if input(f"Delete {name} and the {counted(rows)} that it has learned? [y/N] ").lower() not in ("y", "yes"):
+        raise Refused(f"{name} is not deleted")
 
 
 def read_json(name: str) -> Any:

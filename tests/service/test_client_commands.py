@@ -67,7 +67,8 @@ def test_a_model_from_a_shell(shell: Shell, url: str) -> None:
     for words in ("regression by dfop", "9 rows", "features: gas, air", "last value", "mse"):
         assert words in shown
     assert "kiln" in shell("models", "--sort", "worst", "--search", "KIL")[1]
-    assert (2, 0) == (shell("delete", "kiln", stdin=b"")[0], shell("delete", "kiln", "--yes")[0])
+    assert 0 == shell("create", "kiln-2", "--task", "regression")[0]
+    assert (2, 0) == (shell("delete", "kiln", stdin=b"")[0], shell("delete", "kiln", "kiln-2", "--yes")[0])
     assert 404 == httpx.get(f"{url}/models/kiln").status_code
     assert "no model's name contains kiln" in shell("models", "--search", "kiln")[1]
 

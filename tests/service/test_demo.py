@@ -3,6 +3,7 @@
 import itertools
 import socket
 import threading
+from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -186,7 +187,7 @@ def test_a_name_that_is_taken_is_left_alone(url: str, capsys: pytest.CaptureFixt
     """The demo says so and ends, and deletes nothing that it has not made."""
     httpx.put(f"{url}/models/demo-fraud", json={"task": "regression"}).raise_for_status()
     assert 1 == cli.main(["demo", "--url", url, "--for", "1"])
-    assert "onepass delete demo-fraud --yes" in capsys.readouterr().err
+    assert f"onepass delete demo-fraud --yes --url {url}" in capsys.readouterr().err
     assert (
         {"own", "demo-fraud"} >= {one["name"] for one in httpx.get(f"{url}/models").json()["models"]} >= {"demo-fraud"}
     )
@@ -199,12 +200,55 @@ def test_a_service_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_models_that_cannot_be_deleted_are_named() -> None:
-    """Where the service is gone at the end."""
+    """Where the service is gone at the end; the first one tells, and no other is waited for."""
+    asked = []
 
     class Gone(Asked):
         def delete(self, name):
+            asked.append(name)
             raise Failed("gone")
 
     console = Console(record=True, width=200)
     command._delete(Gone(), ["demo-sea", "demo-fraud"], console)
     assert "not deleted: demo-sea, demo-fraud" in console.export_text()
+    assert ["demo-sea"] == asked
+
+
+def test_a_model_that_cannot_be_made_is_not_deleted() -> None:
+    """A refusal ends the demo, which deletes what it has made and nothing else."""
+    deleted = []
+
+    class Second(Asked):
+        def has(self, name):
+            return False
+
+        def create(self, name, body):
+            if name == "demo-hyperplane":
+                raise Failed("refused")
+
+        def challenge(self, name, challenger, body):
+            pass
+
+        def delete(self, name):
+            deleted.append(name)
+
+    with pytest.raises(Failed, match="refused"), command._models(Second(), cast(), Console(), delete=True):
+        pass
+    assert ["demo-sea"] == deleted
+
+
+def test_a_model_that_somebody_deletes_is_fed_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others go on; where none is left the demo ends."""
+    told = []
+
+    class Without(Asked):
+        def has(self, name):
+            return False
+
+        def ask(self, method, path, batch=None, **request):
+            raise Failed("refused with HTTP 404")
+
+    monkeypatch.setattr(command.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(Teller, "tell", lambda self, name, text: told.append((name, text.split(" by ")[0])))
+    command._feed(Without(), cast(), Teller(Console()), Namespace(speed=1.0, seconds=None))
+    assert {(role.name, "was deleted") for role in cast()} == {*told}

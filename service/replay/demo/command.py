@@ -5,7 +5,7 @@ import math
 import socket
 import time
 from argparse import Namespace
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 
 from rich.console import Console
@@ -22,6 +22,8 @@ from service.replay.demo.happenings import Teller, Watched
 PORT = 8000
 STEP_S = 1.0
 """Between two requests to a model, at most as often as the pages change."""
+LEAVE_S = 2.0
+"""How long the models of the demo are asked to go where the service does not answer."""
 LOOK_EVERY = 3
 """Steps between two looks at what has happened to a model."""
 FASTEST_S = 0.05
@@ -77,36 +79,44 @@ def _listener(port: int | None, console: Console) -> socket.socket:
 
 
 @contextmanager
-def _models(service: Service, roles: Iterable[Role], console: Console, delete: bool) -> Generator[None]:
+def _models(service: Service, roles: Sequence[Role], console: Console, delete: bool) -> Generator[None]:
     """Make the models; at the end delete those that were made, where the service goes on without them."""
+    taken = [role.name for role in roles if service.has(role.name)]
+    if taken:
+        raise Failed(
+            f"{service.url} has {', '.join(taken)} already, of a demo that runs or was killed; this deletes them:\n"
+            f"  onepass delete {' '.join(taken)} --yes --url {service.url}"
+        )
     made: list[str] = []
     try:
         for role in roles:
-            if service.has(role.name):
-                raise Failed(
-                    f"{service.url} has a model {role.name} already, of a demo that runs or was killed; "
-                    f"onepass delete {role.name} --yes removes it"
-                )
-            made.append(role.name)
-            service.create(role.name, {**role.body, "tags": {"demo": "onepass"}})
-            for name, body in role.challengers.items():
-                service.challenge(role.name, name, body)
+            made.append(role.name)  # before it is there: a signal may come in between
+            _make(service, role, made)
         yield
     finally:
         if delete:
             _delete(service, made, console)
 
 
-def _delete(service: Service, made: Iterable[str], console: Console) -> None:
-    """Delete models, also while the demo is ended because of a failure."""
-    left = []
-    for name in made:
+def _make(service: Service, role: Role, made: list[str]) -> None:
+    try:
+        service.create(role.name, {**role.body, "tags": {"demo": "onepass"}})
+    except Failed:
+        made.remove(role.name)
+        raise
+    for name, body in role.challengers.items():
+        service.challenge(role.name, name, body)
+
+
+def _delete(service: Service, made: list[str], console: Console) -> None:
+    """Delete models; where the service is gone, the first one tells, and the others are not tried."""
+    service.patience_s = LEAVE_S
+    for at, name in enumerate(made):
         try:
             service.delete(name)
         except Failed:
-            left.append(name)
-    if left:
-        console.print(f"not deleted: {', '.join(left)}", soft_wrap=True)
+            console.print(f"not deleted: {', '.join(made[at:])}", soft_wrap=True)
+            return
 
 
 # ------------------------------------------------------------------------------------------------ rows in time
@@ -135,10 +145,17 @@ def _feed(service: Service, roles: list[Role], teller: Teller, options: Namespac
     end_at = math.inf if options.seconds is None else time.monotonic() + options.seconds
     for turn in itertools.count():
         now = time.monotonic()
-        if _over(now, end_at):
+        if _over(now, end_at) or not fed:
             return
         one = fed[turn % len(fed)]
-        for text in one.step(now, look=turn // len(fed) % LOOK_EVERY == 0):
+        try:
+            told = one.step(now, look=turn // len(fed) % LOOK_EVERY == 0)
+        except Failed:
+            if service.has(one.role.name):
+                raise
+            fed.remove(one)
+            told = ["was deleted by somebody else, and is fed no longer"]
+        for text in told:
             teller.tell(one.role.name, text)
         time.sleep(max(0.0, now + step_s - time.monotonic()))
 
