@@ -167,6 +167,11 @@ class _Drift(Collector):
                 hooks.add_metric([str(hook.number), outcome], count)
         yield hooks
         yield GaugeMetricFamily("onepass_drift_streams", "Open streams of drift events", self._drift.broadcast.open)
+        yield GaugeMetricFamily(
+            "onepass_streams",
+            "Open streams of events, documents and rows; ONEPASS_STREAMS_MAX is the most",
+            self._drift.broadcast.all_open,
+        )
 
 
 def _labelled(

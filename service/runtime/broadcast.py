@@ -111,6 +111,11 @@ class Broadcast:
         """How many listeners there are."""
         return len(self._listeners)
 
+    @property
+    def all_open(self) -> int:
+        """How many streams there are of all kinds that share the places."""
+        return len(self._places)
+
     async def listen(self, wanted: Callable[[str], bool]) -> Listener:
         """A new listener; ``leave`` ends it.
 

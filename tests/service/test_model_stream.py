@@ -291,6 +291,8 @@ async def test_who_may_look(start):
         full = await api.ask("GET", "/models/looked-at/stream", headers={"X-API-Key": "s3cret-all"})
         problem(full, 503)
         assert "retry-after" in full.headers
+        shown = await api.ask("GET", "/metrics", headers={"X-API-Key": "s3cret-all"})
+        assert "onepass_streams 1.0" in shown.text.splitlines()
 
 
 class Costly(Producer):
