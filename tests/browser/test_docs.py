@@ -16,10 +16,11 @@ async def opened(page, operation):
     return found
 
 
-async def test_an_example_is_executed(visits):
+async def test_an_example_is_executed(visits, axe):
     """As it stands, under the policy of the page; errors have a line each that leads to their page."""
     page = await visits.open("/docs")
     create = await opened(page, "create_model")
+    await axe(page)
     await create.get_by_role("button", name="Execute").click()
     await expect(create.locator(".live-responses-table tbody .response-col_status").first).to_contain_text("201")
     errors = create.locator("tr.problem")
@@ -52,7 +53,7 @@ async def test_padlocks_are_shown_where_keys_are_in_force(visits, locked_url, se
     await expect(listed.locator(".live-responses-table tbody .response-col_status").first).to_contain_text("200")
 
 
-async def test_the_page_has_one_banner_and_fits_a_phone(visits):
+async def test_the_page_has_one_banner_and_fits_a_phone(visits, axe):
     """The name and the links of every page; nothing is cut off, and in the dark it is dark."""
     page = await visits.open("/docs", phone=True, dark=True)
     await expect(page.locator("html.dark-mode")).to_have_count(1)
@@ -61,6 +62,8 @@ async def test_the_page_has_one_banner_and_fits_a_phone(visits):
         link = page.get_by_role("navigation", name="Main").get_by_role("link", name=name)
         assert address == await link.evaluate("link => new URL(link.href).pathname")
     assert await page.evaluate("document.documentElement.scrollWidth <= 360")
+    await opened(page, "create_model")
+    await axe(page)
 
 
 async def test_redoc_shows_the_document(visits):

@@ -48,11 +48,32 @@ function followTheme() {
     apply();
 }
 
+const NAMES = [
+    ["textarea.body-param__text", "Body"],
+    ["select.examples-select-element", "Example"],
+    ["select.content-type", "Media type"],
+];
+
+/** Swagger UI leaves some controls without a name, and code that scrolls out of the reach of the keyboard. */
+function nameControls() {
+    const apply = () => {
+        for (const [selector, name] of NAMES) {
+            for (const control of place.querySelectorAll(`${selector}:not([aria-label])`)) {
+                control.setAttribute("aria-label", name);
+            }
+        }
+        for (const code of place.querySelectorAll("pre.microlight:not([tabindex])")) {
+            code.tabIndex = 0;
+        }
+    };
+    new MutationObserver(apply).observe(place, { childList: true, subtree: true });
+}
+
 followTheme();
+nameControls();
 const ui = globalThis.SwaggerUIBundle({
     url: new URL(place.dataset.document, location.href).href,
     domNode: place,
-    deepLinking: true,
     tryItOutEnabled: true,
     defaultModelsExpandDepth: 0,
     displayRequestDuration: true,
