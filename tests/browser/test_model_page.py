@@ -1,5 +1,6 @@
 """The page of a model: what it shows, what can be done on it, and what it says when something is not to be had."""
 
+import asyncio
 import json
 
 import pytest
@@ -286,3 +287,33 @@ async def test_a_model_out_of_service_is_said_to_be_until_it_is_back(look):
     await page.unroute("**/stream")
     await expect(page.locator(LIVE)).to_be_visible()
     await expect(page.locator("#banner")).to_be_hidden()
+
+
+async def test_what_is_being_used_stays_while_the_page_is_drawn_again(look, api):
+    """A button with the focus, an opened event and the place in a wide table outlive the next documents."""
+    streams.classes(api, "seen-steady")
+    page = await look("seen-steady", phone=True)
+    await page.locator("#drift summary").first.click()
+    await page.locator("#challengers .scroll").evaluate("own => { own.scrollLeft = 60; }")
+    promote = page.get_by_role("button", name="Promote candidate")
+    await promote.focus(timeout=5000)
+    place = await page.locator("#challengers .scroll").evaluate("own => own.scrollLeft")
+    streams.teach(api, "seen-steady", 50, turned=True)
+    await expect(page.locator("#challengers tbody tr").first).to_contain_text("2,000")
+    await expect(promote).to_be_focused()
+    await expect(page.locator("#drift details").first).to_have_attribute("open", "")
+    assert place == await page.locator("#challengers .scroll").evaluate("own => own.scrollLeft") > 0
+
+
+async def test_another_model_of_the_name_gets_a_page_of_its_own(look, api):
+    """A page that has seen one incarnation loads again when the stream is of another."""
+    page = await look("numbers")
+    seen = '{"incarnation": "another", "snapshots": []}'
+    body = f"event: snapshots\ndata: {seen}\n\n"
+    await page.route("**/stream", lambda route: route.fulfill(content_type="text/event-stream", body=body), times=1)
+    loads: asyncio.Queue[None] = asyncio.Queue()
+    page.on("load", lambda _: loads.put_nowait(None))
+    await page.reload()
+    for _ in range(2):
+        await asyncio.wait_for(loads.get(), 20)
+    await expect(page.locator("#model-rows")).not_to_be_empty()

@@ -4,10 +4,9 @@
 
 export { BarChart, bars, intervalMark } from "./charts/bars.js";
 export { ConfusionTable } from "./charts/confusion.js";
-export { csv, save } from "./charts/download.js";
 export { dataTable, Frame } from "./charts/frame.js";
 export { LineChart } from "./charts/line.js";
 export { ReliabilityChart } from "./charts/reliability.js";
 export { count, fraction, number } from "./charts/scale.js";
 export { sparkline } from "./charts/spark.js";
-export { Recording, thinned } from "./charts/thin.js";
+export { Recording } from "./charts/thin.js";

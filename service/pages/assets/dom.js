@@ -54,6 +54,49 @@ export function fill(element, ...children) {
     return element;
 }
 
+/** What a person or the page has set on an element since it was made; it stays. */
+const KEPT = new Set(["style", "disabled", "open", "aria-expanded"]);
+
+/**
+ * Put something else into an element, and keep the elements that are there already, so that what is being pressed, read
+ * or scrolled stays where it is. An element is taken for the one at its place if both have the same tag and `data-key`;
+ * it keeps its listeners, so elements that listen need a key, or stand in one that has it.
+ *
+ * @param {Element} element holds nothing but what this function has put there
+ * @param {...(Node|string|number|null|Array)} children newly made
+ */
+export function patch(element, ...children) {
+    const made = document.createDocumentFragment();
+    put(made, children);
+    patchChildren(element, made);
+}
+
+function patchChildren(old, made) {
+    const fresh = [...made.childNodes];
+    fresh.forEach((node, at) => {
+        const own = old.childNodes[at];
+        if (!own) old.append(node);
+        else if (own.nodeName === node.nodeName && own.dataset?.key === node.dataset?.key) renew(own, node);
+        else own.replaceWith(node);
+    });
+    while (old.childNodes.length > fresh.length) old.lastChild.remove();
+}
+
+function renew(own, node) {
+    if (own.nodeType === Node.TEXT_NODE) {
+        if (own.data !== node.data) own.data = node.data;
+        return;
+    }
+    for (const { name } of [...own.attributes]) {
+        if (!KEPT.has(name) && !node.hasAttribute(name)) own.removeAttribute(name);
+    }
+    for (const { name, value } of node.attributes) {
+        if (!KEPT.has(name) && own.getAttribute(name) !== value) own.setAttribute(name, value);
+    }
+    if (own.style.cssText !== node.style.cssText) own.style.cssText = node.style.cssText;
+    patchChildren(own, node);
+}
+
 const PROPERTIES = new Set(["value", "checked", "disabled", "hidden", "indeterminate", "selected", "open"]);
 
 function assign(element, given) {

@@ -2,7 +2,7 @@
  * Horizontal bars with their names and values as an HTML list, and a mark for the interval of a difference.
  */
 
-import { fill, h } from "../dom.js";
+import { h, patch } from "../dom.js";
 import { Frame } from "./frame.js";
 import { number } from "./scale.js";
 
@@ -65,7 +65,7 @@ export class BarChart {
     update(list, given = {}) {
         this.list = list;
         const { title } = this.frame;
-        fill(
+        patch(
             this.frame.body,
             list.length ? bars(list, { label: title, ...given }) : h("p.quiet", {}, given.empty ?? "Nothing yet"),
         );

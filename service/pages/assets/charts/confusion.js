@@ -2,7 +2,7 @@
  * A confusion matrix as a real table: rows by label, columns by answer, shaded by the share of the label's rows.
  */
 
-import { fill, h } from "../dom.js";
+import { h, patch } from "../dom.js";
 import { Frame } from "./frame.js";
 import { number } from "./scale.js";
 
@@ -26,7 +26,7 @@ export class ConfusionTable {
     update(matrix) {
         this.matrix = matrix ?? { labels: [], counts: [] };
         const { counts } = this.matrix;
-        fill(this.frame.body, counts.length ? this.table() : h("p.quiet", {}, "No rows yet"));
+        patch(this.frame.body, counts.length ? this.table() : h("p.quiet", {}, "No rows yet"));
         this.frame.refreshTable();
     }
 

@@ -2,7 +2,7 @@
  * What stands around every chart: its title, the legend, and the numbers behind it as a table, CSV and JSON.
  */
 
-import { fill, h } from "../dom.js";
+import { h, patch } from "../dom.js";
 import { csv, save } from "./download.js";
 import { number } from "./scale.js";
 
@@ -96,7 +96,7 @@ export class Frame {
 
     /** Write the table again, where it is open. */
     refreshTable() {
-        if (!this.table.hidden) fill(this.table, dataTable(this.numbers(), this.title));
+        if (!this.table.hidden) patch(this.table, dataTable(this.numbers(), this.title));
     }
 }
 

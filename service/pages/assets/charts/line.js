@@ -5,7 +5,7 @@
  * around it, and arrow keys move the crosshair. At most one point for every two pixels is drawn (`thin.js`).
  */
 
-import { fill, h, s } from "../dom.js";
+import { fill, h, patch, s } from "../dom.js";
 import { Crosshair } from "./crosshair.js";
 import { Frame } from "./frame.js";
 import { chipButtons, placed } from "./marks.js";
@@ -202,11 +202,9 @@ export class LineChart {
         const marks = [...(this.shown.marks ?? [])].sort((one, other) => one.x - other.x);
         const chips = placed(marks, this.x, 0, this.width);
         const lanes = Math.max(0, ...chips.map(({ lane }) => lane + 1));
-        const focused = this.chips.contains(document.activeElement) ? document.activeElement.dataset.rows : null;
         this.chips.hidden = !chips.length;
         this.chips.style.height = `${lanes * LANE}px`;
-        fill(this.chips, chipButtons(chips, this.onMarks));
-        if (focused) [...this.chips.children].find((own) => own.dataset.rows === focused)?.focus();
+        patch(this.chips, chipButtons(chips, this.onMarks));
     }
 
     drawLegend() {

@@ -81,13 +81,14 @@ function end(chip) {
  */
 export function chipButtons(chips, onPick) {
     return chips.map((chip) => {
+        const places = chip.marks.map((mark) => mark.x).join(" ");
         const rows = chip.marks.map((mark) => mark.x.toLocaleString("en"));
         const where = rows.length > 3 ? `rows ${rows[0]} to ${rows.at(-1)}` : `row ${rows.join(", ")}`;
         const button = h(
             "button.chip",
             {
                 type: "button",
-                data: { kind: chip.kind, rows: chip.marks.map((mark) => mark.x).join(" ") },
+                data: { kind: chip.kind, rows: places, key: `${places} ${chip.label}` },
                 "aria-label": `${chip.label}, ${where}: show what happened`,
                 on: { click: () => onPick(chip.marks, button) },
             },

@@ -3,8 +3,8 @@
  */
 
 import { json } from "../api.js";
-import { Frame, intervalMark, LineChart, number } from "../charts.js";
-import { fill, h } from "../dom.js";
+import { Frame, intervalMark, LineChart, number, sparkline } from "../charts.js";
+import { fill, h, patch } from "../dom.js";
 import { actionButton, confirmed, sayer } from "./actions.js";
 import { challengerForm } from "./challenger_form.js";
 import { needing } from "./rights.js";
@@ -31,7 +31,10 @@ export function challengers(model) {
         const some = shown.challengers.length > 0;
         const task = own.config.task;
         frame.note(some ? noteOf(task) : "");
-        fill(frame.body, some ? table(model, shown, task, said) : h("p.quiet", {}, "No learner runs beside this one."));
+        patch(
+            frame.body,
+            some ? table(model, shown, task, said) : h("p.quiet", {}, "No learner runs beside this one."),
+        );
         frame.refreshTable();
         chart.element.hidden = !some;
         if (some) chart.update(linesOf(shown, task, metrics));
@@ -52,7 +55,7 @@ function table(model, shown, task, said) {
         ...shown.challengers.map(({ difference: own }) => Math.max(Math.abs(own.low ?? 0), Math.abs(own.high ?? 0))),
         1e-12,
     );
-    const names = ["Challenger", "Rows", SCORES[key].name, "Difference, around zero", "", ""];
+    const names = ["Challenger", "Rows", SCORES[key].name, "Course", "Difference, around zero", "", ""];
     return h(
         "div.scroll",
         { tabindex: "0", role: "region", "aria-label": "Challengers" },
@@ -75,7 +78,7 @@ function table(model, shown, task, said) {
                 "tbody",
                 {},
                 championRow(shown.champion, model.docs.metrics, key),
-                shown.challengers.map((own) => challengerRow(model, own, key, reach, said)),
+                shown.challengers.map((own, at) => challengerRow(model, own, { key, reach, said, tone: toneOf(at) })),
             ),
         ),
     );
@@ -88,13 +91,25 @@ function championRow({ algorithm }, metrics, key) {
         h("th", { scope: "row" }, "The model itself", h("span.sub", {}, algorithm)),
         h("td.num", {}, number(metrics.rows)),
         h("td.num", {}, number(metrics.window[key]), h("span.sub", {}, `${number(metrics.overall[key])} of all rows`)),
+        h("td", {}, course(metrics, key, "the model", "tone-1")),
         h("td"),
         h("td"),
         h("td"),
     );
 }
 
-function challengerRow(model, own, key, reach, said) {
+/** The colour of a challenger, in its line and in its row. */
+function toneOf(at) {
+    return `tone-${2 + (at % 7)}`;
+}
+
+/** The window's score over rows, as small as a word. */
+function course(metrics, key, name, tone) {
+    const values = metrics.history.map((point) => point[key] ?? null);
+    return sparkline(values, { label: `${SCORES[key].name} of ${name} over rows`, width: 84, height: 26, tone });
+}
+
+function challengerRow(model, own, { key, reach, said, tone }) {
     const { difference } = own;
     const promote =
         own.promote === "auto"
@@ -106,7 +121,7 @@ function challengerRow(model, own, key, reach, said) {
             : null;
     return h(
         "tr",
-        { data: { challenger: own.name } },
+        { data: { challenger: own.name, key: `${own.name} ${own.since_version}` } },
         h("th", { scope: "row" }, own.name, " ", promote, h("span.sub", {}, own.config.algorithm)),
         h("td.num", {}, number(own.rows), h("span.sub", {}, `since version ${number(own.since_version)}`)),
         h(
@@ -115,6 +130,7 @@ function challengerRow(model, own, key, reach, said) {
             number(own.metrics.window[key]),
             h("span.sub", {}, `${number(own.metrics.overall[key])} of all rows`),
         ),
+        h("td", {}, course(own.metrics, key, own.name, tone)),
         h("td.interval-cell", {}, intervalMark(difference, reach)),
         h(
             "td.num.interval-text",
@@ -173,7 +189,7 @@ function linesOf(shown, task, metrics) {
         series.push({
             key: own.name,
             name: `${own.name} (${own.config.algorithm})`,
-            tone: `tone-${2 + (at % 7)}`,
+            tone: toneOf(at),
             dashed: at >= 7,
             points: points(own.metrics),
         });

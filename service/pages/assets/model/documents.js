@@ -92,6 +92,11 @@ export class ModelDocuments {
         const text = JSON.stringify(data);
         if (this.texts[name] === text) return;
         this.texts[name] = text;
+        this.incarnation ??= data.incarnation;
+        if (data.incarnation !== this.incarnation) {
+            location.reload(); // another model of this name, of another task perhaps
+            return;
+        }
         this.docs[name] = data;
         if (data.rows !== undefined) this.speed.note(data.rows);
         for (const { names, listener } of this.listeners) {

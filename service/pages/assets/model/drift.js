@@ -3,12 +3,13 @@
  */
 
 import { Frame } from "../charts.js";
-import { fill, h } from "../dom.js";
+import { fill, h, patch } from "../dom.js";
 import { ago } from "../format.js";
 import { eventDetail } from "./events.js";
 import { eventSentence, when } from "./words.js";
 
 const SHOWN_MAX = 50;
+const REDRAWN_MS = 30_000; // times are told as "5 min ago"
 
 /**
  * Fill the part of drift events.
@@ -27,20 +28,32 @@ export function drift(model) {
     });
     fill(place, frame.element);
     const list = h("ol.events", { "aria-label": "Drift events, newest first" });
+    const none = h("p.quiet");
     const more = h("p.quiet.small");
-    model.when(["drift", "model"], ({ model: shown }) => {
+    let written = null;
+    fill(frame.body, list, none, more);
+    const draw = () => {
         const events = newest();
         const open = new Set([...list.querySelectorAll("details[open]")].map((own) => own.dataset.id));
-        frame.note(events.length ? "One event for each episode, by its first alarm; newest first." : "");
-        fill(
+        const shown = events.slice(0, SHOWN_MAX);
+        patch(
             list,
-            events.slice(0, SHOWN_MAX).map((event) => eventLine(event, open.has(event.id))),
+            shown.map((event) => eventLine(event, open.has(event.id))),
         );
-        more.textContent =
-            events.length > SHOWN_MAX ? `${events.length - SHOWN_MAX} older events are in the table and the CSV.` : "";
-        fill(frame.body, events.length ? [list, more] : h("p.quiet", {}, nothing(shown)));
+        frame.note(events.length ? "One event for each episode, by its first alarm; newest first." : "");
+        list.hidden = !events.length;
+        none.textContent = events.length ? "" : nothing(model.docs.model);
+        const left = events.length - shown.length;
+        more.textContent = left > 0 ? `${left} older events are in the table and the CSV.` : "";
         frame.refreshTable();
+    };
+    model.when(["drift", "model"], ({ drift: found, model: own }) => {
+        const state = [found, own.config.watch];
+        if (JSON.stringify(state) === written) return;
+        written = JSON.stringify(state);
+        draw();
     });
+    setInterval(() => model.docs.drift && model.docs.model && draw(), REDRAWN_MS);
 }
 
 function nothing(shown) {
@@ -52,7 +65,7 @@ function eventLine(event, open) {
     const action = event.action === "report" ? null : h("span.badge.warn", {}, event.action);
     return h(
         "li",
-        {},
+        { data: { key: event.id } },
         h(
             "details.event-line",
             { open, data: { id: event.id } },

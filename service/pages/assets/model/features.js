@@ -5,7 +5,7 @@
 
 import { json } from "../api.js";
 import { Frame, number } from "../charts.js";
-import { fill, h } from "../dom.js";
+import { fill, h, patch } from "../dom.js";
 import { featureOf, rowsText } from "./words.js";
 
 const SHOWN_MAX = 60;
@@ -34,13 +34,13 @@ export function features(model) {
         if (!shown || !own) return;
         const rows = rowsOf(model.docs, weights.found);
         frame.note(weights.note);
-        fill(frame.body, rows.length ? table(rows, weights.found) : h("p.quiet", {}, nothing(own)));
+        patch(frame.body, rows.length ? table(rows, weights.found) : h("p.quiet", {}, nothing(own)));
         frame.refreshTable();
     };
     const weights = new WeightsReader(model, draw);
     fill(place, change, frame.element);
     model.when(["features"], ({ features: shown }) => {
-        fill(change, changeOf(shown));
+        patch(change, changeOf(shown));
         change.hidden = shown.phase === "steady";
     });
     model.when(["model"], ({ model: own }) => weights.wanted(own));

@@ -3,7 +3,7 @@
  */
 
 import { number } from "../charts.js";
-import { fill, h } from "../dom.js";
+import { h, patch } from "../dom.js";
 import { ago } from "../format.js";
 import { when } from "./words.js";
 
@@ -18,7 +18,7 @@ export function log(model) {
     const place = document.getElementById("log-inside");
     const draw = () => {
         const { log: shown } = model.docs;
-        if (shown) fill(place, table(shown.entries.slice(0, SHOWN_MAX)));
+        if (shown) patch(place, table(shown.entries.slice(0, SHOWN_MAX)));
     };
     model.when(["log"], draw);
     setInterval(draw, 10_000);

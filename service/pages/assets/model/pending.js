@@ -3,7 +3,7 @@
  */
 
 import { number } from "../charts.js";
-import { fill, h } from "../dom.js";
+import { h, patch } from "../dom.js";
 import { ago } from "../format.js";
 import { clipped, when } from "./words.js";
 
@@ -18,7 +18,7 @@ export function pending(model) {
     const place = document.getElementById("pending-inside");
     const draw = () => {
         const { pending: shown } = model.docs;
-        if (shown) fill(place, facts(shown), list(shown));
+        if (shown) patch(place, facts(shown), list(shown));
     };
     model.when(["pending"], draw);
     setInterval(draw, 30_000);

@@ -4,7 +4,7 @@
  */
 
 import { ConfusionTable, dataTable, fraction, Frame, number, ReliabilityChart } from "../charts.js";
-import { fill, h } from "../dom.js";
+import { fill, h, patch } from "../dom.js";
 import { choice } from "./choice.js";
 import { BASELINES, SCORES } from "./words.js";
 
@@ -39,7 +39,7 @@ export function quality(model) {
             fill(place, h("div.stacked", {}, left, scores.element), h("div.stacked", {}, right));
         }
         parts.update(metrics[view]);
-        fill(scores.body, scoreTable(metrics));
+        patch(scores.body, scoreTable(metrics));
         scores.refreshTable();
     };
     model.when(["model", "metrics"], draw);
@@ -103,7 +103,7 @@ function classParts(model) {
             shown = scores;
             confusion.update(scores.confusion);
             reliability.update(scores.reliability);
-            fill(classes.body, classTable(scores));
+            patch(classes.body, classTable(scores));
             classes.refreshTable();
         },
     };
@@ -190,7 +190,7 @@ function errorParts(model) {
         columns: [[], [coverage.element]],
         update(scores) {
             shown = scores;
-            fill(coverage.body, coverageBars(scores));
+            patch(coverage.body, coverageBars(scores));
             coverage.refreshTable();
         },
     };

@@ -3,7 +3,7 @@
  */
 
 import { bars, fraction, LineChart, number } from "../charts.js";
-import { fill, h } from "../dom.js";
+import { fill, h, patch } from "../dom.js";
 import { markDetails } from "./events.js";
 import { choice } from "./choice.js";
 import { BASELINES, markLabel, rowsText, SCORES } from "./words.js";
@@ -71,7 +71,7 @@ export function score(model) {
     };
     fill(place, now, chart.element, details);
     model.when(["model", "metrics"], (docs) => {
-        fill(now, scoreNow(docs.model.config.task, docs.metrics));
+        patch(now, scoreNow(docs.model.config.task, docs.metrics));
         draw(docs);
     });
 }
