@@ -29,13 +29,26 @@ async def test_errors_are_compared_with_the_baselines(visits):
     assert (-1, "bad", "100 % more") == await compared("classification", 0.6, 0.8)
     assert (0, "", "equal") == await compared("classification", 0.8, 0.8)
     assert (0, "", "equal") == await compared("classification", 1, 1)
-    assert (-1, "bad", "baseline is never wrong") == await compared("classification", 0.9, 1)
+    assert (-1, "bad", "baseline never wrong") == await compared("classification", 0.9, 1)
     assert (1, "good", "100 % less") == await compared("classification", 1, 0.5)
     assert (0.75, "good", "75 % less") == await compared("regression", 1, 4)
     assert (-0.02, "bad", "2.0 % more") == await compared("regression", 5.1, 5)
     assert (-1, "bad", "50 × as much") == await compared("regression", 100, 2)
     assert await compared("regression", 5, None) is None
     assert await compared("classification", None, None) is None
+
+
+async def test_accuracies_near_one_are_not_shown_as_one(visits):
+    """With as many decimals as tell them from it, four at most."""
+    page = await visits.open("/guide")
+
+    async def shown(score):
+        found = await page.evaluate(CALL, ["models/figures.js", "scoreText", [{"task": "classification"}, score]])
+        return found.replace("\u202f", " ").replace("\u2009", " ")
+
+    accuracies = {0: "0.0 %", 0.873: "87.3 %", 0.995: "99.5 %", 0.9992: "99.92 %", 0.99999: "99.9990 %", 1: "100.0 %"}
+    for accuracy, text in (accuracies | {1 - 1e-9: "> 99.9999 %"}).items():
+        assert text == await shown(accuracy)
 
 
 async def test_rows_that_can_stay_do_not_move(visits):

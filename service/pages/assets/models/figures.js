@@ -12,7 +12,14 @@ export function scoreName({ task }) {
 /** A score of a model as text: accuracies as percentages. */
 export function scoreText({ task }, value) {
     if (value === null || value === undefined) return "–";
-    return task === "classification" ? percent(value) : figure(value);
+    return task === "classification" ? accuracyText(value) : figure(value);
+}
+
+/** Near 100 % with more decimals: what is wrong now and then is not shown as never wrong. */
+function accuracyText(share) {
+    const wrong = 1 - share;
+    const digits = wrong > 0 ? Math.min(4, Math.max(1, Math.floor(-Math.log10(wrong)) - 1)) : 1;
+    return wrong > 0 && wrong < 5e-7 ? `>\u2009${percent(0.999999, 4)}` : percent(share, digits);
 }
 
 /**
@@ -30,7 +37,7 @@ export function comparison({ task, score, baseline }) {
         const part = 1 - own / other;
         return { part, kind: "good", text: `${atLeast(part)} less` };
     }
-    if (other <= 0) return { part: -1, kind: "bad", text: "baseline is never wrong" };
+    if (other <= 0) return { part: -1, kind: "bad", text: "baseline never wrong" };
     const more = own / other - 1;
     const text = more < 9.95 ? `${atLeast(more)} more` : `${times(own / other)} as much`;
     return { part: -Math.min(1, more), kind: "bad", text };

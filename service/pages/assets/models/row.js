@@ -62,7 +62,8 @@ export class Row {
         text(this.score, scoreText(model, model.score));
         text(this.scoreName, model.score === null ? "" : scoreName(model));
         this.#compare(comparison(model));
-        text(this.rows, whole(model.rows));
+        text(this.rows, rowsText(model.rows));
+        this.rows.title = whole(model.rows);
         text(this.speed, speedText(model.rows_per_s));
         badge(this.phase, model.phase, PHASES[model.phase]);
         this.#challengers(model.challengers, model.ahead);
@@ -104,6 +105,12 @@ export class Row {
         }
         this.challengersCell.dataset.empty = String(!count);
     }
+}
+
+const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 4 });
+
+function rowsText(rows) {
+    return rows >= 1e7 ? SHORT.format(rows) : whole(rows);
 }
 
 /** Rows per second as text: more figures where they are few. */
