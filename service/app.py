@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -25,6 +26,7 @@ from service.api import routes
 from service.api.body_budget import BodyBudget
 from service.api.context import Context
 from service.api.cross_site import Guard, origins_of
+from service.api.key_file import KeyFile
 from service.api.keys import Keys
 from service.api.live.producer import Live
 from service.api.openapi.document import INTRO, TAGS, TITLE, document
@@ -163,13 +165,19 @@ class Grace:
         return self._seconds / 2
 
 
-def build(settings: Settings, failpoint: Callable[[str], None] | None = None, grace: Grace | None = None) -> routes.App:
+def build(
+    settings: Settings,
+    failpoint: Callable[[str], None] | None = None,
+    grace: Grace | None = None,
+    keys_file: Path | None = None,
+) -> routes.App:
     """The service as the settings describe it.
 
     Args:
         settings: the settings.
         failpoint: called at named points; fault tests crash there.
         grace: the grace period, which begins with the first request to stop.
+        keys_file: where the keys of the settings are from, which is read again.
 
     Raises:
         ValueError: settings that cannot be used (found before anything starts).
@@ -203,6 +211,8 @@ def build(settings: Settings, failpoint: Callable[[str], None] | None = None, gr
         places = StreamPlaces(settings.streams_max)
         commit = await asyncio.to_thread(build_commit, settings.commit)
         attach(app, engine, keys, drift_monitor(engine, own, settings, places, failpoint), places, commit, guard)
+        if keys_file is not None:
+            engine.companions["keys"] = KeyFile(keys_file, keys).run
         await engine.start()
         gc.collect()
         gc.freeze()  # what is loaded now stays: collections need not walk through it

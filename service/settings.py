@@ -37,8 +37,8 @@ class Settings(BaseSettings):
     )
     api_keys: SecretStr = Field(
         SecretStr(""),
-        description="Comma-separated NAME:SECRET:SCOPES[:MODELS]; scopes read, learn, admin joined by +; models are "
-        "name patterns joined by +; empty: no key is asked for.",
+        description="Comma-separated NAME:SECRET:SCOPES[:MODELS[:EXPIRES]]; scopes read, learn, admin joined by +; "
+        "models are name patterns joined by +; empty: no key is asked for.",
     )
     insecure: bool = Field(
         False, description="Listen on other addresses than this machine's own although no keys are configured."
@@ -93,7 +93,10 @@ class Settings(BaseSettings):
     )
     challengers_max: int = Field(8, ge=0, le=64, description="Most challengers per model; beyond it 409.")
     streams_max: int = Field(
-        100, ge=0, description="Most open streams of events, of documents and of rows together; beyond it 503."
+        100,
+        ge=0,
+        description="Most open streams of events, of documents and of rows together, one key at most half of them; "
+        "beyond it 503.",
     )
     webhooks: SecretStr = Field(
         SecretStr(""), description="Comma-separated http(s) URLs that drift events are posted to."

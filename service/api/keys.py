@@ -1,19 +1,28 @@
 """API keys: who may do what. No keys configured: everybody may do everything.
 
-    NAME:SECRET:SCOPES[:MODELS],...     scopes: read | learn | admin, joined by +; models: name patterns joined by +
+    NAME:SECRET:SCOPES[:MODELS[:EXPIRES]],...
 
-``admin`` includes ``learn``, ``learn`` includes ``read``. A key is sent as ``Authorization: Bearer SECRET`` or
-``X-API-Key: SECRET``. Only digests of the secrets are kept, and they are what is looked up.
+    SECRET    itself, or sha256$ and the 64 hexadecimal digits of its SHA-256 (``onepass keys new`` makes both)
+    SCOPES    read | learn | admin, joined by +; admin includes learn, learn includes read
+    MODELS    name patterns joined by +; empty: every model
+    EXPIRES   the last day, in UTC: 2027-01-31
+
+A key is sent as ``Authorization: Bearer SECRET`` or ``X-API-Key: SECRET``. Only digests of the secrets are kept, and
+they are what is looked up. One name may have several secrets, so that a new one can be handed out while the old one
+holds.
 """
 
 import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
 from fnmatch import fnmatchcase
+from time import time
 from typing import Literal, cast
 
 from service.errors import Forbidden, TooManyRequests, Unauthorized
+from service.runtime.stream_places import OWNER
 
 ROWS_MAX = 2**31
 """More rows at once than any stream sends."""
@@ -21,22 +30,36 @@ Scope = Literal["read", "learn", "admin"]
 SCOPES = {"read": 0, "learn": 1, "admin": 2}
 
 
+HASHED = "sha256$"
+"""What a secret begins with that stands there as its digest."""
+SETTING = "ONEPASS_API_KEYS"
+
+
+@dataclass(slots=True)
+class Bucket:
+    """The bucket of a rate limit: requests that may still be made, and when it was refilled."""
+
+    tokens: float
+    refilled_at: float
+
+
 @dataclass(slots=True)
 class Key:
-    """One key.
+    """One secret of a key.
 
     Attributes:
-        name: for logs and errors.
+        name: for logs and errors; the key's.
         level: the highest scope's level.
         models: name patterns; empty: every model.
-        tokens, refilled_at: the bucket of the rate limit.
+        expires: seconds since 1970, or None.
+        bucket: of all secrets of this name.
     """
 
     name: str
     level: int
     models: tuple[str, ...]
-    tokens: float = field(default=0.0)
-    refilled_at: float = field(default=0.0)
+    expires: float | None = None
+    bucket: Bucket = field(default_factory=lambda: Bucket(0.0, 0.0))
 
     @property
     def scope(self) -> Scope:
@@ -55,21 +78,43 @@ class Keys:
         text: as in ``ONEPASS_API_KEYS``.
         rate_per_s: requests a key may make per second, in bursts of one second; 0: no limit.
         clock: seconds, monotonic.
+        now: seconds since 1970.
 
     Raises:
-        ValueError: a key that is not NAME:SECRET:SCOPES[:MODELS], or one secret for two; it is not echoed.
+        ValueError: a key that is not NAME:SECRET:SCOPES[:MODELS[:EXPIRES]], or one secret for two; it is not echoed.
     """
 
-    def __init__(self, text: str, rate_per_s: float, clock: Callable[[], float]) -> None:
-        self._keys: dict[bytes, Key] = {}
-        self._rate_per_s, self._clock = rate_per_s, clock
+    def __init__(
+        self, text: str, rate_per_s: float, clock: Callable[[], float], now: Callable[[], float] = time
+    ) -> None:
+        self._rate_per_s, self._clock, self._now = rate_per_s, clock, now
+        self._buckets: dict[str, Bucket] = {}
+        self._keys = self._parsed(text)
+
+    def _parsed(self, text: str) -> dict[bytes, Key]:
+        """The keys of a text, by the digests of their secrets."""
+        found: dict[bytes, Key] = {}
         for at, part in enumerate(item.strip() for item in text.split(",")):
             if part:
-                secret, key = _parse(part, at)
-                if _digest(secret) in self._keys:
-                    raise ValueError(f"ONEPASS_API_KEYS: key {at + 1} has the secret of a key before it")
-                key.tokens, key.refilled_at = max(1.0, rate_per_s), clock()
-                self._keys[_digest(secret)] = key
+                digest, key = _parse(part, at)
+                if digest in found:
+                    raise ValueError(f"{SETTING}: key {at + 1} has the secret of a key before it")
+                full = Bucket(max(1.0, self._rate_per_s), self._clock())
+                key.bucket = self._buckets.setdefault(key.name, full)
+                found[digest] = key
+        return found
+
+    def replace(self, text: str) -> int:
+        """Take other keys from now on; how many they are. Rates go on.
+
+        Raises:
+            ValueError: as in the beginning, or there are none, which would let everybody in; nothing has changed.
+        """
+        found = self._parsed(text)
+        if not found:
+            raise ValueError(f"{SETTING}: there are no keys any more")
+        self._keys = found
+        return len(found)
 
     @property
     def required(self) -> bool:
@@ -82,8 +127,10 @@ class Keys:
         Raises:
             Unauthorized, Forbidden, TooManyRequests: the request may not go on.
         """
+        OWNER.set(None)
         key = self.caller(headers)
         if key is not None:
+            OWNER.set(key.name)
             self._spend(key)
             _require(key, scope, model)
         return key
@@ -96,9 +143,9 @@ class Keys:
         """Count rows of a stream, as so many requests; seconds that they have to wait for."""
         if key is None or self._rate_per_s <= 0:
             return 0.0
-        self._refill(key)
-        key.tokens -= rows
-        return max(0.0, -key.tokens / self._rate_per_s)
+        bucket = self._refilled(key)
+        bucket.tokens -= rows
+        return max(0.0, -bucket.tokens / self._rate_per_s)
 
     def caller(self, headers: Mapping[str, str]) -> Key | None:
         """The key of a request, or None where no keys are configured.
@@ -111,6 +158,8 @@ class Keys:
         key = self._keys.get(_digest(_secret(headers)))
         if key is None:
             raise Unauthorized("send a known key as 'Authorization: Bearer SECRET' or 'X-API-Key: SECRET'")
+        if key.expires is not None and self._now() >= key.expires:
+            raise Unauthorized("this key has expired: another one has to be made for you")
         return key
 
     def allow(self, headers: Mapping[str, str], scope: str, model: str | None) -> None:
@@ -126,16 +175,17 @@ class Keys:
     def _spend(self, key: Key) -> None:
         if self._rate_per_s <= 0:
             return
-        self._refill(key)
-        if key.tokens < 1:
-            raise TooManyRequests(f"key {key.name} is over its rate", (1 - key.tokens) / self._rate_per_s)
-        key.tokens -= 1
+        bucket = self._refilled(key)
+        if bucket.tokens < 1:
+            raise TooManyRequests(f"key {key.name} is over its rate", (1 - bucket.tokens) / self._rate_per_s)
+        bucket.tokens -= 1
 
-    def _refill(self, key: Key) -> None:
-        now = self._clock()
+    def _refilled(self, key: Key) -> Bucket:
+        bucket, now = key.bucket, self._clock()
         burst = max(1.0, self._rate_per_s)
-        key.tokens = min(burst, key.tokens + (now - key.refilled_at) * self._rate_per_s)
-        key.refilled_at = now
+        bucket.tokens = min(burst, bucket.tokens + (now - bucket.refilled_at) * self._rate_per_s)
+        bucket.refilled_at = now
+        return bucket
 
 
 def _require(key: Key, scope: str, model: str | None) -> None:
@@ -145,17 +195,41 @@ def _require(key: Key, scope: str, model: str | None) -> None:
         raise Forbidden(f"key {key.name} may not touch this model")
 
 
-def _parse(part: str, at: int) -> tuple[str, Key]:
+def _parse(part: str, at: int) -> tuple[bytes, Key]:
     fields = part.split(":")
-    if len(fields) not in (3, 4) or not all(fields[:3]):
-        raise ValueError(f"ONEPASS_API_KEYS: key {at + 1} is not NAME:SECRET:SCOPES[:MODELS]")
-    name, secret, scopes = fields[:3]
-    words = [word for word in re.split(r"[+|;/ ]", scopes) if word]
+    if not 3 <= len(fields) <= 5 or not all(fields[:3]):
+        raise ValueError(f"{SETTING}: key {at + 1} is not NAME:SECRET:SCOPES[:MODELS[:EXPIRES]]")
+    name, secret, scopes, models, expires = [*fields, "", ""][:5]
+    words = _words(scopes)
     unknown = [word for word in words if word not in SCOPES]
     if unknown or not words:
-        raise ValueError(f"ONEPASS_API_KEYS: key {name}: scopes are {', '.join(SCOPES)}, joined by +")
-    models = tuple(word for word in re.split(r"[+|;/ ]", fields[3]) if word) if len(fields) == 4 else ()
-    return secret, Key(name, max(SCOPES[word] for word in words), models)
+        raise ValueError(f"{SETTING}: key {name}: scopes are {', '.join(SCOPES)}, joined by +")
+    level = max(SCOPES[word] for word in words)
+    return _digest_of(secret, name), Key(name, level, tuple(_words(models)), _end_of(expires, name))
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in re.split(r"[+|;/ ]", text) if word]
+
+
+def _digest_of(secret: str, name: str) -> bytes:
+    if not secret.startswith(HASHED):
+        return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()
+    digits = secret.removeprefix(HASHED)
+    if re.fullmatch(r"[0-9a-fA-F]{64}", digits) is None:
+        raise ValueError(f"{SETTING}: key {name}: after {HASHED} come the 64 hexadecimal digits of a SHA-256")
+    return bytes.fromhex(digits)
+
+
+def _end_of(text: str, name: str) -> float | None:
+    """When a key expires: at the end of its last day."""
+    if not text:
+        return None
+    try:
+        last = date.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{SETTING}: key {name}: the last day is a date such as 2027-01-31") from None
+    return datetime.combine(last + timedelta(days=1), datetime.min.time(), UTC).timestamp()
 
 
 def _secret(headers: Mapping[str, str]) -> str:
@@ -163,5 +237,6 @@ def _secret(headers: Mapping[str, str]) -> str:
     return token.strip() if kind.lower() == "bearer" else headers.get("x-api-key", "")
 
 
-def _digest(secret: str) -> bytes:
-    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()
+def _digest(sent: str) -> bytes:
+    """The digest of a secret as it came: a header is bytes, read as Latin-1."""
+    return hashlib.sha256(sent.encode("latin-1", "replace")).digest()

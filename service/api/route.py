@@ -25,9 +25,10 @@ from service.api.context import NAME, Context, known_queries
 from service.api.media import JSON
 from service.api.problems import disconnected, problem, slug_of, status_of
 from service.errors import NotFound, Unavailable
+from service.runtime.stream_places import OWNER
 from service.runtime.threads import in_process_if_large
 
-logger = logging.getLogger(__name__)
+logger, audit = logging.getLogger(__name__), logging.getLogger("onepass.audit")
 
 Rights = Literal["public", "read", "learn", "admin"]
 Answer = Callable[[Request], Awaitable[Response]]
@@ -147,7 +148,7 @@ class Route(APIRoute):
                 await _read_object(request)
             return await handler(request)
 
-        return answered(self.path, checked, self.refusal)
+        return answered(self.path, checked, self.refusal, audited=self.scope == "admin")
 
 
 async def _read_object(request: Request) -> None:
@@ -165,8 +166,17 @@ async def _read_object(request: Request) -> None:
     request._body, request._json = body, parsed  # noqa: SLF001  where Starlette keeps what it has read
 
 
-def answered(path: str, answer: Answer, refusal: Callable[[Exception], Response] = problem) -> Handler:
-    """An answer to every request, whatever happens, counted under the route's path; errors by ``refusal``."""
+def answered(
+    path: str, answer: Answer, refusal: Callable[[Exception], Response] = problem, *, audited: bool = False
+) -> Handler:
+    """An answer to every request, whatever happens, counted under the route's path.
+
+    Args:
+        path: of the route.
+        answer: gives the answer, or raises.
+        refusal: an error as a response.
+        audited: every request is logged, with the name of its key.
+    """
 
     async def handle(request: Request) -> Response:
         started = perf_counter()
@@ -186,6 +196,9 @@ def answered(path: str, answer: Answer, refusal: Callable[[Exception], Response]
         if RESERVED in request.scope:
             context.budget.release(request.scope)
         context.telemetry.observe(path, request.method, response.status_code, perf_counter() - started)
+        if audited:
+            asked = {"method": request.method, "route": path, "status": response.status_code, "key": OWNER.get()}
+            audit.info("a request that needs admin", extra=asked)
         return response
 
     return handle

@@ -22,6 +22,7 @@ COMMANDS = {
     "delete": ("delete models", "create"),
     "replay": ("send a file of rows through a model, one by one, and show how good it was", "files"),
     "compare": ("send a file of rows through several algorithms at once, and show which was best", "files"),
+    "keys": ("make a secret for a key of the service", "keys"),
     "settings": ("print every setting: its value, its default, what it means", "settings"),
 }
 """What each command does, and the module of service.cli that declares it (``declare``) and runs it (``run``)."""

@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
         return 1
     if options.until_eof:
         threading.Thread(target=_stop_at_eof, daemon=True).start()
-    return _run_server(settings, options) if _compile_kernels() else 1
+    return _run_server(settings, options, found.keys_file) if _compile_kernels() else 1
 
 
 def _refusal(settings: Settings, descriptor: int | None) -> str | None:
@@ -128,7 +128,7 @@ class _NoTraceback(logging.Filter):
         return not (text.startswith("Traceback") and "CannotStart" in text) and not text.startswith(_SAID_BEFORE)
 
 
-def _run_server(settings: Settings, options: argparse.Namespace) -> int:
+def _run_server(settings: Settings, options: argparse.Namespace, keys_file: Path | None = None) -> int:
     import uvicorn  # noqa: PLC0415  the other commands start without it
 
     from service.app import Grace, build, crasher, end_streams, refused  # noqa: PLC0415  likewise
@@ -154,7 +154,7 @@ def _run_server(settings: Settings, options: argparse.Namespace) -> int:
 
     try:
         sockets = None if options.fd is None else [socket.socket(fileno=options.fd)]
-        app = build(settings, crasher(os.environ.get("ONEPASS_FAILPOINT", "")), grace)
+        app = build(settings, crasher(os.environ.get("ONEPASS_FAILPOINT", "")), grace, keys_file)
     except (ValueError, OSError) as error:
         print(error if isinstance(error, ValueError) else f"--fd {options.fd}: {error.strerror}", file=sys.stderr)
         return 2

@@ -17,6 +17,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from service.api.key_file import text_of
 from service.settings import Settings
 
 PREFIX = "ONEPASS_"
@@ -50,11 +51,13 @@ class Sourced:
         settings: the settings.
         notes: names that are no settings, a line each.
         files: files that were read.
+        keys_file: where the keys are from, if they are from a file of their own.
     """
 
     settings: Settings
     notes: list[str] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
+    keys_file: Path | None = None
 
 
 class _Merged(Settings):
@@ -80,6 +83,7 @@ class _Gathered:
         self.values: dict[str, Any] = {}
         self.origins: dict[str, str] = {}
         self.notes: list[str] = []
+        self.secret_files: set[str] = set()
 
     def add(self, values: Mapping[str, Any], origin: Callable[[str], str]) -> None:
         for name, value in values.items():
@@ -98,6 +102,7 @@ class _Gathered:
             if path := given.get(f"{variable}_FILE"):
                 if given.get(variable):
                     raise Unusable(f"{file}{variable}_FILE: {variable} is set as well; leave one of them out")
+                self.secret_files.add(path)
                 self.add({name: _secret(f"{file}{variable}_FILE", Path(path))}, lambda _, path=path: path)  # type: ignore[misc]
         self.notes += [file + note for note in _notes(given)]
 
@@ -125,7 +130,9 @@ def gather(flags: Mapping[str, str], file: Path | None, environment: Mapping[str
     found.variables(source, "")
     found.add(flags, lambda name: f"--{name.replace('_', '-')}")
     try:
-        return Sourced(_Merged(**found.values), found.notes, files)
+        origin = found.origins.get("api_keys", "")
+        keys_file = Path(origin) if origin in found.secret_files else None
+        return Sourced(_Merged(**found.values), found.notes, files, keys_file)
     except ValidationError as error:
         problems = [(str(problem["loc"][0]), problem["msg"]) for problem in error.errors()]
         raise Unusable("\n".join(f"{found.origins.get(name, name)}: {text}" for name, text in problems)) from None
@@ -150,10 +157,9 @@ def _add_file(found: _Gathered, file: Path) -> None:
 def _secret(variable: str, path: Path) -> str:
     """The content of a file of secrets; its lines are the members of a list, as commas part them elsewhere."""
     try:
-        lines = path.read_text().splitlines()
+        return text_of(path)
     except (OSError, ValueError) as error:
         raise Unusable(f"{variable}: {path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    return ",".join(line.strip() for line in lines if line.strip())
 
 
 def _notes(given: Mapping[str, str]) -> list[str]:

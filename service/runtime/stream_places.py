@@ -1,8 +1,18 @@
-"""How many streams may be open, of events, of documents and of rows together, and the end of all of them."""
+"""How many streams may be open, of events, of documents and of rows together, and the end of all of them.
 
+One owner, a key of the API, has at most half of them: the others are left to everybody else.
+"""
+
+from collections import Counter
 from collections.abc import Callable
+from contextvars import ContextVar
 
 from service.errors import StreamsFull
+
+OWNER: ContextVar[str | None] = ContextVar("onepass_owner", default=None)
+"""Whose request is answered; None: nobody's in particular."""
+SHARES = 2
+"""One owner has at most so small a part of all places, and at least one."""
 
 
 class StreamPlaces:
@@ -15,6 +25,8 @@ class StreamPlaces:
     def __init__(self, most: int) -> None:
         self._most = most
         self._ends: dict[object, Callable[[], None]] = {}
+        self._owners: dict[object, str | None] = {}
+        self._taken: Counter[str | None] = Counter()
         self._stopping = False
 
     def __len__(self) -> int:
@@ -32,16 +44,24 @@ class StreamPlaces:
             StreamsFull: there is none, or the service stops.
         """
         self.check()
-        self._ends[stream] = end
+        self._ends[stream], self._owners[stream] = end, OWNER.get()
+        self._taken[OWNER.get()] += 1
 
     def check(self) -> None:
         """Raise StreamsFull where there is no place."""
         if self._stopping or len(self._ends) >= self._most:
             raise StreamsFull("the service stops" if self._stopping else "as many streams are open as may be")
+        owner = OWNER.get()
+        if owner is not None and self._taken[owner] >= max(1, self._most // SHARES):
+            raise StreamsFull(f"as many streams of key {owner} are open as one key may have")
 
     def leave(self, stream: object) -> None:
         """Give the place back; may be repeated."""
-        self._ends.pop(stream, None)
+        if self._ends.pop(stream, None) is not None:
+            owner = self._owners.pop(stream)
+            self._taken[owner] -= 1
+            if not self._taken[owner]:
+                del self._taken[owner]
 
     def stop(self) -> None:
         """End all streams: a service that stops must not wait for connected clients."""

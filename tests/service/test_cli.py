@@ -234,7 +234,7 @@ def test_a_first_start_says_which_kernel_it_compiles(
 ) -> None:
     """Each line of the process that compiles is one in the log; its failure ends the start."""
     started = []
-    monkeypatch.setattr(serve, "_run_server", lambda settings, options: started.append(settings) or 0)
+    monkeypatch.setattr(serve, "_run_server", lambda settings, *_: started.append(settings) or 0)
     monkeypatch.setattr(kernel_cache.KernelCache, "complete", lambda self: False)
     caplog.set_level("INFO")
     monkeypatch.setattr(logs, "configure", lambda *_: None)  # caplog goes on
@@ -248,7 +248,7 @@ def test_a_first_start_says_which_kernel_it_compiles(
 def test_a_start_with_all_kernels_compiles_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """No process is made for it."""
     monkeypatch.setattr(logs, "configure", lambda *_: None)
-    monkeypatch.setattr(serve, "_run_server", lambda settings, options: 0)
+    monkeypatch.setattr(serve, "_run_server", lambda *_: 0)
     monkeypatch.setattr(kernel_cache.KernelCache, "complete", lambda self: True)
     monkeypatch.setattr(serve, "_COMPILE", "import sys; sys.exit('not to be run')")
     assert 0 == cli.main(["serve"])

@@ -2,6 +2,7 @@
 
 import logging
 import re
+from hashlib import sha256
 
 import pytest
 import pytest_asyncio
@@ -216,6 +217,10 @@ def test_without_keys_everybody_may_do_everything():
         "name:hunter2:write",
         "name:hunter2:read+write",
         "name:hunter2:read:m*:more",
+        "name:hunter2:read:m*:2027-02-30",
+        "name:hunter2:read:m*:2027-01-31:x",
+        "name:sha256$hunter2:read",
+        f"one:hunter2:read,two:sha256${sha256(b'hunter2').hexdigest()}:read",
         "ok:fine:read,name:hunter2:root",
         "one:hunter2:read,two:hunter2:admin",
     ],

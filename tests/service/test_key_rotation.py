@@ -1,0 +1,247 @@
+"""Secrets as digests, until a day, two of one name, from a file that is read again; what a key may take of others."""
+
+import asyncio
+import json
+import logging
+from datetime import UTC, datetime
+from hashlib import sha256
+
+import pytest
+
+from service import cli
+from service.api.key_file import BYTES_MAX, KeyFile, text_of
+from service.api.keys import Keys
+from service.app import build
+from service.cli import sources
+from service.errors import Forbidden, StreamsFull, TooManyRequests, Unauthorized
+from service.runtime.stream_places import OWNER, StreamPlaces
+from service.settings import Settings
+from tests.service.api_fixtures import DFOP, problem
+
+in_loop = pytest.mark.asyncio(loop_scope="module")
+
+
+def hashed(secret):
+    return f"sha256${sha256(secret.encode()).hexdigest()}"
+
+
+def sent(secret):
+    return {"x-api-key": secret}
+
+
+def test_a_secret_may_stand_there_as_its_digest():
+    """The secret lets in, the digest does not; its letters may be of either case."""
+    keys = Keys(f"a:{hashed('s1')}:read,b:sha256${sha256(b's2').hexdigest().upper()}:learn", 0, lambda: 0.0)
+    assert "a" == keys.caller(sent("s1")).name
+    assert "b" == keys.caller(sent("s2")).name
+    for odd in (hashed("s1"), sha256(b"s1").hexdigest(), ""):
+        with pytest.raises(Unauthorized):
+            keys.caller(sent(odd))
+
+
+def test_secrets_beyond_ascii():
+    """As UTF-8 in a header, which is read as Latin-1."""
+    keys = Keys("a:schlüssel:read", 0, lambda: 0.0)
+    assert "a" == keys.caller(sent("schlüssel".encode().decode("latin-1"))).name
+    for odd in ("schlüssel", "schl\u20acssel"):
+        with pytest.raises(Unauthorized):
+            keys.caller(sent(odd))
+
+
+def test_a_key_expires_with_its_last_day():
+    """In UTC; then it is none, and says why."""
+    now = datetime(2027, 1, 31, 23, 59, 59, tzinfo=UTC).timestamp()
+    keys = Keys("a:s1:read::2027-01-31,a:s2:read:m*", 0, lambda: 0.0, lambda: now)
+    keys.check(sent("s1"), "read", "any")
+    now += 1
+    with pytest.raises(Unauthorized, match="expired"):
+        keys.check(sent("s1"), "read", "any")
+    keys.check(sent("s2"), "read", "m1")
+
+
+def test_two_secrets_of_one_name_have_one_rate():
+    """So that a rotation gives nobody twice as much; and neither does a reload."""
+    keys = Keys("a:s1:read,a:s2:read", 2, lambda: 0.0)
+    keys.check(sent("s1"), "read", None)
+    keys.check(sent("s2"), "read", None)
+    for secret in ("s1", "s2"):
+        with pytest.raises(TooManyRequests):
+            keys.check(sent(secret), "read", None)
+    assert 1 == keys.replace("a:s2:read")
+    with pytest.raises(TooManyRequests):
+        keys.check(sent("s2"), "read", None)
+    with pytest.raises(Unauthorized):
+        keys.check(sent("s1"), "read", None)
+
+
+@pytest.mark.parametrize("text", ["", " , ", "a", "a:s:root", "a:s:read:*:soon"])
+def test_keys_that_cannot_be_replace_none(text):
+    """Least of all by nothing, which would let everybody in."""
+    keys = Keys("a:s1:read", 0, lambda: 0.0)
+    with pytest.raises(ValueError, match="ONEPASS_API_KEYS"):
+        keys.replace(text)
+    keys.check(sent("s1"), "read", None)
+    with pytest.raises(Unauthorized):
+        keys.check(sent("x"), "read", None)
+
+
+async def until(holds):
+    async with asyncio.timeout(20):
+        while not holds():
+            await asyncio.sleep(0.01)
+
+
+def lets_in(keys, secret):
+    try:
+        keys.caller(sent(secret))
+    except Unauthorized:
+        return False
+    return True
+
+
+@in_loop
+async def test_a_file_is_read_again(tmp_path, caplog):
+    """New keys hold and old ones go; a file that is gone, broken or empty changes nothing, and is said once."""
+    caplog.set_level(logging.INFO)
+    path = tmp_path / "keys"
+    path.write_text("a:s1:read\n\n  b:s2:admin  \n")
+    keys = Keys(text_of(path), 0, lambda: 0.0)
+    task = asyncio.create_task(KeyFile(path, keys, 0.01).run())
+    try:
+        assert lets_in(keys, "s2")
+        path.write_text("a:s1:read,a:s3:read\n")
+        await until(lambda: lets_in(keys, "s3"))
+        assert not lets_in(keys, "s2")
+        for broken in (b"", b"a:canary:root", b"\xff", b"x" * (BYTES_MAX + 1), None):
+            caplog.clear()
+            path.unlink() if broken is None else path.write_bytes(broken)
+            await until(lambda: caplog.records)
+            assert lets_in(keys, "s3")
+            assert ["ERROR"] == [record.levelname for record in caplog.records]
+            assert "canary" not in caplog.text
+        mounted = tmp_path / "..data"
+        mounted.write_text("c:s4:read")
+        path.symlink_to(mounted)  # as Kubernetes mounts a secret
+        await until(lambda: lets_in(keys, "s4"))
+    finally:
+        task.cancel()
+
+
+@in_loop
+async def test_a_service_takes_new_keys_without_a_restart(tmp_path, store_url):
+    """From the file that ONEPASS_API_KEYS_FILE names."""
+    path = tmp_path / "keys"
+    path.write_text(f"a:{hashed('s1')}:admin")
+    found = sources.gather({}, None, {"ONEPASS_API_KEYS_FILE": str(path), "ONEPASS_REDIS_URL": store_url})
+    assert path == found.keys_file
+    assert None is sources.gather({"api_keys": "a:b:read"}, None, {"ONEPASS_API_KEYS_FILE": str(path)}).keys_file
+    app = build(found.settings, keys_file=found.keys_file)
+    async with app.router.lifespan_context(app):
+        keys = app.state.context.keys
+        assert lets_in(keys, "s1")
+        path.write_text(f"a:{hashed('s2')}:admin")
+        await until(lambda: lets_in(keys, "s2"))
+        assert not lets_in(keys, "s1")
+
+
+# ------------------------------------------------------------------------------------------------ onepass keys new
+
+
+def test_a_new_key_lets_in(capsys):
+    """The secret that is printed goes with the entry; another one is made each time."""
+    for more, model in (
+        ([], "any"),
+        (["--models", "a*+b", "--expires", "2999-12-31"], "a1"),
+        (["--expires", "2999-12-31"], "x"),
+    ):
+        assert 0 == cli.main(["keys", "new", "ci", "--scopes", "read+learn", "--json", *more])
+        made = json.loads(capsys.readouterr().out)
+        assert made["secret"] not in made["entry"]
+        keys = Keys(made["entry"], 0, lambda: 0.0)
+        keys.check(sent(made["secret"]), "learn", model)
+        with pytest.raises(Forbidden):
+            keys.check(sent(made["secret"]), "admin", model)
+    assert 0 == cli.main(["keys", "new", "ci", "--scopes", "admin"])
+    secret, entry = (line.split()[1] for line in capsys.readouterr().out.splitlines())
+    assert f"ci:{hashed(secret)}:admin" == entry
+    assert secret != made["secret"]
+
+
+@pytest.mark.parametrize(
+    "odd", [["a:b", "--scopes", "read"], ["a", "--scopes", "root"], ["a"], ["a", "--scopes", "read", "--models", "a:b"]]
+)
+def test_a_key_that_cannot_be_is_not_made(odd, capsys):
+    """With what is allowed, status 2."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["keys", "new", *odd])
+    assert 2 == ended.value.code
+    assert "" == capsys.readouterr().out
+
+
+# ------------------------------------------------------------------------------------------------ audit, streams
+
+
+@in_loop
+async def test_what_needs_admin_is_in_the_audit_log(start, caplog):
+    """Who, what, which model, and how it ended, refusals included; reading and learning are not there."""
+    api = await start(api_keys="boss:s3:admin,ro:s1:read")
+    caplog.set_level(logging.INFO, logger="onepass.audit")
+    boss, ro = {"X-API-Key": "s3"}, {"X-API-Key": "s1"}
+    assert 201 == (await api.ask("PUT", "/models/audited", json=DFOP, headers=boss)).status_code
+    problem(await api.ask("DELETE", "/models/audited", headers=ro), 403)
+    problem(await api.ask("DELETE", "/models/audited"), 401)
+    await api.ask("GET", "/models/audited", headers=ro)
+    await api.ask("POST", "/models/audited/predict", json={"features": {"a": 1, "b": 2}}, headers=ro)
+    said = [record for record in caplog.records if record.name == "onepass.audit"]
+    expected = [("PUT", 201, "boss"), ("DELETE", 403, "ro"), ("DELETE", 401, None)]
+    assert expected == [(record.method, record.status, record.key) for record in said]
+    assert {"/models/{name}"} == {record.route for record in said}
+
+
+def test_one_key_takes_half_of_the_places():
+    """The attack: one key opens streams until nobody else can; now the rest is left to others, and comes back."""
+    places = StreamPlaces(10)
+
+    def taken(owner):
+        OWNER.set(owner)
+        count = 0
+        while count < 20:
+            try:
+                places.take((owner, count), lambda: None)
+            except StreamsFull:
+                break
+            count += 1
+        return count
+
+    try:
+        assert [5, 5, 0] == [taken("greedy"), taken("other"), taken("third")]
+        for at in range(2):
+            places.leave(("greedy", at))
+            places.leave(("greedy", at))
+        assert 8 == len(places)
+        assert [2, 0] == [taken("third"), taken(None)]
+        assert 1 == StreamPlaces(1)._most
+        OWNER.set("only")
+        StreamPlaces(1).take("one", lambda: None)
+    finally:
+        OWNER.set(None)
+
+
+@in_loop
+async def test_one_key_leaves_streams_to_others(start):
+    """Of events and of rows together, by their routes."""
+    api = await start(api_keys="one:s1:admin,two:s2:admin", streams_max=4)
+    context = api.app.state.context
+    OWNER.set("one")
+    for at in range(2):
+        context.places.take(at, lambda: None)
+    OWNER.set(None)
+    for path in ("/drift/stream", "/stream"):
+        found = problem(await api.ask("GET", path, headers={"X-API-Key": "s1"}), 503)
+        assert "key one" in found["detail"]
+        assert 200 == (await api.ask("HEAD", path, headers={"X-API-Key": "s2"})).status_code
+
+
+def test_settings_name_the_form_of_keys():
+    """As the service reads them."""
+    assert "EXPIRES" in Settings.model_fields["api_keys"].description
