@@ -84,6 +84,7 @@ def _named(_: Any, __: str, event: Event) -> Event:
     """What a message names by a word before its value: "model %s: snapshot of version %d is passed over"."""
     record: logging.LogRecord = event["_record"]
     values = event.pop("positional_args", ())
+    event.pop("color_message", None)  # uvicorn's message once more, in colours
     if isinstance(record.msg, str) and isinstance(values, tuple):
         found = [own[1] for own in _NAMED.finditer(record.msg) if own[0] != "%%"]
         event.update({name: value for name, value in zip(found, values, strict=False) if name})

@@ -7,9 +7,9 @@ from typing import Any, Literal, get_args, get_origin
 from service.settings import Settings
 
 GROUPS = {
-    "address": ("host", "port", "connections_max"),
+    "address": ("host", "port", "connections_max", "grace_s"),
     "store": ("redis_url", "data_dir", "durability", "min_replicas", "store_timeout_s"),
-    "keys": ("api_keys", "rate_per_s"),
+    "who may ask": ("api_keys", "rate_per_s", "insecure", "allowed_hosts", "cors_origins"),
     "models": ("memory_budget_mb", "model_limit_mb", "challengers_max", "snapshots_kept", "snapshot_min_kb"),
     "requests": (
         "body_limit_mb",
@@ -30,6 +30,7 @@ GROUPS = {
         "webhook_secret",
         "webhook_budget_s",
     ),
+    "logs": ("log_level", "log_format", "access_log"),
 }
 """Settings that belong together; all others come last."""
 OTHERS = "others"
@@ -50,9 +51,11 @@ def declare(parser: argparse.ArgumentParser) -> None:
     grouped = {name: group for group, names in GROUPS.items() for name in names}
     groups = {group: parser.add_argument_group(group) for group in (*GROUPS, OTHERS)}
     for name, field in Settings.model_fields.items():
-        default = "" if field.default is None or str(field.default) in ("", "**********") else f" [{field.default}]"
+        default = "" if field.default in (None, False) or not str(field.default).strip("*") else f" [{field.default}]"
+        switch: dict[str, Any] = {"nargs": "?", "const": "true"} if field.annotation is bool else {}
         groups[grouped.get(name, OTHERS)].add_argument(
             f"--{name.replace('_', '-')}",
+            **switch,
             default=argparse.SUPPRESS,
             metavar=_metavar(field.annotation),
             help=f"{field.description}{default}".replace("%", "%%"),
@@ -67,4 +70,4 @@ def given(options: argparse.Namespace) -> dict[str, str]:
 def _metavar(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return "{" + ",".join(get_args(kind)) + "}"
-    return {int: "N", float: "X", bool: "BOOL", Path: "DIR"}.get(kind, "TEXT")
+    return {int: "N", float: "X", bool: "false", Path: "DIR"}.get(kind, "TEXT")

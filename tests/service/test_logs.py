@@ -58,6 +58,14 @@ def test_a_line_has_fields(said):
     assert "model" not in second
 
 
+def test_a_message_is_told_once(said):
+    """Without the copy of it in colours that uvicorn adds."""
+    logging.getLogger("uvicorn.error").info("up on %s", "here", extra={"color_message": "\x1b[1mup on %s\x1b[0m"})
+    line = json.loads(said.getvalue())
+    assert "up on here" == line["event"]
+    assert "color_message" not in line
+
+
 def test_text_for_a_terminal():
     """One line for each, without colours where it is no terminal; control characters of data do not get there."""
     for stream in configured("info", "console", True):

@@ -1,6 +1,7 @@
 """Where settings come from: flags, variables, files; and what is no setting."""
 
 import os
+from argparse import ArgumentParser
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,14 @@ def test_every_setting_is_a_flag(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--port N" in said
     assert "[8000]" in said
     assert {name for names in flags.GROUPS.values() for name in names} <= {*Settings.model_fields}
+
+
+def test_a_flag_for_what_is_on_or_off() -> None:
+    """By itself it is on; a value may stand behind it."""
+    parser = ArgumentParser()
+    flags.declare(parser)
+    for given, expected in (([], False), (["--access-log"], True), (["--access-log", "false"], False)):
+        assert expected is gather(flags.given(parser.parse_args(given)), None, {}).settings.access_log
 
 
 def test_a_flag_that_cannot_be_is_named(capsys: pytest.CaptureFixture[str]) -> None:
