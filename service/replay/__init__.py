@@ -11,8 +11,8 @@
     chart       the curves over the rows (matplotlib)
     compare     the steps of a comparison: one model with challengers; ranking is its table, comparison_chart its curves
 
-It is a client like any other: it imports nothing of the service. rich and matplotlib come with ``onepass[replay]``, so
-the command line imports only options until it has checked that they are installed.
+It is a client like any other: it imports nothing of the service. matplotlib comes with ``onepass[replay]``; only what
+draws imports it.
 """
 
 

@@ -27,7 +27,11 @@ HOST = "127.0.0.1"
 _POLL_S = 0.05
 _NO_REASON = "Application startup failed. Exiting."
 """What uvicorn says last, after the reason."""
-_NOT_OURS = {f"ONEPASS_{name}" for name in ("REDIS_URL", "API_KEYS", "RATE_PER_S", "HOST", "PORT", "FAILPOINT")}
+_SECRETS = ("REDIS_URL", "API_KEYS", "WEBHOOKS", "WEBHOOK_SECRET")
+_NOT_OURS = {
+    f"ONEPASS_{name}"
+    for name in (*_SECRETS, *(f"{one}_FILE" for one in _SECRETS), "RATE_PER_S", "HOST", "PORT", "FAILPOINT")
+}
 """Settings of the operator's own service that a private one must not share."""
 
 

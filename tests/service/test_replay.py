@@ -44,6 +44,7 @@ def test_a_replay_of_its_own(tmp_path: Path, run: Callable, monkeypatch: pytest.
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
     monkeypatch.setenv("ONEPASS_API_KEYS", "me:secret:admin")
+    monkeypatch.setenv("ONEPASS_WEBHOOKS_FILE", "no-such-file")
     file, plot = stream(tmp_path / "my stream.csv.gz"), tmp_path / "chart.svg"
     status, said, complained = run(file, "--algorithm", "dfop", "--drop", "day", "--plot", plot, "--batch", 50)
     assert (0, "") == (status, complained)

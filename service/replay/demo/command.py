@@ -54,7 +54,7 @@ def _service(options: Namespace, console: Console, ends: ExitStack) -> Service:
     if options.url is not None:
         return Service(options.url, options.key)
     listener = _listener(options.port, console)
-    console.print("Starting a service for the demo ...", soft_wrap=True)
+    console.print("Starting a service for the demo (a minute, where its kernels are still to be compiled) ...")
     url = ends.enter_context(private.service(listener, options.data_dir))
     return Service(url, private=True, patience_s=PRIVATE_PATIENCE_S)
 
