@@ -6,6 +6,8 @@ import re
 import pytest
 from playwright.async_api import expect
 
+from tests.browser.prefix import proxied
+
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 PAGES = ["/", "/ui/models/nobody"]
@@ -71,3 +73,21 @@ async def test_a_service_that_is_not_reached_is_said_to_be(visits):
     await page.context.set_offline(True)
     await expect(page.get_by_role("status").filter(has_text=re.compile("^Not reached$"))).to_be_visible(timeout=30_000)
     visits.wrong = [wrong for wrong in visits.wrong if "ERR_INTERNET_DISCONNECTED" not in wrong]
+
+
+async def test_pages_work_behind_a_proxy_with_a_prefix(visits, api, url):
+    """Which the service knows nothing of: scripts, calls, streams and links are relative to the page."""
+    api.put("/models/prefixed", json={"task": "regression"})
+    async with proxied(int(url.rpartition(":")[2]), "/some/where") as behind:
+        page = await visits.open("/?search=prefixed", url=behind)
+        await expect(page.locator("#live-text")).to_have_text("Live")
+        await page.get_by_role("link", name="prefixed").click()
+        await expect(page).to_have_url(f"{behind}/ui/models/prefixed")
+        await expect(page.locator("#live")).to_have_attribute("data-state", "live")
+        await page.get_by_role("link", name="Guide").first.click()
+        await expect(page).to_have_url(f"{behind}/guide")
+        await page.get_by_role("link", name="API").first.click()
+        await expect(page).to_have_url(f"{behind}/docs")
+        await expect(page.get_by_text("Create a model", exact=True).first).to_be_visible()
+        await visits.close()
+    api.delete("/models/prefixed")

@@ -1,0 +1,49 @@
+"""A proxy that puts a service under a prefix, which it takes off: the service is not told of it."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+HEAD_MAX = 2**16
+
+
+async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(ConnectionError):
+        while piece := await reader.read(HEAD_MAX):
+            writer.write(piece)
+            await writer.drain()
+    writer.close()
+
+
+@contextlib.asynccontextmanager
+async def proxied(port: int, prefix: str) -> AsyncIterator[str]:
+    """The address of the proxy.
+
+    Args:
+        port: of the service, on this machine.
+        prefix: with a slash in front, without one at its end.
+    """
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+            return
+        first, rest = head.split("\r\n", 1)
+        method, path, version = first.split(" ")
+        if not path.startswith(f"{prefix}/"):
+            writer.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            writer.close()
+            return
+        lines = [line for line in rest.split("\r\n") if not line.lower().startswith("connection:")]
+        there, back = await asyncio.open_connection("127.0.0.1", port)
+        request = "\r\n".join([f"{method} {path.removeprefix(prefix)} {version}", "Connection: close", *lines])
+        back.write(request.encode("latin-1"))
+        await asyncio.gather(_pipe(reader, back), _pipe(there, writer))
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}{prefix}"
+    finally:
+        server.close()
