@@ -53,10 +53,12 @@ async def test_a_classification_is_shown_beside_its_baselines(look, api, shown):
     await expect(page.get_by_role("img", name="Reliability: ")).to_be_visible()
 
 
-@pytest.mark.parametrize(("kind", "dark"), [("classes", False), ("classes", True), ("numbers", True)])
-async def test_a_model_page_is_accessible(look, axe, kind, dark):
-    """No serious finding with everything unfolded: tables, an event, a prediction, forms."""
-    page = await look(kind, dark=dark)
+@pytest.mark.parametrize(
+    ("kind", "how"), [("classes", {}), ("classes", {"dark": True, "phone": True}), ("numbers", {"dark": True})]
+)
+async def test_a_model_page_is_accessible_and_fits_a_phone(look, axe, kind, how):
+    """No serious finding, and nothing wider than the screen, with everything unfolded: tables, events, forms."""
+    page = await look(kind, **how)
     await page.get_by_role("button", name="Table").first.click()
     await page.get_by_text("Add a challenger").click()
     await page.get_by_role("button", name="Predict", exact=True).click()
@@ -64,14 +66,7 @@ async def test_a_model_page_is_accessible(look, axe, kind, dark):
     if kind == "classes":
         await page.get_by_role("button", name="drift, row").first.click()
     await axe(page)
-
-
-@pytest.mark.parametrize("kind", ["classes", "hostile"])
-async def test_a_phone_scrolls_a_model_page_in_one_direction(look, kind):
-    """At 360 pixels nothing is wider than the screen; wide tables scroll in their own boxes."""
-    page = await look(kind, phone=True)
-    await page.get_by_text("Add a challenger").click()
-    assert 360 >= await page.evaluate("document.documentElement.scrollWidth")
+    assert page.viewport_size["width"] >= await page.evaluate("document.documentElement.scrollWidth")
 
 
 async def test_a_regression_shows_errors_intervals_and_weights(look, api, shown):
@@ -186,8 +181,9 @@ async def test_a_model_without_features_takes_its_first_row(look, api):
 
 
 async def test_names_labels_and_texts_are_never_markup(look):
-    """They stand on the page as they were sent, in tables, controls and downloads, and nothing of them runs."""
-    page = await look("hostile")
+    """They stand on the page as they were sent, in tables, controls and downloads; nothing of them runs."""
+    page = await look("hostile", phone=True)
+    assert 360 >= await page.evaluate("document.documentElement.scrollWidth")
     await page.get_by_role("button", name="Predict", exact=True).click()
     await expect(page.locator(".prediction-value")).to_be_visible()
     await expect(page.locator("#model-description")).to_have_text(streams.HOSTILE)
