@@ -264,6 +264,7 @@ def drift_monitor(
         urls=hooks.parse(settings.webhooks.get_secret_value()),
         key=hooks.key_of(settings.webhook_secret.get_secret_value()),
         budget_s=settings.webhook_budget_s,
+        private=settings.webhook_private,
         failpoint=failpoint,
     )
 

@@ -104,6 +104,9 @@ class Settings(BaseSettings):
     webhook_secret: SecretStr = Field(
         SecretStr(""), description="Signs what is posted (HMAC-SHA256); empty: nothing is signed."
     )
+    webhook_private: bool = Field(
+        False, description="Post to private addresses, too, that a name with a dot in a webhook's URL leads to."
+    )
     webhook_budget_s: float = Field(
         3600.0, gt=0, le=604_800, description="How long one event is posted again before it is dropped."
     )

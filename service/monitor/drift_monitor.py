@@ -25,6 +25,7 @@ class DriftMonitor:
         urls: webhooks.
         key: signs what they are sent.
         budget_s: how long one event is posted again.
+        private: whether their names may lead to addresses that are not public.
         failpoint: called at named points; fault tests crash there.
     """
 
@@ -38,6 +39,7 @@ class DriftMonitor:
         urls: Sequence[str] = (),
         key: bytes = b"",
         budget_s: float = 3600.0,
+        private: bool = False,
         failpoint: Callable[[str], None] | None = None,
     ) -> None:
         self.streams = streams
@@ -48,7 +50,13 @@ class DriftMonitor:
         quiet(urls)
         self.hooks = [
             Webhook(
-                number, url, key, Deliveries(engine.store.connection, group_of(url), consumer), self.broadcast, budget_s
+                number,
+                url,
+                key,
+                Deliveries(engine.store.connection, group_of(url), consumer),
+                self.broadcast,
+                budget_s,
+                private,
             )
             for number, url in enumerate(urls, 1)
         ]

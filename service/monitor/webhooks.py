@@ -1,13 +1,14 @@
 """Webhooks: every drift event posted to every configured URL, by one of the replicas, unless it is held back.
 
-    POST URL                          the event as JSON, as GET /drift shows it, without later alarms
+    POST URL                          the event as JSON, as GET /drift shows it, without later alarms, and what it is:
+                                      "type": "drift.detected", "timestamp": when it happened
     webhook-id: INC-VERSION-INDEX     the event's id: the same however often it is sent
     webhook-timestamp: SECONDS        when this attempt was made
     webhook-signature: v1,BASE64      HMAC-SHA256 of "ID.TIMESTAMP.BODY" under the secret
 
 These are the headers of the Standard Webhooks specification, whose libraries verify them: a secret that begins with
 ``whsec_`` is base64 behind it, any other one is taken as it is. Only an answer 2xx counts; redirects are not followed
-and answers' bodies are not read.
+and answers' bodies are not read. Names that lead to private addresses are refused (``webhook_target``).
 
 Each URL has a task and a consumer group of its own, so a dead one does not delay the others. An event is delivered at
 least once (a crash between delivery and acknowledgement repeats it), in order as long as nothing fails. What fails is
@@ -27,10 +28,11 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from service.errors import Unavailable
+from service.monitor.webhook_target import Target
 from service.runtime.backoff import Backoff
 from service.runtime.broadcast import Broadcast
 from service.store.deliveries import IDLE_MS, Deliveries
-from service.store.events import StoredEvent, shown
+from service.store.events import StoredEvent, iso, shown
 
 if TYPE_CHECKING:
     import httpx
@@ -45,6 +47,8 @@ BACKOFF_S, BACKOFF_S_MAX = 1.0, 300.0
 """Pause after a failure; it doubles up to the second."""
 LOOK_S = 5.0
 """How often a webhook looks for pending events of replicas that died."""
+TYPE = "drift.detected"
+"""What every event is, as the specification names events."""
 _PREFIX = "whsec_"
 
 
@@ -96,6 +100,11 @@ def signature(key: bytes, event_id: str, timestamp: int, body: bytes) -> str:
     return "v1," + base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()
 
 
+def enveloped(known: StoredEvent) -> bytes:
+    """The body of a post: the event's own fields behind its type and time."""
+    return b'{"type":"%b","timestamp":"%b",%b' % (TYPE.encode(), iso(known.time_ms).encode(), shown(known)[1:])
+
+
 def group_of(url: str) -> str:
     """Name of a webhook's consumer group; it does not tell the URL."""
     return "hook:" + hashlib.sha256(url.encode()).hexdigest()[:16]
@@ -111,15 +120,23 @@ class Webhook:
         deliveries: what is owed.
         broadcast: signals new events.
         budget_s: how long one event is tried.
+        private: whether a name may lead to an address that is not public.
 
     Attributes:
         outcomes: attempts that failed, events delivered, dropped, and held back by their model's cool-down.
     """
 
     def __init__(
-        self, number: int, url: str, key: bytes, deliveries: Deliveries, broadcast: Broadcast, budget_s: float
+        self,
+        number: int,
+        url: str,
+        key: bytes,
+        deliveries: Deliveries,
+        broadcast: Broadcast,
+        budget_s: float,
+        private: bool = False,
     ) -> None:
-        self.number, self._url, self._key, self._budget_s = number, url, key, budget_s
+        self.number, self._target, self._key, self._budget_s = number, Target(url, private), key, budget_s
         self._deliveries, self._broadcast = deliveries, broadcast
         self._news = asyncio.Event()
         self.outcomes: Counter[str] = Counter(delivered=0, failed=0, dropped=0, held_back=0)
@@ -193,7 +210,7 @@ class Webhook:
         """One attempt; why it failed, or None."""
         import httpx  # noqa: PLC0415  only where there are webhooks
 
-        timestamp, body = int(time.time()), shown(known)
+        timestamp, body = int(time.time()), enveloped(known)
         headers = {
             "content-type": "application/json",
             "user-agent": "onepass",
@@ -203,11 +220,12 @@ class Webhook:
         if self._key:
             headers["webhook-signature"] = signature(self._key, known.id, timestamp, body)
         try:
-            async with (
-                asyncio.timeout(ATTEMPT_S),
-                client.stream("POST", self._url, content=body, headers=headers) as response,
-            ):
-                return None if response.is_success else f"status {response.status_code}"
+            async with asyncio.timeout(ATTEMPT_S):
+                url, more, extensions = await self._target.request()
+                async with client.stream(
+                    "POST", url, content=body, headers=headers | more, extensions=extensions
+                ) as response:
+                    return None if response.is_success else f"status {response.status_code}"
         except (httpx.HTTPError, TimeoutError, OSError) as error:
             return type(error).__name__
 

@@ -79,7 +79,9 @@ async def test_an_event_is_posted_as_it_is_listed_and_signed(hooked):
         await raise_alarms(api, path, 2)
         posted = await receiver.got(2)
         listed = (await api.get(f"{path}/drift"))["events"]
-        assert listed == [one.event for one in posted]
+        assert [{"type": "drift.detected", "timestamp": one["time"], **one} for one in listed] == [
+            one.event for one in posted
+        ]
         for one, event in zip(posted, listed, strict=True):
             signed = f"{one.headers['webhook-id']}.{one.headers['webhook-timestamp']}.".encode() + one.body
             mac = hmac.new(SECRET.encode(), signed, hashlib.sha256).digest()
@@ -133,7 +135,7 @@ async def test_a_dead_webhook_delays_nobody_and_is_counted(hooked):
         await raise_alarms(api, path, 1)
         await reaches(api, delivered=1)
         last = (await api.get(f"{path}/drift"))["events"][-1]
-        assert last == down.posted[-1].event
+        assert last.items() <= down.posted[-1].event.items()
 
 
 async def test_a_silent_and_a_flooding_receiver_are_given_up(hooked, monkeypatch):
