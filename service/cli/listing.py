@@ -5,9 +5,11 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from rich import box
+from rich.console import Console
 from rich.table import Table
 
 from service.cli.connection import (
+    WIDE,
     Connection,
     carry_out,
     console,
@@ -33,6 +35,8 @@ COLUMNS: dict[str, Literal["left", "right"]] = {
     "challengers": "left",
     "updated": "left",
 }
+SPARED = ("updated", "algorithm", "rows/s", "phase", "challengers")
+"""What a narrow terminal goes without, in this order."""
 _PAST = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
@@ -69,19 +73,31 @@ def _list(connection: Connection, options: argparse.Namespace) -> None:
     if not page["models"]:
         out.print("no models" if options.search is None else f"no model's name contains {options.search}")
         return
-    out.print(_table(page["models"]))
+    out.print(_fitting(page["models"], out))
     if page["next"] is not None:
         out.print(f"there are more: --cursor {page['next']}", soft_wrap=True)
 
 
-def _table(models: list[dict[str, Any]]) -> Table:
+def _fitting(models: list[dict[str, Any]], out: Console) -> Table:
+    """A table as wide as the terminal: where it is narrow, without what can be missed."""
+    shown, unbounded = [*COLUMNS], out.options.update(max_width=WIDE)
+    for spared in SPARED:
+        table = _table(models, shown)
+        if out.measure(table, options=unbounded).maximum <= out.width:
+            return table
+        shown.remove(spared)
+    return _table(models, shown)
+
+
+def _table(models: list[dict[str, Any]], shown: list[str]) -> Table:
     table = Table(box=box.SIMPLE_HEAD)
-    for head, justify in COLUMNS.items():
-        table.add_column(head, justify=justify, no_wrap=True)
+    for head in shown:
+        table.add_column(head, justify=COLUMNS[head], no_wrap=True)
     now = datetime.now(UTC)
     for model in models:
         style = "red" if model["phase"] == "down" else ""
-        table.add_row(*(text(cell, style) for cell in _cells(model, now)))
+        cells = dict(zip(COLUMNS, _cells(model, now), strict=True))
+        table.add_row(*(text(cells[head], style) for head in shown))
     return table
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+from rich.console import Console
 
 from service import cli
 from service.cli import listing, values
@@ -101,6 +102,18 @@ def test_the_list_tells_what_happens(shell: Shell, url: str) -> None:
     }
     expected = "m|dfop|1,234|12.5|mse 0.5|mse 1|steady|1 min ago|2, 1 ahead|1 min ago"
     assert expected == "|".join(listing._cells(model, now))
+
+
+@pytest.mark.parametrize(("width", "without"), [(200, 0), (105, 2), (80, 4), (10, 5)])
+def test_a_narrow_terminal_goes_without_some_columns(width: int, without: int) -> None:
+    """What is left is whole, down to the columns that make the list."""
+    model = {"name": "a-model-of-length", "algorithm": "dynamic_odm", "task": "classification", "rows": 1234567}
+    model |= {"rows_per_s": 12.5, "score": 0.5, "baseline": 0.4, "phase": "ensemble", "drift": None, "challengers": 2}
+    model |= {"ahead": 1, "updated": "2026-01-31T00:00:00Z"}
+    table = listing._fitting([model], Console(width=width))
+    assert [*listing.SPARED[:without]] == [
+        name for name in listing.SPARED if name not in {one.header for one in table.columns}
+    ]
 
 
 def test_json_is_the_api_s_document(shell: Shell, url: str) -> None:
