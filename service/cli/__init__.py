@@ -3,7 +3,7 @@
     command          what commands there are; one is declared and imported when it is asked for; exit statuses
     serve            onepass serve
     flags, sources   every setting as a flag; settings from flags, variables, files; what is no setting
-    settings         onepass settings
+    settings, keys   onepass settings; onepass keys new
     files            onepass replay, compare and demo, which service.replay carries out
     connection       the address, the key, requests, refusals: what the commands below share
     listing, show    onepass models; onepass show NAME
