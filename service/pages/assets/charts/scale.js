@@ -15,6 +15,7 @@ const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumFraction
 export function number(value, digits = 3) {
     if (value === null || value === undefined || !Number.isFinite(value)) return "–";
     const size = Math.abs(value);
+    if (size === 0) return "0"; // -0 as well
     if (Number.isInteger(value) && size < 1e15) return WHOLE.format(value);
     if (size >= 1e7) return value.toExponential(2);
     if (size >= 1000) return WHOLE.format(value);

@@ -67,7 +67,9 @@ class Hand {
         asked.addEventListener("input", () => this.writeCall());
         this.element = h("div.stack", {}, asked, this.said, this.shown, needing("learn", this.teaching), call);
         fill(place, this.element);
-        model.when(["features"], ({ features }) => this.form.draw(features));
+        model.when(["features", "model"], ({ features, model: { config } }) =>
+            this.form.draw(features, config.algorithm === "sparse_dfop"),
+        );
         model.when(["model"], ({ model: shown }) => this.drawTeaching(shown));
     }
 

@@ -35,9 +35,10 @@ export class RowForm {
      * Make controls for other features; the same ones keep what was entered.
      *
      * @param {{current: Array, next: Array|null}} spaces of GET /models/NAME/features
+     * @param {boolean} [sparse] whether rows may hold any names, with numbers
      */
-    draw({ current, next }) {
-        const written = JSON.stringify([current, next]);
+    draw({ current, next }, sparse = false) {
+        const written = JSON.stringify([current, next, sparse]);
         if (written === this.written) return;
         this.written = written;
         const known = new Map(this.controls.map((own) => [own.name, own]));
@@ -56,7 +57,7 @@ export class RowForm {
         );
         const possible = this.controls.length > 0;
         this.modes.element.hidden = !possible;
-        if (this.area.value === this.offered) this.area.value = this.offered = example(current);
+        if (this.area.value === this.offered) this.area.value = this.offered = example(current, sparse);
         this.show(possible ? this.mode : "json");
     }
 
@@ -96,7 +97,8 @@ export class RowForm {
     }
 }
 
-function example(current) {
+function example(current, sparse) {
+    if (sparse) return '{"cheap": 1, "pills": 2}';
     if (!current.length) return '{"price": 12.5, "plan": "gold"}';
     const row = current.map(featureOf).map((feature) => [feature.name, made(feature).value()]);
     return JSON.stringify(Object.fromEntries(row.filter(([, value]) => value !== undefined)), null, 1);
