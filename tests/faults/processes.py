@@ -45,7 +45,7 @@ class Answer(NamedTuple):
     @property
     def problem(self) -> str:
         """The last word of the problem's type."""
-        return str(self.json["type"]).rpartition(":")[2]
+        return str(self.json["type"]).rpartition("/")[2]
 
 
 def eventually(expected: Any, look: Callable[[], Any]) -> Any:
