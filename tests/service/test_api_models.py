@@ -9,6 +9,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 MODEL = {"name", "incarnation", "config", "version", "rows", "phase", "metrics", "info", "created", "updated"}
 SUMMARY = {"name", "algorithm", "task", "version", "rows", "score", "baseline", "phase", "updated"}
+SUMMARY |= {"drift", "challengers", "ahead", "rows_per_s"}
 
 
 async def test_put_creates_a_model(api):
@@ -136,6 +137,10 @@ async def test_the_list_shows_how_each_model_stands(api):
         "baseline": max(span["accuracy"] for span in shown["metrics"]["baselines"].values()),
         "phase": "steady",
         "updated": shown["updated"],
+        "drift": None,
+        "challengers": 0,
+        "ahead": 0,
+        "rows_per_s": listed["rows_per_s"],
     }
     assert expected == listed
 

@@ -75,7 +75,7 @@ async def is_down(api, path):
         await api.ask("POST", f"{path}/predict", json={"features": features(1)}),
         await api.ask("POST", f"{path}/feedback", json=AFTER),
     ):
-        assert problem(answer, 503, "name")["type"].endswith(":model-down")
+        assert problem(answer, 503, "name")["type"].endswith("/model-down")
         assert "restart with code that mends it" in answer.json()["errors"][0]["allowed"]
 
 
