@@ -296,6 +296,7 @@ def bounds(settings: Settings) -> Bounds:
         snapshots_kept=settings.snapshots_kept,
         challengers_max=settings.challengers_max,
         snapshot_min_bytes=settings.snapshot_min_kb * 1024,
+        idle_unload_s=settings.idle_unload_s,
     )
 
 

@@ -87,6 +87,13 @@ class Settings(BaseSettings):
     )
     snapshots_kept: int = Field(3, ge=1, le=100, description="Snapshots kept per model.")
     snapshot_min_kb: int = Field(64, ge=1, description="Least log growth, in KiB, between two snapshots of a model.")
+    idle_unload_s: float = Field(
+        60.0,
+        ge=0,
+        le=604_800,
+        description="How long a model stays in memory that only other services are asked for; 0: until the budget "
+        "needs the room.",
+    )
     drift_events_max: int = Field(1000, ge=1, le=100_000, description="Drift events kept per model.")
     drift_events_all_max: int = Field(
         10_000, ge=1, le=100_000, description="Drift events kept of all models together, for GET /drift and its stream."

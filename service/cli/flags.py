@@ -10,7 +10,14 @@ GROUPS = {
     "address": ("host", "port", "connections_max", "grace_s"),
     "store": ("redis_url", "data_dir", "durability", "min_replicas", "store_timeout_s"),
     "who may ask": ("api_keys", "rate_per_s", "insecure", "allowed_hosts", "cors_origins"),
-    "models": ("memory_budget_mb", "model_limit_mb", "challengers_max", "snapshots_kept", "snapshot_min_kb"),
+    "models": (
+        "memory_budget_mb",
+        "model_limit_mb",
+        "challengers_max",
+        "snapshots_kept",
+        "snapshot_min_kb",
+        "idle_unload_s",
+    ),
     "requests": (
         "body_limit_mb",
         "bodies_mb",

@@ -14,6 +14,7 @@ from service.runtime.answerer import Answerer
 from service.runtime.committer import Committer, Limits
 from service.runtime.first_answers import FirstAnswers
 from service.runtime.follower import Follower
+from service.runtime.idle_unload import IdleUnload
 from service.runtime.jobs import Waiting
 from service.runtime.loader import Loader, Store
 from service.runtime.log_reader import LogReader, LostTail
@@ -61,6 +62,7 @@ class Bounds:
     snapshots_kept: int
     challengers_max: int
     snapshot_min_bytes: int
+    idle_unload_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +160,7 @@ class Engine:
             "follower": self.follower.run,
             "snapshots": self.snapshotter.run,
             "summaries": self.models.summaries.run,
+            "idle models": IdleUnload(self.models, self.bounds.idle_unload_s).run,
             "store poll": self._poll_store,
             **self.companions,
         }

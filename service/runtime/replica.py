@@ -113,6 +113,8 @@ class Replica:
         published: how far its alarms are known to be published; on_alarm: called when there are later ones.
         nbytes: memory held, and the ledger that sums it up while the model is loaded.
         outdated: code of an older state version wrote the last entry applied: upgrade.py goes before the next.
+        followed_since: when it began to apply what others append with nobody asking for it here, by the loop's clock;
+            0 where somebody has asked since.
         lock: held while the machine changes, or is read elsewhere than on the event loop.
     """
 
@@ -138,6 +140,7 @@ class Replica:
     nbytes: int = OBJECT_BYTES
     ledger: Ledger | None = None
     outdated: bool = False
+    followed_since: float = 0.0
     first_config: bytes = b""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -217,6 +220,8 @@ class Replica:
         self.saved.log_bytes += step.size + applied.states_bytes
         if step.own:
             self.outdated = False
+        elif not self.followed_since and self.ledger is not None:
+            self.followed_since = asyncio.get_running_loop().time()
         self.stats.rows += applied.rows
         self.stats.refused += applied.refused
         if applied.items:
@@ -260,6 +265,10 @@ class Replica:
         self.nbytes = objects + self.machine.nbytes + PATH_BYTES * len(self.path) + self.answers.nbytes
         if self.ledger is not None:
             self.ledger.used += self.nbytes - before
+
+    def note_asked(self) -> None:
+        """Somebody uses the model here, or looks at it: it is not merely followed."""
+        self.followed_since = 0.0
 
     # ---------------------------------------------------------------- alarms
 

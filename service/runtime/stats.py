@@ -24,6 +24,7 @@ class Stats:
     store_restarts: int = _counter("Times the private store was started again after it had died")
     loads: int = _counter("Models loaded from the store")
     evictions: int = _counter("Models that left memory for the budget")
+    idle_unloads: int = _counter("Models that left memory because only other processes were asked for them")
     snapshots: int = _counter("Snapshots written")
     diverged: int = _counter("Snapshots whose bytes differ from those that another replica has published")
     corrupt_snapshots: int = _counter("Snapshots found corrupt and passed over")

@@ -34,6 +34,7 @@ REACHED = (
     "fenced by the store",
     "fork",
     "gone",
+    "idle unloads",
     "later alarms",
     "lost reply resent and recognised",
     "outage",

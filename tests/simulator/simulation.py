@@ -40,7 +40,10 @@ BOUNDS = Bounds(
     snapshots_kept=2,
     challengers_max=8,
     snapshot_min_bytes=10**9,
+    idle_unload_s=0.0,
 )  # fmt: skip
+IDLE_UNLOAD_S = 0.15
+"""How long a replica follows its log with nobody asking for it: the events of a schedule take about a second."""
 SMALL_BUDGETS = (1, 30_000)
 """Bytes: room for the model in use alone, and for about two of three."""
 
@@ -77,9 +80,9 @@ class Setting:
     @classmethod
     def drawn(cls, draw: random.Random) -> "Setting":
         """A third of the seeds each: alarms, changes of features, states that are moved, threads for everything, little
-        memory, blocks of few entries.
+        memory, blocks of few entries, challengers, models that leave where nobody asks for them.
         """
-        themes = ("alarms", "features", "states", "threads", "memory", "merged", "challengers")
+        themes = ("alarms", "features", "states", "threads", "memory", "merged", "challengers", "unasked")
         third = {theme: draw.random() < 1 / 3 for theme in themes}
         return cls(
             on_drift=draw.choice(("report", "reset")) if third["alarms"] else None,
@@ -167,7 +170,8 @@ class Simulation:
     def __post_init__(self) -> None:
         self.world = World(self.loop, self.draw, Weather.drawn(self.draw))
         self.config = CONFIGS[self.setting.on_drift]
-        self.bounds = replace(BOUNDS, budget_bytes=self.setting.budget_bytes)
+        idle_s = IDLE_UNLOAD_S if "unasked" in self.setting.themes else 0.0
+        self.bounds = replace(BOUNDS, budget_bytes=self.setting.budget_bytes, idle_unload_s=idle_s)
 
     @property
     def configs(self) -> dict[str, Config]:

@@ -81,6 +81,7 @@ class ModelProducer(Producer):
             replica = await models.get(name)
         if replica.incarnation != self._incarnation:
             raise Recreated(f"model {name} was created again")
+        replica.note_asked()
         if replica.gone:
             raise no_model(name)
         if replica.down is not None:
