@@ -1,4 +1,4 @@
-"""The models in memory: loaded on demand, evicted least recently used first under a memory budget, or once others use them."""
+"""The models in memory: loaded on demand, evicted least recently used first under a budget, or once others use them."""
 
 import asyncio
 import logging
