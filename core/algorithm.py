@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, cast, runtime_checkable
 import numpy as np
 
 from core.contract import Forgetful, Header, Learner, Spec, Task, Watchful
-from core.problems import Invalid
+from core.problems import Invalid, suggestion
 from core.state.layout import Layout
 
 CLASS_BOUND = 100
@@ -231,7 +231,8 @@ class Algorithm:
         known = {param.name: param for param in self.params}
         for name in given:
             if name not in known:
-                raise Invalid.of(f"params.{name}", f"is not a parameter of {self.id}", sorted(known))
+                meant = suggestion(name, sorted(known))
+                raise Invalid.of(f"params.{name}", f"is not a parameter of {self.id}{meant}", sorted(known))
         return {name: param.check(given[name]) if name in given else param.default for name, param in known.items()}
 
     def describe(self) -> Header:

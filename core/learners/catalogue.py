@@ -6,7 +6,7 @@ Each family declares its own algorithms; this file only collects them.
 from core.algorithm import Algorithm
 from core.learners.auto.algorithms import ALGORITHMS as AUTO
 from core.learners.families import SINGLE
-from core.problems import Invalid
+from core.problems import Invalid, suggestion
 
 ALGORITHMS: dict[str, Algorithm] = {**{algorithm.id: algorithm for algorithm in AUTO}, **SINGLE}
 DEFAULT = "auto"
@@ -20,5 +20,5 @@ def find(algorithm: str) -> Algorithm:
         Invalid: there is none; ``allowed`` lists the ids.
     """
     if algorithm not in ALGORITHMS:
-        raise Invalid.of("algorithm", "is not known", list(ALGORITHMS))
+        raise Invalid.of("algorithm", f"is not known{suggestion(algorithm, [*ALGORITHMS])}", list(ALGORITHMS))
     return ALGORITHMS[algorithm]

@@ -9,6 +9,7 @@
     listing, show    onepass models; onepass show NAME
     create           onepass create NAME, onepass delete NAME
     rows, values     onepass predict and feedback; values typed in a shell, as the model's features understand them
+    explanation      why a row is predicted as it is, as a table
     states           onepass export and import
     numbers          scores as people read them, and a curve in one line
 

@@ -3,11 +3,14 @@
 import argparse
 import importlib
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NoReturn
+
+from service.replay.wording import suggested
 
 COMMANDS = {
     "serve": ("run the service", "serve"),
@@ -45,7 +48,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _BY_SIGNAL + signal.SIGINT
 
 
-class _Declared(argparse.ArgumentParser):
+class _Parser(argparse.ArgumentParser):
+    """A parser that names what may have been meant."""
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with status 2: usage, reason, and the nearest of what there is."""
+        super().error(message + _nearest(message, [*self._option_string_actions]))
+
+
+def _nearest(message: str, flags: Sequence[str]) -> str:
+    """``; did you mean --port?`` for a mistyped flag, command or choice, else nothing."""
+    given, among = re.search(r"invalid choice: '([^']*)'", message), message.rpartition("choose from ")[2]
+    if given is not None:
+        return suggested(given[1], re.findall(r"[\w-]+", among))
+    unknown = re.search(r"unrecognized arguments: (--[\w-]+)", message)
+    return "" if unknown is None else suggested(unknown[1], flags)
+
+
+class _Declared(_Parser):
     """A command whose options are declared, and its module imported, when it is asked for."""
 
     is_declared = False
@@ -63,13 +83,15 @@ class _Declared(argparse.ArgumentParser):
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    parser = argparse.ArgumentParser(prog="onepass", description="Online learning as a service.", epilog=EPILOG)
+    parser = _Parser(prog="onepass", description="Online learning as a service.", epilog=EPILOG)
     parser.add_argument("--version", action="version", version=f"onepass {version('onepass')}")
     commands = parser.add_subparsers(
         title="commands", dest="command", metavar="COMMAND", required=True, parser_class=_Declared
     )
     for name, (summary, _) in COMMANDS.items():
         commands.add_parser(name, help=summary)
-    options = parser.parse_args(arguments)
+    options, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        commands.choices[options.command].error(f"unrecognized arguments: {' '.join(unknown)}")
     status: int = options.run(options)
     return status

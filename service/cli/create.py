@@ -20,9 +20,9 @@ from service.cli.connection import (
     print_document,
 )
 from service.cli.connection import declare as declare_service
-from service.cli.numbers import counted
 from service.cli.values import guessed
 from service.replay.options import TASKS, model_name, pair
+from service.replay.wording import counted
 
 TYPES = ("number", "boolean", "categorical", "time")
 DETAILS = """\
@@ -37,6 +37,7 @@ def declare(name: str, parser: argparse.ArgumentParser) -> None:
         declare_service(parser)
         parser.description = "Delete models, with their logs, snapshots and ids."
         parser.add_argument("--yes", action="store_true", help="do not ask")
+        parser.add_argument("--json", action="store_true", help="print {deleted: [names]}")
         parser.set_defaults(steps=_delete)
         return
     declare_name(parser)
@@ -100,7 +101,10 @@ def _delete(connection: Connection, options: argparse.Namespace) -> None:
         if not options.yes:
             _confirm(connection, name)
         connection.ask("DELETE", path_of(name))
-        console().print(f"{name} deleted")
+        if not options.json:
+            console().print(f"{name} deleted")
+    if options.json:
+        print(json.dumps({"deleted": options.names}))
 
 
 def _confirm(connection: Connection, name: str) -> None:

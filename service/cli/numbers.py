@@ -10,12 +10,15 @@ def score(task: str, value: float | None) -> str:
     """An accuracy in per cent, or a mean squared error; empty where there is none yet."""
     if value is None:
         return ""
-    return f"{value:.1%}" if task == "classification" else f"mse {value:.4g}"
+    return percent(value) if task == "classification" else f"mse {value:.4g}"
 
 
-def counted(rows: int) -> str:
-    """So many rows."""
-    return "1 row" if rows == 1 else f"{rows:,} rows"
+def percent(share: float) -> str:
+    """A share in per cent; neither none nor all of it where it is a little of it, or lacks a little."""
+    shown = f"{share:.1%}"
+    if shown == "0.0%" and share > 0:
+        return "<0.1%"
+    return ">99.9%" if shown == "100.0%" and share < 1 else shown
 
 
 def figure(value: float | None) -> str:

@@ -15,7 +15,8 @@ from service.cli.connection import (
 )
 from service.cli.connection import declare as declare_service
 from service.cli.create import read_json
-from service.cli.numbers import figure
+from service.cli.explanation import table
+from service.cli.numbers import figure, percent
 from service.cli.show import grid
 from service.cli.values import label, labels_of, row, spelt
 
@@ -105,7 +106,11 @@ def _send(connection: Connection, options: argparse.Namespace, body: Any) -> Non
     if options.json or batch:
         print_document(response)
     else:
-        console().print(grid([*_lines(response.json())]))
+        answer, out = response.json(), console()
+        explanation = answer.pop("explanation", None)
+        out.print(grid([*_lines(answer)]))
+        if explanation is not None and (shown := table(explanation)) is not None:
+            out.print(shown)
 
 
 def _lines(answer: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -116,7 +121,9 @@ def _lines(answer: dict[str, Any]) -> list[tuple[str, ...]]:
             continue
         if name == "probabilities" and value is not None:
             best = sorted(value.items(), key=lambda one: -one[1])
-            shown += [("" if at else "probabilities", f"{label} {share:.3f}") for at, (label, share) in enumerate(best)]
+            shown += [
+                ("" if at else "probabilities", f"{label} {percent(share)}") for at, (label, share) in enumerate(best)
+            ]
         else:
             told = figure(value) if isinstance(value, float) else "-" if value is None else spelt(value)
             shown.append((name.replace("_", " "), told))

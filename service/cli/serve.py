@@ -95,7 +95,10 @@ def _taken(settings: Settings) -> str:
         return ""
     if settings.port in (0, free):
         return ""
-    return f"port {settings.port} of {settings.host} is taken; {free} is free: --port {free}, or ONEPASS_PORT={free}"
+    return (
+        f"port {settings.port} of {settings.host} is taken; {free} is free: onepass serve --port {free}, "
+        f"or ONEPASS_PORT={free} make run"
+    )
 
 
 def _compile_kernels() -> bool:

@@ -1,9 +1,11 @@
 """``onepass settings``: every setting with its value, its default and its meaning."""
 
 import argparse
+import json
 import shutil
 import sys
 import textwrap
+from typing import Any
 
 from pydantic import SecretStr
 
@@ -22,6 +24,7 @@ def declare(name: str, parser: argparse.ArgumentParser) -> None:  # noqa: ARG001
     """Declare the options."""
     parser.description = DETAILS
     flags.declare_file(parser)
+    parser.add_argument("--json", action="store_true", help="print {variable: {value, default, meaning}}")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -33,8 +36,24 @@ def run(options: argparse.Namespace) -> int:
         return 2
     for note in found.notes:
         print(note, file=sys.stderr)
-    print("\n".join(_lines(found.settings)))
+    print(json.dumps(_document(found.settings)) if options.json else "\n".join(_lines(found.settings)))
     return 0
+
+
+def _document(settings: Settings) -> dict[str, dict[str, Any]]:
+    """Every setting by its variable; a secret is only said to be there."""
+    return {
+        f"ONEPASS_{name.upper()}": {
+            "value": _plain(getattr(settings, name)),
+            "default": _plain(field.default),
+            "meaning": field.description,
+        }
+        for name, field in Settings.model_fields.items()
+    }
+
+
+def _plain(value: object) -> object:
+    return value if value is None or isinstance(value, bool | int | float) else _shown(value).removeprefix("-")
 
 
 def _lines(settings: Settings) -> list[str]:

@@ -21,8 +21,9 @@ from service.cli.connection import (
 )
 from service.cli.connection import declare as declare_service
 from service.cli.listing import ago
-from service.cli.numbers import counted, figure, score, sparkline
+from service.cli.numbers import figure, percent, score, sparkline
 from service.cli.values import labels_of, spelt
+from service.replay.wording import counted
 
 DRIFTS = 5
 EXPERTS = 6
@@ -86,7 +87,7 @@ def _head(out: Console, model: dict[str, Any], features: dict[str, Any]) -> None
         lines.append(("", config["description"]))
     lines.append(("features", _names(features["current"]) or "those of the first row"))
     if features["next"] is not None:
-        lines.append(("next", f"{_names(features['next'])} ({features['overlap_rows']} rows of the overlap)"))
+        lines.append(("next", f"{_names(features['next'])} ({counted(features['overlap_rows'])} of the overlap)"))
     if labels := labels_of(model):
         lines.append(("labels", _some([spelt(one) for one in labels])))
     out.print(grid([(f"{name}: {said}" if name else said,) for name, said in lines]))
@@ -133,11 +134,11 @@ def _experts(experts: list[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
     by_weight = sorted(experts, key=lambda one: -one["weight"])
     for one in by_weight[:EXPERTS]:
         own = next((f"{name} {figure(one[name])}" for name in ("mse", "loss") if name in one), "")
-        own = f"accuracy {one['accuracy']:.1%}" if one.get("accuracy") is not None else own
-        yield one["expert"], f"weight {one['weight']:.2f}", own
+        own = f"accuracy {percent(one['accuracy'])}" if one.get("accuracy") is not None else own
+        yield one["expert"], f"weight {percent(one['weight'])}", own
     if len(by_weight) > EXPERTS:
         rest = by_weight[EXPERTS:]
-        yield f"and {len(rest)} more", f"weight {sum(one['weight'] for one in rest):.2f}"
+        yield f"and {len(rest)} more", f"weight {percent(sum(one['weight'] for one in rest))}"
 
 
 def _challenger(task: str, one: dict[str, Any]) -> tuple[str, ...]:
@@ -146,10 +147,19 @@ def _challenger(task: str, one: dict[str, Any]) -> tuple[str, ...]:
     lead = "no row compared yet"
     if difference["mean"] is not None:
         words = "ahead" if (difference["low"] or 0) > 0 else "behind" if (difference["high"] or 0) < 0 else "open"
-        bounds = f"{figure(difference['low'])} to {figure(difference['high'])}"
-        lead = f"{words}: loss {difference['mean']:+.4f} ({bounds}) over {difference['rows']:,} rows"
+        mean, low, high = (_lead(task, difference[name]) for name in ("mean", "low", "high"))
+        bounds = "" if difference["low"] is None else f" ({low} to {high})"
+        unit = "points" if task == "classification" else "squared error"
+        lead = f"{words}: {mean}{bounds} {unit} over {counted(difference['rows'])}"
     promotes = "promoted once ahead" if one["promote"] == "auto" else ""
     return one["name"], one["config"]["algorithm"], score(task, own), lead, promotes
+
+
+def _lead(task: str, difference: float | None) -> str:
+    """By how much a challenger's loss is less: in points of accuracy, or as it is."""
+    if difference is None:
+        return "?"
+    return f"{100 * difference:+.1f}" if task == "classification" else f"{difference:+.4g}"
 
 
 def _drift(event: dict[str, Any]) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """``onepass export`` and ``onepass import``: a model's whole state as a file, of any size."""
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ from service.cli.connection import (
     print_document,
 )
 from service.cli.connection import declare as declare_service
-from service.cli.numbers import counted
+from service.replay.wording import counted
 
 STATE = "application/octet-stream"
 TIMEOUT = httpx.Timeout(60.0, read=600.0, write=600.0)
@@ -38,6 +39,7 @@ def declare(name: str, parser: argparse.ArgumentParser) -> None:
     declare_service(parser)
     if name == "export":
         parser.description = "Write the state of a model to a file: all that predictions and learning depend on."
+        parser.add_argument("--json", action="store_true", help="print {name, file, bytes}")
     else:
         parser.description = (
             "Make a model of a state that was exported, or go on with it in a model of its configuration."
@@ -59,7 +61,11 @@ def _export(connection: Connection, options: argparse.Namespace) -> None:
             raise
         except OSError as error:
             raise Refused(f"{options.file}: {error.strerror}") from None
-    if options.file != "-":
+    if options.file == "-":
+        return
+    if options.json:
+        print(json.dumps({"name": options.name, "file": options.file, "bytes": size}))
+    else:
         console().print(f"{options.name}: {size:,} bytes in {options.file}", soft_wrap=True)
 
 

@@ -3,10 +3,11 @@
     options     the command lines; every command loads them, so it imports little
     command     the steps of a replay, and signals
     source      the rows, read once and in batches; files opens CSV, gzip, standard input and Parquet
-    kinds       what columns hold: numbers, booleans, times or strings
+    kinds       what columns hold: numbers, booleans, times or strings; columns tells how they were read
     stream      rows through a stream of the service, sent again after a break; row_form makes them of cells
     client      the service's HTTP interface: retries that learn no row twice; refusals says them by column
     private     a service for one replay, where no URL is given; ports finds it a free one
+    wording     words that several commands print
     report      progress, and the table at the end (rich)
     chart       the curves over the rows (matplotlib)
     compare     the steps of a comparison: one model with challengers; ranking is its table, comparison_chart its curves

@@ -14,6 +14,7 @@ import httpx
 
 from service.replay import Failed, refusals
 from service.replay.source import Batch
+from service.replay.wording import in_flags
 
 TIMEOUT_S = 60.0
 """How long one request may take."""
@@ -96,6 +97,10 @@ class Service:
             query["id"] = id_column
         path = f"{path_of(name)}/feedback/batch"
         return self.ask("POST", path, batch, params=query, headers=headers, content=batch.body)
+
+    def model(self, name: str, version: int) -> dict[str, Any]:
+        """The model, of this version or a later one."""
+        return self.ask("GET", path_of(name), params={"min_version": version})
 
     def metrics(self, name: str, version: int) -> dict[str, Any]:
         """The model's metrics, of this version or a later one."""
@@ -202,6 +207,4 @@ def reason_of(response: httpx.Response, batch: Batch | None) -> str:
         said, errors = f"{said}: {document['detail']}", []
     if response.status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE:
         said += "; try a smaller --batch"
-    if len(errors) == 1:
-        return f"{said}: {errors[0]}"
-    return "\n  ".join([said, *errors])
+    return in_flags(f"{said}: {errors[0]}" if len(errors) == 1 else "\n  ".join([said, *errors]))

@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
-from service.replay import Failed, Interrupted, private, report
+from service.replay import Failed, Interrupted, columns, private, report
 from service.replay.client import Service, path_of
 from service.replay.files import STANDARD_INPUT
 from service.replay.kinds import declared
@@ -18,6 +18,7 @@ from service.replay.options import default_name
 from service.replay.row_form import RowForm
 from service.replay.source import Batch, Source, ahead
 from service.replay.stream import RowStream, Sent
+from service.replay.wording import counted
 
 PRIVATE_PATIENCE_S = 5.0
 SHOWN_EVERY = 200
@@ -43,11 +44,12 @@ def run(options: Namespace) -> dict[str, Any] | None:
     with interruptible(), ExitStack() as ends:
         source = ends.enter_context(closing(opened(options)))
         features = features_of(options, source)
+        tell_columns(console, options, source, features)
         service = ends.enter_context(closing(_service(options, ends)))
         model = service.create(options.name, _body(options, service, features))
         task, rows_before = model["config"]["task"], model["rows"]
         if rows_before:
-            console.print(f"model {options.name} has learned {rows_before:,} rows already: going on from there")
+            console.print(f"model {options.name} has learned {counted(rows_before)} already: going on from there")
         send = partial(_stream, model["config"]) if options.stream else _feed
         totals = send(service, options, source, report.Totals(task), console)
         metrics = service.metrics(options.name, totals.version)
@@ -93,6 +95,18 @@ def features_of(options: Namespace, source: Source) -> list[Any] | None:
     return None if undeclared else [*features.values()]
 
 
+def tell_columns(console: Console, options: Namespace, source: Source, features: list[Any] | None) -> None:
+    """Print how the columns are read, and which of them look like ids."""
+    apart = {name: use for name, use in ((options.label, "label"), (options.id, "id")) if name is not None}
+    numbers = [name for name in source.columns if name not in apart]
+    reading = columns.Reading(numbers if features is None else features, apart, options.drop)
+    said = columns.lines(reading)
+    for name in columns.ids_among(reading, {name: source.first_cells(name) for name in numbers}):
+        out = ",".join([*options.drop, name])
+        said.append(f"warning: nearly every row has another {name}: an id teaches nothing; --drop {out} leaves it out")
+    console.print("\n".join(said), soft_wrap=True, markup=False)
+
+
 def _service(options: Namespace, ends: ExitStack) -> Service:
     if options.url is not None:
         return Service(options.url, options.key)
@@ -127,7 +141,7 @@ def feed(
             except Failed as refused:
                 said = f"rows {batch.first} to {batch.first + batch.rows - 1}: {refused}"
                 if options.url is not None and totals.rows:
-                    said += f"\n  the {totals.rows} rows before them were learned by model {options.name}"
+                    said += f"\n  {counted(totals.rows)} before that: learned by model {options.name}"
                 if options.task is None and "is not a label" in said:
                     said += "\n  where the label is a number: --task regression"
                 raise Failed(said) from None
@@ -168,7 +182,7 @@ def _stream(
         except Failed as refused:
             said = str(refused)
             if options.url is not None and totals.rows:
-                said += f"\n  the {totals.rows} rows before it were learned by model {options.name}"
+                said += f"\n  {counted(totals.rows)} before that: learned by model {options.name}"
             raise Failed(said) from None
     return totals
 

@@ -6,7 +6,7 @@ pass: each algorithm learns the first rows once more, by itself.
 
 import time
 from argparse import Namespace
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from rich.console import Console
 
 from service.replay import Failed, kinds, private, ranking, report
 from service.replay.client import Service
-from service.replay.command import PRIVATE_PATIENCE_S, features_of, feed, interruptible, opened
+from service.replay.command import PRIVATE_PATIENCE_S, features_of, feed, interruptible, opened, tell_columns
 from service.replay.files import STANDARD_INPUT
 from service.replay.options import default_name
 from service.replay.ranking import Entrant, Outcome
@@ -70,13 +70,16 @@ def run(options: Namespace) -> dict[str, Any] | None:
     console = Console(highlight=False, stderr=options.json)
     with interruptible(), ExitStack() as ends:
         source = ends.enter_context(closing(opened(options)))
-        shared = _shared(options, source)
+        features = features_of(options, source)
+        tell_columns(console, options, source, features)
+        shared = _shared(options, source, features)
         most = max(len(options.algorithms), len(USUAL))
         url = ends.enter_context(private.service(ONEPASS_CHALLENGERS_MAX=str(most)))
         service = ends.enter_context(closing(Service(url, private=True, patience_s=PRIVATE_PATIENCE_S)))
         contenders = _contenders(options.algorithms or usual(service.algorithms(), shared["task"]))
         entrants, totals = _through_all(service, options, contenders, shared, source, console)
-    create = {"algorithm": entrants[0].algorithm, **shared, "params": entrants[0].params}
+        known = _known(service.model(options.name, totals.version))
+    create = {"algorithm": entrants[0].algorithm, **shared, **known, "params": entrants[0].params}
     create = {name: value for name, value in create.items() if name not in PLAIN or value != PLAIN[name]}
     title = f"{'standard input' if options.file == STANDARD_INPUT else options.file.name}: {options.label}"
     outcome = Outcome(title, options.name, entrants, totals, create, None)
@@ -88,11 +91,18 @@ def run(options: Namespace) -> dict[str, Any] | None:
     return None
 
 
-def _shared(options: Namespace, source: Source) -> dict[str, Any]:
+def _shared(options: Namespace, source: Source, features: list[Any] | None) -> dict[str, Any]:
     """What all contenders' configurations have in common."""
-    features, task = features_of(options, source), options.task or task_of(source.first_cells(options.label))
+    task = options.task or task_of(source.first_cells(options.label))
     shared = {"task": task, "missing": options.missing, "lags": options.lags}
     return shared if features is None else shared | {"features": features}
+
+
+def _known(model: Mapping[str, Any]) -> dict[str, Any]:
+    """What the file has fixed: with it declared, a mistyped name or label is refused and not learned."""
+    found = {"features": model["config"]["features"]}
+    labels = model["info"].get("labels")
+    return found | {"labels": labels} if labels else found
 
 
 def _through_all(

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from service.replay.client import path_of
 from service.replay.report import MEASURES, Totals
+from service.replay.wording import counted
 
 SCORE = {"classification": "accuracy", "regression": "mse"}
 SHOWN = {
@@ -136,7 +137,7 @@ def show(console: Console, outcome: Outcome) -> None:
         console.width = WIDTH
     console.print(table)
     said = [
-        f"{totals.rows:,} rows in {totals.seconds:.2f} s, in one pass",
+        f"{counted(totals.rows)} in {totals.seconds:.2f} s, in one pass",
         "in brackets: 95 % confidence at every row; us a row: of the first ones, alone, in batches through a service",
         *([] if chart is None else [f"chart: {chart}"]),
         *[

@@ -5,16 +5,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from service.replay.source import Batch
+from service.replay.wording import first
 
 PROBLEMS_SHOWN = 5
 ALLOWED_SHOWN = 40
 """Words of a list of what is allowed; the service lists every algorithm, and fewer of anything else."""
 NAMED_MAX = 20
 """Most problems that the service names in one answer."""
+CELLS_SHOWN = 3
+"""Of one column, with their lines."""
 CELL_SHOWN = 40
 """Characters of a cell that is shown."""
 _CELL = re.compile(r"row (\d+), column (.*)", re.DOTALL)
 _ROW = re.compile(r"row (\d+)\b")
+_ID = re.compile(r"ids\[(\d+)\]")
 
 
 def lines_of(errors: Sequence[Mapping[str, Any]], batch: Batch | None) -> list[str]:
@@ -22,6 +26,8 @@ def lines_of(errors: Sequence[Mapping[str, Any]], batch: Batch | None) -> list[s
     grouped: dict[tuple[str, str], list[int]] = {}
     for error in errors:
         field, said = str(error.get("field", "")), _said(error)
+        if batch is not None:
+            field = _ID.sub(lambda found: f"row {int(found[1]) + 1}, id", field)
         cell = None if batch is None else _CELL.fullmatch(field)
         if cell is None or not 1 <= int(cell[1]) <= batch.rows:  # type: ignore[union-attr]  # there is a batch
             field = field if batch is None else _ROW.sub(lambda found: _line(int(found[1]), batch), field, count=1)
@@ -36,9 +42,9 @@ def lines_of(errors: Sequence[Mapping[str, Any]], batch: Batch | None) -> list[s
 def _told(field: str, said: str, rows: list[int], batch: Batch | None, more: bool) -> str:
     if not rows or batch is None:
         return f"{field}: {said}"
-    example = f"{_shown(batch, rows[0], field.removeprefix('column '))} in {_line(rows[0], batch)}"
-    count = f"{'at least ' * more}{len(rows)} cells, the first " if len(rows) > 1 else ""
-    return f"{field}, {count}{example}: {said}"
+    name, most = field.removeprefix("column "), "at least " * more
+    cells = first([f"{_shown(batch, row, name)} in {_line(row, batch)}" for row in rows], CELLS_SHOWN, most)
+    return f"{field}: {', '.join(cells)}: {said}"
 
 
 def _said(error: Mapping[str, Any]) -> str:
@@ -51,13 +57,8 @@ def _said(error: Mapping[str, Any]) -> str:
 def _shown(batch: Batch, row: int, column: str) -> str:
     """A cell of a row, cut where it is long."""
     cell = batch.cells[row - 1][batch.columns.index(column)] if column in batch.columns else ""
-    return repr(cell if len(cell) <= CELL_SHOWN else f"{cell[:CELL_SHOWN]}...")
+    return "nothing" if cell == "" else repr(cell if len(cell) <= CELL_SHOWN else f"{cell[:CELL_SHOWN]}...")
 
 
 def _line(row: int, batch: Batch) -> str:
     return f"{batch.unit} {batch.lines[row - 1]}" if 1 <= row <= batch.rows else f"row {row}"
-
-
-def first(texts: list[str], most: int) -> list[str]:
-    """The first texts, and how many more there are."""
-    return texts if len(texts) <= most else [*texts[:most], f"and {len(texts) - most} more"]

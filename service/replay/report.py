@@ -12,6 +12,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from service.replay.wording import counted
+
 LINE_EVERY_S = 2.0
 MEASURES = {
     "classification": {
@@ -61,8 +63,8 @@ class Totals:
 
     def __str__(self) -> str:
         mean = self._loss / self._scored if self._scored else 0.0
-        score = f"mse {mean:.6g}" if self.task == "regression" else f"accuracy {1 - mean:.4f}"
-        return f"{self.rows:,} rows  {self.rows_per_s:,.0f} rows/s  {score}"
+        score = f"mse {mean:.6g}" if self.task == "regression" else f"accuracy {1 - mean:.2%}"
+        return f"{counted(self.rows)}  {self.rows_per_s:,.0f} rows/s  {score}"
 
 
 @contextmanager
@@ -131,11 +133,13 @@ def table(console: Console, title: str, metrics: dict[str, Any], totals: Totals)
         shown.add_row(measure.replace("_", " "), *cells)
     console.print(f"[bold]{escape(title)}", soft_wrap=True)
     console.print(shown)
-    lines = [f"{totals.rows:,} rows in {totals.seconds:.2f} s: {totals.rows_per_s:,.0f} rows/s"]
+    lines = [f"{counted(totals.rows)} in {totals.seconds:.2f} s: {totals.rows_per_s:,.0f} rows/s"]
     if totals.known:
         lines.append(f"{totals.known:,} of them had been learned before, by their ids; they were not learned again")
     if metrics["rows"] != totals.rows - totals.known:
-        lines.append(f"the figures are of all {metrics['rows']:,} rows that the model has learned, not of these alone")
+        lines.append(
+            f"the figures are of all {counted(metrics['rows'])} that the model has learned, not of these alone"
+        )
     console.print("\n".join(lines), soft_wrap=True)
 
 

@@ -12,10 +12,13 @@ from typing import NamedTuple, TypeVar
 
 from service.replay import Failed, files, kinds
 from service.replay.files import Row
+from service.replay.wording import suggested
 
 CATEGORIES_MAX = 10_000
 """Categories of one column, as many as the service takes."""
 COLUMNS_SHOWN = 20
+DELIMITERS = {";": "';'", "\t": "tab", "|": "'|'", ",": ","}
+"""What may part the columns of a file, as --sep takes it in a shell."""
 SAMPLE_ROWS = 1000
 """First rows, which tell what the columns hold."""
 _INTEGER = re.compile("0|-?[1-9][0-9]{0,17}").fullmatch
@@ -109,7 +112,13 @@ class Source:
             if self.columns.count(name) != 1:
                 shown = ", ".join(self.columns[:COLUMNS_SHOWN]) + (", ..." if len(self.columns) > COLUMNS_SHOWN else "")
                 times = "several columns" if name in self.columns else "no column"
-                raise Failed(f"{self._name} has {times} {name!r}; its columns are {shown}")
+                hint = suggested(name, self.columns) or self._other_delimiter()
+                raise Failed(f"{self._name} has {times} {name!r}; its columns are {shown}{hint}")
+
+    def _other_delimiter(self) -> str:
+        """The flag for a file whose header is one column, with what parts columns elsewhere in its name."""
+        within = [char for char in DELIMITERS if len(self.columns) == 1 and char in self.columns[0]]
+        return f"\n  that is one column: --sep {DELIMITERS[within[0]]} reads several" if within else ""
 
     def kinds(self) -> dict[str, str]:
         """The kind of each column, by the first rows: number, boolean, time or string."""

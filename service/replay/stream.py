@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from service.replay import Failed
-from service.replay.client import AGAIN, MODEL_DOWN, TIMEOUT_S, document_of, reason_of, retry_after_s
+from service.replay.client import AGAIN, MODEL_DOWN, TIMEOUT_S, reason_of, retry_after_s, slug_of
 
 WINDOW = 1024
 """Most rows that are sent and not answered."""
@@ -138,7 +138,7 @@ class RowStream:
         if answer.status == httpx.codes.OK:
             return
         told = httpx.Response(answer.status, headers=answer.getheaders(), content=answer.read())
-        if answer.status in AGAIN and document_of(told).get("type") != MODEL_DOWN:
+        if answer.status in AGAIN and slug_of(told) != MODEL_DOWN:
             raise _Broken(reason_of(told, None), retry_after_s(told))
         raise Failed(reason_of(told, None))
 
@@ -149,7 +149,7 @@ class RowStream:
         error = line.get("error")
         if error is not None:
             told = httpx.Response(error["status"], json=error)
-            if error["status"] in AGAIN and error["type"] != MODEL_DOWN:
+            if error["status"] in AGAIN and slug_of(told) != MODEL_DOWN:
                 raise _Broken(reason_of(told, None))
             raise Failed(f"line {self._waiting[0].at}: {reason_of(told, None)}")
         with self._change:

@@ -361,7 +361,8 @@ def test_a_port_that_is_taken_is_said_with_one_that_is_free(capsys: pytest.Captu
         taken = other.getsockname()[1]
         assert 1 == cli.main(["serve", "--port", str(taken)])
     said = capsys.readouterr().err.splitlines()[-1]
-    assert re.fullmatch(rf"port {taken} of 127.0.0.1 is taken; (\d+) is free: --port \1, or ONEPASS_PORT=\1", said)
+    free = r"(\d+) is free: onepass serve --port \1, or ONEPASS_PORT=\1 make run"
+    assert re.fullmatch(rf"port {taken} of 127.0.0.1 is taken; {free}", said)
 
 
 def test_a_misspelt_setting_is_warned_of(tmp_path: Path) -> None:

@@ -65,6 +65,7 @@ def test_each_does_as_it_does_alone(tmp_path: Path, compare: Callable, url: str)
     assert all(line["us_per_row"] > 0 for line in lines.values())
     assert ET.parse(result["chart"]).getroot().tag.endswith("svg")
     create = result["create"]
+    assert {"UP", "DOWN"} == {*create["body"]["labels"]}, "a mistyped label would be a class"
     assert 201 == httpx.put(url + create["path"], json=create["body"]).status_code
     for name, line in lines.items():
         params = [f"--param={key}={json.dumps(value)}" for key, value in line["params"].items()]

@@ -20,7 +20,7 @@ import pytest
 
 from core.problems import unknown_feature
 from service.cli import sources
-from service.replay import chart, client, refusals, report
+from service.replay import chart, client, refusals, report, wording
 from service.replay.source import Source
 
 ROWS = 230
@@ -114,9 +114,9 @@ def test_a_text_in_a_column_of_numbers(tmp_path: Path, run: Callable, url: str) 
     status, _, complained = run(file, "--algorithm", "dfop", "--url", url, "--batch", 20)
     assert 1 == status
     lines = complained.splitlines()
-    cells = "column a, 2 cells, the first 'three' in line 23: is not a number"
+    cells = "column a: 'three' in line 23, 'four' in line 24: is not a number"
     assert lines[0].startswith(f"onepass replay: rows 21 to 23: refused with HTTP 422: {cells}")
-    assert "  the 20 rows before them were learned by model odd" == lines[1]
+    assert "  20 rows before that: learned by model odd" == lines[1]
     assert 20 == httpx.get(f"{url}/models/odd").json()["rows"]
 
 
@@ -218,7 +218,7 @@ def test_a_long_list_of_what_is_allowed_ends_with_a_count() -> None:
     problem = unknown_feature("features.x", names)
     said = client.reason_of(httpx.Response(422, json={"errors": [problem._asdict()]}), None)
     shown = f"({', '.join(names[:-2])}, and 2 more)"
-    assert f"refused with HTTP 422: features.x: {problem.problem} {shown}" == said
+    assert f"refused with HTTP 422: features.x: {wording.in_flags(problem.problem)} {shown}" == said
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])

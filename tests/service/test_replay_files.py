@@ -98,7 +98,7 @@ def test_the_first_row_need_not_tell(tmp_path: Path, run: Callable, url: str) ->
         file = tmp_path / f"{name}.csv"
         file.write_text(f"a,b,y\n{cell},1,0\n" + "1,2,1\n2,1,0\n" * 10)
         ended, _, complained = run(file, "--algorithm", "dfop", "--url", url, "--missing", "mean")
-        assert (status, status == 1) == (ended, "column a, 'odd' in line 2: is not a number" in complained)
+        assert (status, status == 1) == (ended, "column a: 'odd' in line 2: is not a number" in complained)
         assert ["a", "b"] == httpx.get(f"{url}/models/{name}").json()["config"]["features"]
 
 
@@ -240,7 +240,7 @@ def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_errors_are_grouped_by_column() -> None:
-    """With how many cells are at fault, and the first of them; what is of no cell stands alone."""
+    """The first cells at fault with their lines, and how many more there are; what is of no cell stands alone."""
     rows = [["1", "x" * 100], ["odd", "y"], ["odder", "z"]]
     batch = Batch(b"", ["a", "b"], rows, [10, 12, 13], "line", 1, None)
     errors = [
@@ -251,13 +251,14 @@ def test_errors_are_grouped_by_column() -> None:
         {"field": "header[1]", "problem": "is not a feature", "allowed": None},
     ]
     assert [
-        "column a, 2 cells, the first 'odd' in line 12: is not a number (a finite number)",
-        f"column b, {'x' * 40 + '...'!r} in line 10: is no label (y, z)",
+        "column a: 'odd' in line 12, 'odder' in line 13: is not a number (a finite number)",
+        f"column b: {'x' * 40 + '...'!r} in line 10: is no label (y, z)",
         "line 13: has 1 cells",
         "header[1]: is not a feature",
     ] == refusals.lines_of(errors, batch)
     many = [{**errors[0], "field": f"row {1 + at % 3}, column a"} for at in range(refusals.NAMED_MAX)]
-    assert ["column a, at least 20 cells, the first '1' in line 10: is not a number (a finite number)"] == (
+    cells = "'1' in line 10, 'odd' in line 12, 'odder' in line 13"
+    assert [f"column a: {cells}, and at least 17 more: is not a number (a finite number)"] == (
         refusals.lines_of(many, batch)
     )
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from service.replay import Failed
 from service.replay import stream as replay_stream
 
 ROWS = 1500
@@ -121,7 +122,7 @@ def test_a_refused_row_is_named_by_its_line(tmp_path: Path, run: Callable, url: 
     )
     assert 1 == status
     assert "line 22: refused with HTTP 422: features.a" in complained
-    assert "the 20 rows before it were learned by model refused" in complained
+    assert "20 rows before that: learned by model refused" in complained
 
 
 def test_a_service_that_is_gone_ends_it(
@@ -141,3 +142,14 @@ def test_a_service_that_is_gone_ends_it(
     assert 1 == status
     assert "the stream broke" in complained
     assert "gave up" in complained
+
+
+def test_a_model_out_of_service_is_not_waited_for() -> None:
+    """Its refusal ends the replay at once, where any other 503 has the rows sent again."""
+    stream = replay_stream.RowStream("http://127.0.0.1:9", None, "models/m/feedback/stream", 60.0)
+    stream._waiting.append(replay_stream.Sent(b"{}\n", 7))
+    error = {"type": "/problems/model-down", "status": 503, "detail": "model m is out of service", "errors": []}
+    with pytest.raises(Failed, match="line 7: .*out of service"):
+        stream._taken({"error": error})
+    with pytest.raises(replay_stream._Broken):
+        stream._taken({"error": error | {"type": "/problems/queue-full"}})

@@ -1,0 +1,138 @@
+"""What commands say: counts, shares, the nearest of what there is, how columns were read; no service is started."""
+
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from service import cli
+from service.cli import explanation
+from service.cli.numbers import percent
+from service.replay import Failed, columns
+from service.replay.client import in_flags
+from service.replay.columns import Reading
+from service.replay.source import Source
+from service.replay.wording import counted
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["modles"], "models"),
+        (["serve", "--prot", "8001"], "--port"),
+        (["create", "m", "--tsk", "regression"], "--task"),
+        (["replay", "f.csv", "--label", "y", "--algoritm", "dfop"], "--algorithm"),
+        (["models", "--sort", "wurst"], "worst"),
+    ],
+)
+def test_what_may_have_been_meant(arguments: list[str], meant: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A mistyped command, flag or choice is answered with the nearest one."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(arguments)
+    assert 2 == ended.value.code
+    assert capsys.readouterr().err.endswith(f"; did you mean {meant}?\n")
+
+
+def test_nothing_is_meant_by_what_is_like_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """Then the reason stands alone."""
+    with pytest.raises(SystemExit):
+        cli.main(["models", "--zzz"])
+    assert capsys.readouterr().err.endswith("unrecognized arguments: --zzz\n")
+
+
+def test_settings_as_json(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every setting with value and default, numbers as numbers; secrets are only said to be there."""
+    monkeypatch.setenv("ONEPASS_PORT", "8123")
+    monkeypatch.setenv("ONEPASS_API_KEYS", "me:hush-hush:admin")
+    assert 0 == cli.main(["settings", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert (8123, 8000) == (found["ONEPASS_PORT"]["value"], found["ONEPASS_PORT"]["default"])
+    assert "********" == found["ONEPASS_API_KEYS"]["value"]
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"), [(0.0, "0.0%"), (0.0004, "<0.1%"), (0.123, "12.3%"), (0.9996, ">99.9%"), (1.0, "100.0%")]
+)
+def test_shares(share: float, shown: str) -> None:
+    """A probability that is never 0 or 1 is never shown as that."""
+    assert shown == percent(share)
+
+
+def test_counts() -> None:
+    """One row, two rows; one category, two categories."""
+    assert ["1 row", "2,000 rows", "1 category", "0 categories"] == [
+        counted(1),
+        counted(2000),
+        counted(1, "category"),
+        counted(0, "category"),
+    ]
+
+
+def test_refusals_in_flags() -> None:
+    """What is JSON to the API is a flag to a command."""
+    said = 'is missing; declare "missing": "mean" or "zero" to have missing values filled'
+    assert "is missing; --missing mean or --missing zero fills it" == in_flags(said)
+
+
+def test_how_columns_were_read() -> None:
+    """Each kind with its columns, then what is no feature."""
+    shop, when = {"name": "shop", "type": "categorical", "categories": ["a", "b"]}, {"name": "when", "type": "time"}
+    reading = Reading(["x", shop, when], {"y": "label", "order": "id"}, ["note"])
+    said = "1 number: x; 1 string: shop (2 categories); 1 time: when; label: y; id: order; left out: note"
+    assert [f"columns read as {said}"] == columns.lines(reading)
+
+
+def test_strings_that_differ_look_like_ids() -> None:
+    """Nine in ten differ, in twenty rows or more; numbers and times may."""
+    name = {"name": "name", "type": "categorical"}
+    for cells, expected in (
+        ([f"id-{at}" for at in range(30)], ["name"]),
+        ([f"id-{at}" for at in range(10)], []),
+        ([f"id-{at % 20}" for at in range(30)], []),
+        ([f"id-{at}" for at in range(30)] + [""] * 30, ["name"]),
+    ):
+        assert expected == columns.ids_among(Reading([name, "x"], {}, []), {"name": cells, "x": [*map(str, range(30))]})
+
+
+@pytest.mark.parametrize(
+    ("header", "hint"),
+    [
+        ("a;b;y", "--sep ';'"),
+        ("a\tb\ty", "--sep tab"),
+        ("a,b,Y", "did you mean Y?"),
+    ],
+)
+def test_a_file_of_another_form(header: str, hint: str, tmp_path: Path) -> None:
+    """A label that is not there is answered with the column, or the delimiter, that may be meant."""
+    file = tmp_path / "x.csv"
+    file.write_text(f"{header}\n1\n")
+    with pytest.raises(Failed) as failed:
+        Source(file).need(["y"])
+    assert hint in str(failed.value)
+
+
+def test_explanations_are_tables() -> None:
+    """Contributions from the greatest on, experts by weight, the likeliest class first; or none."""
+    linear = {"class": "UP", "bias": 0.5, "contributions": {"a": 0.1, "b": -2.0, "c": 1.0}}
+    said = shown(linear)
+    assert said.index("b ") < said.index("c ") < said.index("a ")
+    assert all(word in said for word in ("contribution to UP", "+0.5", "-2", "(bias)"))
+    experts = [
+        {"expert": "rls", "weight": 0.2, "prediction": 3.0},
+        {"expert": "dfop", "weight": 0.8, "prediction": 4.0},
+    ]
+    said = shown({"classes": [], "experts": experts, "ambiguity": None})
+    assert said.index("dfop") < said.index("rls")
+    assert "80.0%" in said
+    classes = {"classes": [False, True], "share": [0.3, 0.7], "tail": [0.1, 0.4], "ambiguity": None}
+    assert shown(classes).index("true") < shown(classes).index("false")
+    assert explanation.table({"classes": [], "ambiguity": None}) is None
+
+
+def shown(found: dict) -> str:
+    """An explanation as it is printed."""
+    console = Console(width=100)
+    with console.capture() as captured:
+        console.print(explanation.table(found))
+    return captured.get()
