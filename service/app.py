@@ -113,15 +113,15 @@ def attach(
     places: StreamPlaces,
     commit: str | None = None,
     guard: Guard | None = None,
+    metrics_models: int = 0,
 ) -> None:
     """Give the app its collaborators; the engine, not started yet, gets companions."""
     store = engine.store
     engine.companions["sweeper"] = Sweeper(store.catalog, Expiry(store.connection), engine.stats).run
     budget = BodyBudget(engine.bounds.bodies_bytes_max)
     watched = (monitor.streams, monitor.unlabelled, monitor.broadcast)
-    context = Context(
-        engine, keys, Telemetry(engine, monitor), *watched, budget, places, Live(places), commit, guard or Guard()
-    )
+    telemetry = Telemetry(engine, monitor, metrics_models, lambda: keys.expiries)
+    context = Context(engine, keys, telemetry, *watched, budget, places, Live(places), commit, guard or Guard())
     app.state.context = context
 
 
@@ -210,7 +210,8 @@ def build(
         own = Connection(url, settings.store_timeout_s, connections_max=1)  # for what waits on it for news
         places = StreamPlaces(settings.streams_max)
         commit = await asyncio.to_thread(build_commit, settings.commit)
-        attach(app, engine, keys, drift_monitor(engine, own, settings, places, failpoint), places, commit, guard)
+        monitor = drift_monitor(engine, own, settings, places, failpoint)
+        attach(app, engine, keys, monitor, places, commit, guard, settings.metrics_models)
         if keys_file is not None:
             engine.companions["keys"] = KeyFile(keys_file, keys).run
         await engine.start()

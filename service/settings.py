@@ -105,6 +105,9 @@ class Settings(BaseSettings):
         description="Most open streams of events, of documents and of rows together, one key at most half of them; "
         "beyond it 503.",
     )
+    metrics_models: int = Field(
+        20, ge=0, le=1000, description="Models with metrics of their own in GET /metrics: those that learn most."
+    )
     webhooks: SecretStr = Field(
         SecretStr(""), description="Comma-separated http(s) URLs that drift events are posted to."
     )

@@ -5,6 +5,7 @@ Reading changes nothing.
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Prediction, Weights
@@ -12,6 +13,7 @@ from core.entry import ServedPrediction
 from core.machine.estimates import Estimates
 from core.machine.summary import Summary
 from core.metrics import RegressionMetrics
+from core.metrics.quality import Quality
 from core.switching.ensemble import Ensemble
 
 
@@ -110,6 +112,15 @@ class Readings(Estimates):
         if self.before:
             found["history"] = [{**point, "row": point["row"] + self.before} for point in found["history"]]
         return found
+
+    def quality(self) -> Quality:
+        """How well the model has done in the window of its metrics."""
+        costs = None if self.regression else self.config.costs_of(self.answers.said)
+        return self.metrics.quality(np.array(costs) if costs else None)
+
+    def coverage(self) -> Header:
+        """The share of labels in the window that the intervals of a regression covered, by level; {}: no regression."""
+        return {} if self.intervals is None else self.intervals.spans()[1]
 
     def learner_info(self) -> Header:
         """What the learner reports of itself."""

@@ -38,6 +38,7 @@ from core.metrics.class_kernels import (
     beyond_chance,
 )
 from core.metrics.prequential import Named, number
+from core.metrics.quality import Quality, error_ratio
 
 OTHER = "other"
 """The label of all classes that share the last place of the confusion."""
@@ -74,7 +75,7 @@ def report(span: Span, names: Named, whole: bool) -> Header:
         "kappa_temporal": number(beyond_chance(accuracy, no_change)),
         "log_loss": number(_ratio(span.sums[LOSS_SUM], span.sums[LOSS_ROWS])),
         "brier": number(brier / 2 if len(span.places) <= 2 else brier),
-        "ece": number(_ratio(float(np.abs(bins[:, 2] - bins[:, 1]).sum()), bins[:, 0].sum())),
+        "ece": number(calibration_error(span.sums)),
         **(_ranking(span.scores) if len(span.places) == 2 else {}),
         "unscored": _rows(span.sums[UNSCORED], whole),
         "per_class": _per_class(span, names.keys, whole),
@@ -86,6 +87,30 @@ def report(span: Span, names: Named, whole: bool) -> Header:
         ],
         "baselines": {"no_change": {"accuracy": number(no_change)}, "majority": {"accuracy": number(majority)}},
     }
+
+
+def quality(span: Span, unscored: float, costs: Floats | None) -> Quality:
+    """What ``quality`` of the metrics tells, from the window.
+
+    Args:
+        span: the window.
+        unscored: rows of all.
+        costs: (K,) of missing each class; None: all alike.
+    """
+    accuracy, no_change, majority = _of_scored(span.sums, RIGHT, NO_CHANGE, MAJORITY)
+    baseline = max(no_change, majority)
+    if costs is None:
+        ratio = error_ratio(1.0 - accuracy, 1.0 - baseline)
+    else:
+        labels, hits = costs * span.tallies[LABELS], costs * span.tallies[HITS]
+        ratio = error_ratio(float((labels - hits).sum()), float(labels.sum() - labels.max(initial=0.0)))
+    return Quality(accuracy, baseline, ratio, calibration_error(span.sums), int(unscored))
+
+
+def calibration_error(sums: Floats) -> float:
+    """ece, from the sums (SUMS,) of a span; NaN where no probabilities were scored."""
+    bins = sums[BIN:].reshape(-1, 3)
+    return _ratio(float(np.abs(bins[:, 2] - bins[:, 1]).sum()), bins[:, 0].sum())
 
 
 def kappa(accuracy: float, labels: Floats, guesses: Floats) -> float:

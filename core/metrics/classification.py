@@ -40,13 +40,15 @@ from core.metrics.class_kernels import (
     STRIDE,
     SUMS,
     TRUTH,
+    UNSCORED,
     WEIGHT,
     absorb,
     count_window,
 )
-from core.metrics.class_report import Span, report
+from core.metrics.class_report import Span, quality, report
 from core.metrics.losses import FACTS
 from core.metrics.prequential import STRIDE_FIRST, WINDOW, Named, PrequentialMetrics, layout
+from core.metrics.quality import Quality
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Range
 
 AS_THEY_ARE = np.empty((0, 2), dtype=np.int64)
@@ -172,6 +174,11 @@ class ClassificationMetrics(PrequentialMetrics):
         fading = Span(sums, tallies, confusion, scores, places)
         window = report(self._window(places), names, True)
         return self._report(report(overall, names, True), window, report(fading, names, False))
+
+    def quality(self, costs: Floats | None = None) -> Quality:
+        """How well the model has done in the window; ``costs`` (K,) of missing each class, None: all alike."""
+        window = self._window(self._classes[PLACE].astype(np.int64))
+        return quality(window, self._sums[0, UNSCORED], None if costs is None else costs[: self.classes])
 
     def _window(self, places: Ints) -> Span:
         """What there is to count in the ring."""

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from core.contract import Floats, Header
 from core.metrics.marks import Marks
+from core.metrics.quality import Quality
 from core.state.layout import FINITE, Array, Layout, Range
 
 WINDOW: Final = 1000
@@ -108,6 +109,14 @@ class PrequentialMetrics(ABC):
 
         Args:
             names: of all classes that are known; None: their indices.
+        """
+
+    @abstractmethod
+    def quality(self, costs: Floats | None = None) -> Quality:
+        """How well the model has done in the window.
+
+        Args:
+            costs: (K,) of missing each class; None: they are alike, or there are no classes.
         """
 
     @abstractmethod

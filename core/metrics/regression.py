@@ -31,6 +31,7 @@ from core.metrics.prequential import (
     layout,
     number,
 )
+from core.metrics.quality import Quality, error_ratio
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Range
 
 ERROR_MAX = 1e150
@@ -239,6 +240,14 @@ class RegressionMetrics(PrequentialMetrics):
         """Everything, as ``GET /models/{name}/metrics`` answers it; undefined numbers are None; no class has a name."""
         del names
         return self._report(self._overall(), self._window(), self._fading())
+
+    def quality(self, costs: Floats | None = None) -> Quality:
+        """How well the model has done in the window; there are no classes."""
+        del costs
+        means = np.empty(4)
+        _window_means(self._ring, min(self.rows, WINDOW), means)
+        mse, _, baseline, _ = means.tolist()
+        return Quality(mse, baseline, error_ratio(mse, baseline), math.nan, 0)
 
     def _overall(self) -> Header:
         s = self._scalars

@@ -48,7 +48,7 @@ class Telemetry(Protocol):
     def count_rows(self, route: str, status: int, rows: int) -> None:
         """Count the answered rows of a stream, each by the status that a request would have had."""
 
-    def render(self, sees: Callable[[str], bool]) -> tuple[bytes, str]:
+    async def render(self, sees: Callable[[str], bool] | None) -> tuple[bytes, str]:
         """All metrics and their content type; of single models those only whose names ``sees`` allows."""
 
 

@@ -153,7 +153,9 @@ async def show_version(ctx: Ctx, request: Request) -> VersionInfo:
 async def prometheus(ctx: Ctx, caller: Caller) -> Response:
     """Metrics for Prometheus.
 
-    In its text format. A key of some models only sees no series of others.
+    In its text format: of the service, of the `ONEPASS_METRICS_MODELS` loaded models that learn most
+    (`onepass_model_...`), and of all loaded ones by tag (`onepass_tag_...`). A key of some models only sees no series
+    of others, and none by tag.
     """
-    body, kind = ctx.telemetry.render(lambda model: caller is None or caller.allows(model))
+    body, kind = await ctx.telemetry.render(None if caller is None or not caller.models else caller.allows)
     return Response(body, media_type=kind)

@@ -13,6 +13,7 @@ holds.
 """
 
 import hashlib
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -120,6 +121,14 @@ class Keys:
     def required(self) -> bool:
         """Whether requests need a key."""
         return bool(self._keys)
+
+    @property
+    def expiries(self) -> dict[str, float]:
+        """When the names that have keys of a last day have none any more, in seconds since 1970."""
+        last: dict[str, float] = {}
+        for key in self._keys.values():
+            last[key.name] = max(last.get(key.name, 0.0), math.inf if key.expires is None else key.expires)
+        return {name: at for name, at in last.items() if at < math.inf}
 
     def check(self, headers: Mapping[str, str], scope: str, model: str | None) -> Key | None:
         """Let a request in, and count it; once per request. Its key; None where no keys are configured.

@@ -1,18 +1,23 @@
 """Prometheus metrics: requests as they are answered, and the runtime's counters when they are asked for."""
 
+import asyncio
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import accumulate
 from math import inf
 
-from prometheus_client import CollectorRegistry, Counter, GCCollector, PlatformCollector, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client.core import HistogramMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
+from service.monitor.activity import Activity
 from service.monitor.drift_monitor import DriftMonitor
+from service.monitor.families import counter, gauge
+from service.monitor.model_metrics import ModelMetrics
+from service.monitor.tag_metrics import TagMetrics
 from service.runtime.engine import Engine
 from service.runtime.feature_switch import ACTIONS
 
@@ -27,33 +32,58 @@ class Telemetry:
     Args:
         engine: whose counters and gauges are shown.
         drift: likewise, of events, webhooks and streams.
+        models: most models that have metrics of their own.
+        expiries: when keys expire, by name, in seconds since 1970.
     """
 
-    def __init__(self, engine: Engine, drift: DriftMonitor) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        drift: DriftMonitor,
+        models: int,
+        expiries: Callable[[], Mapping[str, float]] = dict,
+    ) -> None:
         self._engine, self._registry, self._requests = engine, CollectorRegistry(), _Requests()
         self._registry.register(self._requests)
-        self._rows = Counter(
-            "onepass_stream_rows", "Rows of streams answered", ("route", "status"), registry=self._registry
-        )
         self._registry.register(_Runtime(engine))
         self._registry.register(_Drift(drift))
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._registry)
-        self._streamed: dict[tuple[str, int], Counter] = {}
-        self.observe = self._requests.observe
+        self.observe, self.count_rows = self._requests.observe, self._requests.count_rows
+        self._most, self._turn, self._expiries = models, asyncio.Lock(), expiries
+        self._activity, self._models, self._tags = Activity(), ModelMetrics(engine.pending), TagMetrics()
 
-    def count_rows(self, route: str, status: int, rows: int) -> None:
-        """Count the answered rows of a stream, each by the status that a request would have had."""
-        counted = self._streamed.get((route, status))
-        if counted is None:
-            counted = self._streamed[route, status] = self._rows.labels(route, str(status))
-        counted.inc(rows)
+    async def render(self, sees: Callable[[str], bool] | None = None) -> tuple[bytes, str]:
+        """All metrics and their content type.
 
-    def render(self, sees: Callable[[str], bool] = lambda _: True) -> tuple[bytes, str]:
-        """All metrics and their content type; of single models those only whose names ``sees`` allows."""
+        Args:
+            sees: of which models the caller may know; None: of all, and of their sums by tag.
+        """
         of_models = CollectorRegistry()
-        of_models.register(_Models(self._engine, sees))
+        of_models.register(_Collected(await self._of_models(sees)))
         return generate_latest(self._registry) + generate_latest(of_models), CONTENT_TYPE_LATEST
+
+    async def _of_models(self, sees: Callable[[str], bool] | None) -> list[Metric]:
+        async with self._turn:
+            loaded = self._engine.models.loaded
+            gains = await self._activity.look(asyncio.get_running_loop().time(), loaded)
+            seen = {one.name: one for one in loaded if one.down is None and (sees is None or sees(one.name))}
+            most = self._activity.most(self._most, [*seen])
+            of_tags = await self._tags.collect(loaded, gains)
+            return [
+                self._lags(sees),
+                *await self._models.collect([seen[name] for name in most]),
+                *((*of_tags, self._keys()) if sees is None else ()),
+            ]
+
+    def _keys(self) -> Metric:
+        found = [((name,), at) for name, at in self._expiries().items()]
+        return gauge("key_expires_timestamp_seconds", "When the last key of a name expires", ("key",), found)
+
+    def _lags(self, sees: Callable[[str], bool] | None) -> Metric:
+        """The lags of the models that are furthest behind."""
+        seen = [((model,), entries) for entries, model in self._engine.lags if sees is None or sees(model)]
+        return gauge("model_lag_entries", "Of each of those furthest behind", ("model",), seen[:LAGS_SHOWN])
 
 
 @dataclass(slots=True)
@@ -70,6 +100,7 @@ class _Requests(Collector):
     def __init__(self) -> None:
         self._answered: dict[tuple[str, str, int], int] = {}
         self._times: dict[tuple[str, str], _Times] = {}
+        self._rows: dict[tuple[str, int], int] = {}
 
     def observe(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count an answered request."""
@@ -81,17 +112,23 @@ class _Requests(Collector):
         times.counts[bisect_left(BUCKETS, seconds)] += 1
         times.seconds += seconds
 
+    def count_rows(self, route: str, status: int, rows: int) -> None:
+        """Count the answered rows of a stream, each by the status that a request would have had."""
+        self._rows[route, status] = self._rows.get((route, status), 0) + rows
+
     def collect(self) -> Iterator[Metric]:
         """The number of answers, and the times they took."""
-        answered = CounterMetricFamily("onepass_requests", "Requests answered", labels=("route", "method", "status"))
-        for (route, method, status), count in self._answered.items():
-            answered.add_metric((route, method, str(status)), count)
-        yield answered
-        taken = HistogramMetricFamily("onepass_request_seconds", "Time to answer", labels=("route", "method"))
+        labels = ("route", "method", "status")
+        answered = [((route, method, str(status)), count) for (route, method, status), count in self._answered.items()]
+        yield counter("requests", "Requests answered", labels, answered)
+        rows = [((route, str(status)), count) for (route, status), count in self._rows.items()]
+        yield counter("stream_rows", "Rows of streams answered", ("route", "status"), rows)
+        name = "onepass_request_duration_seconds"
+        taken = HistogramMetricFamily(name, "Time to answer", labels=("route", "method"))
         bounds = [*map(floatToGoString, (*BUCKETS, inf))]
-        for labels, times in self._times.items():
+        for of, times in self._times.items():
             buckets = [*zip(bounds, accumulate(times.counts), strict=True)]
-            taken.add_metric(labels, buckets, times.seconds)
+            taken.add_metric(of, buckets, times.seconds)
         yield taken
 
 
@@ -104,13 +141,12 @@ class _Runtime(Collector):
     def collect(self) -> Iterator[Metric]:
         """One family per counter, and the present gauges."""
         engine = self._engine
-        for counter in fields(engine.stats):
-            name, text = f"onepass_{counter.name}", counter.metadata["help"]
-            value = getattr(engine.stats, counter.name)
-            if counter.name == "switches":
-                yield _labelled(CounterMetricFamily, name, text, "action", {key: value[key] for key in ACTIONS})
+        for counted in fields(engine.stats):
+            value, text = getattr(engine.stats, counted.name), counted.metadata["help"]
+            if counted.name == "switches":
+                yield counter(counted.name, text, ("action",), [((action,), value[action]) for action in ACTIONS])
             else:
-                yield CounterMetricFamily(name, text, value)
+                yield counter(counted.name, text, (), [((), value)])
         loaded, lags = engine.models.loaded, engine.lags
         gauges = {
             "models_loaded": ("Models in memory", len(loaded)),
@@ -125,25 +161,18 @@ class _Runtime(Collector):
             "ready": ("Whether the service takes traffic", int(engine.ready()[0])),
         }
         for name, (text, value) in gauges.items():
-            yield GaugeMetricFamily(f"onepass_{name}", text, value)
+            yield gauge(name, text, (), [((), value)])
 
 
-class _Models(Collector):
-    """What is told of single models; a key that may touch some models only is shown nothing of the others."""
+class _Collected(Collector):
+    """What has been collected, for the library to write."""
 
-    def __init__(self, engine: Engine, sees: Callable[[str], bool]) -> None:
-        self._engine, self._sees = engine, sees
+    def __init__(self, metrics: Sequence[Metric]) -> None:
+        self._metrics = metrics
 
-    def collect(self) -> Iterator[Metric]:
-        """The lags of the models that are furthest behind."""
-        seen = [(model, entries) for entries, model in self._engine.lags if self._sees(model)]
-        yield _labelled(
-            GaugeMetricFamily,
-            "onepass_model_lag_entries",
-            "Of each of those furthest behind",
-            "model",
-            dict(seen[:LAGS_SHOWN]),
-        )
+    def collect(self) -> Sequence[Metric]:
+        """The same."""
+        return self._metrics
 
 
 class _Drift(Collector):
@@ -156,33 +185,15 @@ class _Drift(Collector):
         """Events, their outcomes at the webhooks, and the open streams."""
         text = "Drift events this process was the first to publish"
         events = {**self._drift.publisher.published, self._drift.unlabelled.kind: self._drift.unlabelled.published}
-        yield _labelled(CounterMetricFamily, "onepass_drift_events", text, "kind", events)
-        hooks = CounterMetricFamily(
-            "onepass_webhook_events",
-            "Drift events delivered to, dropped at and held back from a webhook, and attempts that failed; by number",
-            labels=["webhook", "outcome"],
-        )
-        for hook in self._drift.hooks:
-            for outcome, count in hook.outcomes.items():
-                hooks.add_metric([str(hook.number), outcome], count)
-        yield hooks
-        yield GaugeMetricFamily("onepass_drift_streams", "Open streams of drift events", self._drift.broadcast.open)
-        yield GaugeMetricFamily(
-            "onepass_streams",
-            "Open streams of events, documents and rows; ONEPASS_STREAMS_MAX is the most",
-            self._drift.broadcast.all_open,
-        )
-
-
-def _labelled(
-    family: type[CounterMetricFamily] | type[GaugeMetricFamily],
-    name: str,
-    text: str,
-    label: str,
-    values: Mapping[str, float],
-) -> Metric:
-    """A family with one label: a sample for each of its values."""
-    made = family(name, text, labels=[label])
-    for value, number in values.items():
-        made.add_metric([value], number)
-    return made
+        yield counter("drift_events", text, ("kind",), [((kind,), count) for kind, count in events.items()])
+        text = "Drift events delivered to, dropped at and held back from a webhook, and attempts that failed; by number"
+        outcomes = [
+            ((str(hook.number), outcome), count)
+            for hook in self._drift.hooks
+            for outcome, count in hook.outcomes.items()
+        ]
+        yield counter("webhook_events", text, ("webhook", "outcome"), outcomes)
+        text = "Open streams of drift events"
+        yield gauge("drift_streams", text, (), [((), self._drift.broadcast.open)])
+        text = "Open streams of events, documents and rows; ONEPASS_STREAMS_MAX is the most"
+        yield gauge("streams", text, (), [((), self._drift.broadcast.all_open)])

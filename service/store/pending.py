@@ -133,8 +133,18 @@ class Pending:
     async def counts(self, name: str, incarnation: str) -> tuple[int, int]:
         """How many wait for their labels, and how many have expired, swept or not; 0 of an incarnation that is gone."""
         keys = ModelKeys(name, incarnation)
-        waiting, expired = await self._connection.one(Call(_COUNTS, (keys.meta, keys.pending_due), (incarnation,)))
+        waiting, expired = await self._connection.one(_counts_call(keys, incarnation))
         return int(waiting), int(expired)
+
+    async def counts_of(self, models: Sequence[tuple[str, str]]) -> Sequence[tuple[int, int] | None]:
+        """The same of several models by name and incarnation, in one round trip; None where the store cannot tell."""
+        calls = [_counts_call(ModelKeys(*model), model[1]) for model in models]
+        results = await self._connection.run(calls) if calls else []
+        return [None if isinstance(found, Exception) else (int(found[0]), int(found[1])) for found in results]
+
+
+def _counts_call(keys: ModelKeys, incarnation: str) -> Call:
+    return Call(_COUNTS, (keys.meta, keys.pending_due), (incarnation,))
 
 
 def _track_call(item: Track) -> Call:

@@ -1,0 +1,207 @@
+"""What Prometheus is told of single models, and of models by tag."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from service.monitor.activity import HALF_LIFE_S, Activity
+from service.monitor.tag_metrics import TAGS_SHOWN
+from tests.service.api_fixtures import DFOP, RLS, features
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def scraped(api, **how):
+    """The samples of GET /metrics, by name and by the values of their labels in the order of the labels' names."""
+    answer = await api.ask("GET", "/metrics", **how)
+    assert 200 == answer.status_code, answer.text
+    return {
+        (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+    }
+
+
+def of_model(found, name):
+    """The single numbers of one model."""
+    start = "onepass_model_"
+    return {key[0].removeprefix(start): value for key, value in found.items() if key[1:] == (name,)}
+
+
+def name_of(path):
+    return path.removeprefix("/models/")
+
+
+async def test_a_classifier_has_its_quality(start):
+    """Rows, score, baseline, ratio, calibration; what its own pages tell as well."""
+    api = await start()
+    path = await api.learnt(rows=0)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    labels = ["UP" if up else "DOWN" for up in X[:, 0] > 0.3]
+    await api.post(f"{path}/feedback/batch", {"columns": ["a", "b"], "data": X.tolist(), "labels": labels})
+    tracked = await api.post(f"{path}/predict", {"features": features(0), "track": True})
+    found, told = await scraped(api), await api.get(f"{path}/metrics")
+    one = of_model(found, name_of(path))
+    assert (400.0, 1.0, 0.0, 0.0) == (
+        one["rows_total"],
+        one["pending_labels"],
+        one["expired_labels_total"],
+        one["challengers_ahead"],
+    )
+    window = told["window"]
+    assert (window["accuracy"], window["ece"], told["unscored"]) == pytest.approx(
+        (one["score"], one["calibration_error"], one["unscored_rows_total"])
+    )
+    best = max(baseline["accuracy"] for baseline in window["baselines"].values())
+    assert best == one["baseline"]
+    assert pytest.approx((1 - one["score"]) / (1 - best)) == one["error_ratio"]
+    assert 1.0 == found["onepass_model_info", "dfop", name_of(path), "steady", "classification"]
+    await api.post(f"{path}/feedback", {"prediction_id": tracked["prediction_id"], "label": "UP"})
+    one = of_model(await scraped(api), name_of(path))
+    assert (401.0, 0.0) == (one["rows_total"], one["pending_labels"])
+
+
+async def test_a_regression_has_its_coverage(start):
+    """Squared errors, and the share of labels within their intervals; no calibration error."""
+    api = await start()
+    path = await api.learnt(RLS, rows=0)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    labels = (X[:, 0] + 0.1 * rng.normal(size=300)).tolist()
+    await api.post(f"{path}/feedback/batch", {"columns": ["a", "b"], "data": X.tolist(), "labels": labels})
+    found, told = await scraped(api), (await api.get(f"{path}/metrics"))["window"]
+    one = of_model(found, name_of(path))
+    assert (told["mse"], told["baselines"]["last_value"]["mse"]) == pytest.approx((one["score"], one["baseline"]))
+    assert "calibration_error" not in one
+    assert told["coverage"]["0.9"] == found["onepass_model_coverage", "0.9", name_of(path)]
+
+
+async def test_a_model_without_rows_has_no_score(start):
+    """What is not known is left out, not 0."""
+    api = await start()
+    path = await api.new()
+    one = of_model(await scraped(api), name_of(path))
+    assert 0.0 == one["rows_total"]
+    assert not {"score", "baseline", "error_ratio", "calibration_error"} & {*one}
+
+
+async def test_only_the_most_active_models_are_shown(start):
+    """As many as the setting says: those that have learned most since they were first seen."""
+    api = await start(metrics_models=2)
+    paths = [await api.new() for _ in range(4)]
+    await scraped(api)
+    for path, rows in zip(paths, (1, 3, 0, 2), strict=True):
+        for row in range(rows):
+            await api.post(f"{path}/feedback", {"features": features(row), "label": "UP"})
+    shown = {key[1] for key in await scraped(api) if key[0] == "onepass_model_rows_total"}
+    assert {name_of(paths[1]), name_of(paths[3])} == shown
+
+
+async def test_tags_add_up(start):
+    """Rows that models of a tag have learned between scrapes; how many there are, and how many err too often."""
+    api = await start()
+    first, other = [await api.new({**DFOP, "tags": {"team": "ads"}}) for _ in range(2)]
+    await api.new()
+    await scraped(api)
+    for row, path in enumerate((first, first, other)):
+        await api.post(f"{path}/feedback", {"features": features(row), "label": "UP"})
+    found = await scraped(api)
+    assert (2.0, 3.0) == (found["onepass_tag_models", "team", "ads"], found["onepass_tag_rows_total", "team", "ads"])
+    await api.ask("DELETE", first)
+    found = await scraped(api)
+    assert (1.0, 3.0) == (found["onepass_tag_models", "team", "ads"], found["onepass_tag_rows_total", "team", "ads"])
+
+
+async def test_tags_are_bounded(start):
+    """Of more tags those of most models have metrics of their own."""
+    api = await start()
+    for of in range(3):
+        tags = {f"t{of}-{at}": "x" for at in range(45)} | {"common": "yes"}
+        await api.new({**DFOP, "tags": tags})
+    tags = {key[1:] for key in await scraped(api) if key[0] == "onepass_tag_models"}
+    assert TAGS_SHOWN == len(tags)
+    assert ("common", "yes") in tags
+
+
+async def test_a_key_of_some_models_sees_no_others(start):
+    """Neither their numbers nor sums that they are part of."""
+    api = await start(api_keys="ops:admin-secret:admin,some:tenant-secret:read:t-*")
+    ops, some = ({"headers": {"Authorization": f"Bearer {secret}"}} for secret in ("admin-secret", "tenant-secret"))
+    for name in ("t-one", "other"):
+        await api.ask("PUT", f"/models/{name}", json={**DFOP, "tags": {"team": name}}, **ops)
+    told = await scraped(api, **some)
+    assert {"t-one"} == {key[1] for key in told if key[0] == "onepass_model_rows_total"}
+    assert not [key for key in told if "other" in key or key[0].startswith("onepass_tag_")]
+    assert {"t-one", "other"} <= {key[1] for key in await scraped(api, **ops) if key[0] == "onepass_model_rows_total"}
+
+
+async def test_keys_that_expire_are_told(start):
+    """When a name has no valid key any more; other names and other callers are told nothing."""
+    keys = (
+        "ops:admin-secret:admin,some:tenant-secret:read:t-*:2100-01-01,two:first-secret:read::2099-01-01,"
+        "two:other-secret:read::2099-01-31,kept:third-secret:read::2099-01-01,kept:fourth-secret:read"
+    )
+    api = await start(api_keys=keys)
+    ops, some = ({"headers": {"Authorization": f"Bearer {secret}"}} for secret in ("admin-secret", "tenant-secret"))
+    name = "onepass_key_expires_timestamp_seconds"
+    found = {key[1]: value for key, value in (await scraped(api, **ops)).items() if key[0] == name}
+    assert {"some", "two"} == {*found}
+    assert datetime(2099, 2, 1, tzinfo=UTC).timestamp() == found["two"]
+    assert not [key for key in await scraped(api, **some) if key[0] == name]
+
+
+async def test_a_store_that_is_down_leaves_out_what_it_would_tell(start):
+    """The rest is told."""
+    api = await start()
+    path = await api.learnt()
+    await scraped(api)
+    pending = api.app.state.context.engine.pending
+    pending._connection = _Refusing()
+    one = of_model(await scraped(api), name_of(path))
+    assert 3.0 == one["rows_total"]
+    assert "pending_labels" not in one
+
+
+class _Refusing:
+    """A connection to a store that answers no single call."""
+
+    async def run(self, calls):
+        return [ConnectionError("down") for _ in calls]
+
+
+async def test_scrapes_at_the_same_time_agree(start):
+    """They wait for each other; nothing is counted twice."""
+    api = await start()
+    path = await api.new({**DFOP, "tags": {"team": "ads"}})
+    await scraped(api)
+    for row in range(5):
+        await api.post(f"{path}/feedback", {"features": features(row), "label": "UP"})
+    found = await asyncio.gather(*(scraped(api) for _ in range(4)))
+    assert {5.0} == {one["onepass_tag_rows_total", "team", "ads"] for one in found}
+
+
+class _Model:
+    """As much of a loaded model as activity looks at."""
+
+    def __init__(self, name, rows):
+        self.name, self.incarnation, self.machine = name, "1", self
+        self.rows, self.outbox, self.total = rows, self, 0
+
+
+async def test_activity_fades():
+    """A model that has learned a lot, long ago, gives way to one that learns now."""
+    activity, before, now = Activity(), _Model("before", 10), _Model("now", 10)
+    await activity.look(0.0, [before, now])
+    before.rows += 100
+    await activity.look(10.0, [before, now])
+    assert ["before"] == activity.most(1, ["before", "now"])
+    now.rows += 30
+    gains = await activity.look(10.0 + 2 * HALF_LIFE_S, [before, now])
+    assert (0, 30) == (gains["before"].rows, gains["now"].rows)
+    assert ["now"] == activity.most(1, ["before", "now"])
+    before.rows = 0
+    assert 0 == (await activity.look(20.0, [before]))["before"].rows
