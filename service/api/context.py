@@ -49,7 +49,7 @@ class Telemetry(Protocol):
         """Count the answered rows of a stream, each by the status that a request would have had."""
 
     async def render(self, sees: Callable[[str], bool] | None) -> tuple[bytes, str]:
-        """All metrics and their content type; of single models those only whose names ``sees`` allows."""
+        """All metrics and their content type; with ``sees`` those that tell only of models that it allows."""
 
 
 class Unlabelled(Protocol):

@@ -14,7 +14,8 @@ from core.problems import Invalid
 from service.api.context import DIGITS_MAX, LIMIT_MAX, NAME, Caller, Context, Ctx, Page, Paging
 from service.api.csv_answers import DRIFT, Format, csv_answer
 from service.api.drift_schemas import DriftList, ModelDriftList
-from service.api.event_stream import EXAMPLE, EventStream, Resume, events
+from service.api.event_addresses import SKEW_MS, addresses_for, cursor_at, position_of, resume_at, wanted_by
+from service.api.event_stream import EXAMPLE, EventStream, events
 from service.api.keys import Key
 from service.api.media import JSON
 from service.api.models import ReadModel
@@ -26,8 +27,6 @@ from service.store.drift import BEFORE_FIRST
 from service.store.events import START, EventKey, Later, StoredEvent, StreamPosition, is_event_id, position, shown
 
 router = APIRouter(route_class=Route, tags=["drift"])
-SKEW_MS = 60_000
-"""Servers of a cluster may disagree so much about the time."""
 MS_MIN = 10**12
 """A whole number from here on (September 2001 in ms) that no version of the model has reached is a time."""
 Order = Literal["oldest", "newest"]
@@ -94,7 +93,7 @@ async def model_drift(
         if len(more) < LIMIT_MAX:
             break
         begin = EventKey(*more[-1].position)
-    listed, following = _page(found, page.limit)
+    listed, following = _page(found, page.limit, lambda last: str(last.position))
     later = await ctx.drift.later_of_model(replica.name, replica.incarnation, listed)
     return await _stored(listed, later, next=following, version=version, incarnation=replica.incarnation)
 
@@ -121,9 +120,9 @@ async def list_drift(
     `?format=csv` answers with a table.
     """
     from_ms = 0 if since is None else _time_ms(since, "a time")
-    after = START if page.cursor is None else _cursor(page.cursor)
+    after = START if page.cursor is None else await _place(ctx, caller, page.cursor)
     after = max(after, StreamPosition(max(0, from_ms - SKEW_MS), 0))
-    wanted = _wanted(caller)
+    wanted = wanted_by(caller)
     found: list[StoredEvent] = []
     while len(found) <= page.limit:
         more = await ctx.drift.of_service(after, LIMIT_MAX)
@@ -131,7 +130,7 @@ async def list_drift(
         if len(more) < LIMIT_MAX:
             break
         after = more[-1].position
-    listed, following = _page(found, page.limit)
+    listed, following = _page(found, page.limit, partial(cursor_at, caller))
     answer = await _stored(listed, await ctx.drift.later_of_service(listed), next=following)
     return answer if form == "json" else await csv_answer(bytes(answer.body), DRIFT, "drift")
 
@@ -162,8 +161,9 @@ async def stream_drift(
     Server-sent events: `start` where the stream begins, `drift` with an event as it was at its first alarm, `gap`
     (`{"after", "first", "missed"}`) where events that should follow are no longer kept. The `id` of each is a position;
     sent as `Last-Event-ID` (browsers do so by themselves) it resumes after it, at any replica, and so does the id
-    inside an event. A comment is sent after 15 s without an event. A client that does not keep up is dropped and may
-    come back.
+    inside an event. A key of some models only is told the ids inside of events instead of positions, and of a `gap` no
+    numbers: those would count the events of others. A comment is sent after 15 s without an event. A client that does
+    not keep up is dropped and may come back.
     """
     if model is not None:
         if NAME.fullmatch(model) is None:
@@ -172,15 +172,10 @@ async def stream_drift(
             raise Forbidden(f"key {caller.name} may not touch this model")
         if ctx.engine.models.peek(model) is None and await ctx.engine.store.catalog.read(model) is None:
             raise no_model(model, "model")
-    resume = await _resume(ctx, last)
-    listener = await ctx.broadcast.listen(_wanted(caller) if model is None else lambda name: name == model)
-    leave = partial(ctx.broadcast.leave, listener)
-    return EventStream(events(ctx.drift, listener, resume), listener.over, leave)
-
-
-def _wanted(caller: Key | None) -> Callable[[str], bool]:
-    """Whether the request's key may know of a model."""
-    return (lambda _: True) if caller is None else caller.allows
+    resume = await resume_at(last, caller, ctx.drift)
+    listener = await ctx.broadcast.listen(wanted_by(caller) if model is None else lambda name: name == model)
+    sent = events(ctx.drift, listener, resume, addresses_for(caller, ctx.drift, listener))
+    return EventStream(sent, listener.over, partial(ctx.broadcast.leave, listener))
 
 
 async def _stored(listed: list[StoredEvent], later: list[Later], **more: Any) -> Response:
@@ -194,10 +189,19 @@ def _written(listed: list[StoredEvent], later: list[Later], more: dict[str, Any]
     return _encode({"events": events, **more})
 
 
-def _page(found: list[StoredEvent], limit: int) -> tuple[list[StoredEvent], str | None]:
-    """The events of a page, and the cursor of the next one."""
+def _page(
+    found: list[StoredEvent], limit: int, address: Callable[[StoredEvent], str]
+) -> tuple[list[StoredEvent], str | None]:
+    """The events of a page, and the cursor of the next one: the address of the last."""
     listed = found[:limit]
-    return listed, str(listed[-1].position) if len(found) > limit else None
+    return listed, address(listed[-1]) if len(found) > limit else None
+
+
+async def _place(ctx: Context, caller: Key | None, cursor: str) -> StreamPosition:
+    """Where a page of the list of all models begins; an event that is not kept any more was older than all others."""
+    if is_event_id(cursor):
+        return await position_of(cursor, caller, ctx.drift) or START
+    return _cursor(cursor)
 
 
 def _cursor(text: str) -> StreamPosition:
@@ -229,12 +233,3 @@ def _time_ms(text: str, what: str, *, digits: bool = True) -> int:
         except (ValueError, OverflowError):
             pass
     raise Invalid.of("since", f"is not {what}", allowed)
-
-
-async def _resume(ctx: Context, given: str | None) -> Resume | None:
-    if given is None or given == "":
-        return None
-    found = position(given)
-    if found is None and not is_event_id(given):
-        raise Invalid.of("Last-Event-ID", "is not the id of an event", "an id of this stream, or of an event")
-    return Resume(given, found if found is not None else await ctx.drift.find(given))

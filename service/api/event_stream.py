@@ -5,24 +5,24 @@
     event: drift   data: the event, as it was at its first alarm: later ones are not sent
     event: gap     data {"after", "first", "missed"}: what was asked for is no longer kept
 
-The ``id`` of each is its position in the service's stream, and the header Last-Event-ID resumes behind it, at whichever
+The ``id`` of each is its address (``event_addresses``), and the header Last-Event-ID resumes behind it, at whichever
 replica. Where nothing comes a comment keeps the connection open.
 """
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
-from typing import NamedTuple
 
 import msgspec
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from service.api.event_addresses import Addresses, Resume
 from service.errors import StoreDown
 from service.runtime.broadcast import Gap, Listener
 from service.store.drift import DriftStreams
-from service.store.events import START, StoredEvent, StreamPosition, shown
+from service.store.events import START, StoredEvent, shown
 
 logger = logging.getLogger(__name__)
 
@@ -38,23 +38,19 @@ EXAMPLE = (
 )
 
 
-class Resume(NamedTuple):
-    """Where a client wants to go on: after a position, or after an event whose position is not known any more."""
-
-    given: str
-    position: StreamPosition | None
-
-
-async def events(streams: DriftStreams, listener: Listener, resume: Resume | None) -> AsyncIterator[bytes]:
+async def events(
+    streams: DriftStreams, listener: Listener, resume: Resume | None, addresses: Addresses
+) -> AsyncIterator[bytes]:
     """What the client is sent, until the listener is over: what it has missed, then what comes."""
     try:
         reached = START
-        if resume is None or await _ahead(streams, listener, resume):
-            yield _event("start", listener.start, msgspec.json.encode({"position": str(listener.start)}))
+        if resume is None or await addresses.ahead(resume):
+            start = await addresses.begin()
+            yield _event("start", start, msgspec.json.encode({"position": start}))
         else:
             reached = resume.position or START
-            async for item in _missed(streams, listener, resume):
-                yield _shown(item, listener)
+            async for item in _missed(streams, listener, resume, addresses):
+                yield _shown(item, addresses)
         while True:
             new = await listener.take(KEEP_ALIVE_S)
             if listener.over.is_set():
@@ -62,45 +58,38 @@ async def events(streams: DriftStreams, listener: Listener, resume: Resume | Non
             if new is None:
                 yield KEEPALIVE_COMMENT
             elif isinstance(new, Gap) or new.position > reached:  # another replica's reader may have been ahead of ours
-                yield _shown(new, listener)
+                yield _shown(new, addresses)
     except StoreDown as error:
         logger.info("a stream of drift events ends, its client comes back: %s", error.detail)
 
 
-async def _ahead(streams: DriftStreams, listener: Listener, resume: Resume) -> bool:
-    """Whether a client names a place that the stream has not reached; another replica's reader may be before this."""
-    after = resume.position
-    return after is not None and after > listener.start and after > await streams.newest()
-
-
-async def _missed(streams: DriftStreams, listener: Listener, resume: Resume) -> AsyncIterator[StoredEvent | Gap]:
+async def _missed(
+    streams: DriftStreams, listener: Listener, resume: Resume, addresses: Addresses
+) -> AsyncIterator[StoredEvent | Gap]:
     """The events between where the client was and where the listener begins."""
+    gap = await addresses.gap(resume)
+    if gap is not None:
+        yield gap
     after = resume.position or START
-    page = await streams.of_service(after, PAGE, listener.start) if after < listener.start else []
-    first = page[0].position if page else None
-    missed = (listener.start.number if first is None else first.number - 1) - after.number
-    if resume.position is None or (after < listener.start and missed != 0):
-        known = resume.position is not None and missed > 0  # negative: the numbering has started again
-        yield Gap(resume.given, first, missed if known else None)
-    while page:
+    while after < listener.start:
+        page = await streams.of_service(after, PAGE, listener.start)
         for event in page:
             if listener.wanted(event.model):
                 yield event
+        if not page:
+            return
         after = page[-1].position
-        page = await streams.of_service(after, PAGE, listener.start) if after < listener.start else []
 
 
-def _shown(item: StoredEvent | Gap, listener: Listener) -> bytes:
+def _shown(item: StoredEvent | Gap, addresses: Addresses) -> bytes:
     if isinstance(item, StoredEvent):
-        return _event("drift", item.position, shown(item))
-    first = item.first
-    where = listener.start if first is None else StreamPosition(first.time_ms, first.number - 1)
-    data = {"after": item.after, "first": None if first is None else str(first), "missed": item.missed}
+        return _event("drift", addresses.of(item), shown(item))
+    where, data = addresses.of_gap(item)
     return _event("gap", where, msgspec.json.encode(data))
 
 
-def _event(kind: str, position: StreamPosition, data: bytes) -> bytes:
-    return format_sse_event(event=kind, data_str=data.decode(), id=str(position))
+def _event(kind: str, where: str | None, data: bytes) -> bytes:
+    return format_sse_event(event=kind, data_str=data.decode(), id=where)
 
 
 class EventStream(StreamingResponse):

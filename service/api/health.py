@@ -154,8 +154,8 @@ async def prometheus(ctx: Ctx, caller: Caller) -> Response:
     """Metrics for Prometheus.
 
     In its text format: of the service, of the `ONEPASS_METRICS_MODELS` loaded models that learn most
-    (`onepass_model_...`), and of all loaded ones by tag (`onepass_tag_...`). A key of some models only sees no series
-    of others, and none by tag.
+    (`onepass_model_...`), and of all loaded ones by tag (`onepass_tag_...`). A key of some models only sees its own
+    models and whether the service and its store can be used: sums of requests, rows or memory would tell of others.
     """
     body, kind = await ctx.telemetry.render(None if caller is None or not caller.models else caller.allows)
     return Response(body, media_type=kind)

@@ -45,8 +45,9 @@ class Telemetry:
     ) -> None:
         self._engine, self._registry, self._requests = engine, CollectorRegistry(), _Requests()
         self._registry.register(self._requests)
-        self._registry.register(_Runtime(engine))
-        self._registry.register(_Drift(drift))
+        self._health = _Health(engine)
+        for own in (_Runtime(engine), self._health, _Drift(drift)):
+            self._registry.register(own)
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._registry)
         self.observe, self.count_rows = self._requests.observe, self._requests.count_rows
@@ -57,11 +58,15 @@ class Telemetry:
         """All metrics and their content type.
 
         Args:
-            sees: of which models the caller may know; None: of all, and of their sums by tag.
+            sees: of which models the caller may know; None: of all, and of their sums by tag. Otherwise no sums are
+                told, of rows or requests, time or memory: they tell of the other models, too.
         """
         of_models = CollectorRegistry()
         of_models.register(_Collected(await self._of_models(sees)))
-        return generate_latest(self._registry) + generate_latest(of_models), CONTENT_TYPE_LATEST
+        if sees is None:
+            return generate_latest(self._registry) + generate_latest(of_models), CONTENT_TYPE_LATEST
+        of_models.register(self._health)
+        return generate_latest(of_models), CONTENT_TYPE_LATEST
 
     async def _of_models(self, sees: Callable[[str], bool] | None) -> list[Metric]:
         async with self._turn:
@@ -71,7 +76,7 @@ class Telemetry:
             most = self._activity.most(self._most, [*seen])
             of_tags = await self._tags.collect(loaded, gains)
             return [
-                self._lags(sees),
+                *self._lags(sees),
                 *await self._models.collect([seen[name] for name in most]),
                 *((*of_tags, self._keys()) if sees is None else ()),
             ]
@@ -80,10 +85,13 @@ class Telemetry:
         found = [((name,), at) for name, at in self._expiries().items()]
         return gauge("key_expires_timestamp_seconds", "When the last key of a name expires", ("key",), found)
 
-    def _lags(self, sees: Callable[[str], bool] | None) -> Metric:
-        """The lags of the models that are furthest behind."""
+    def _lags(self, sees: Callable[[str], bool] | None) -> Iterator[Metric]:
+        """How many models are behind their logs, how far, and those that are furthest."""
         seen = [((model,), entries) for entries, model in self._engine.lags if sees is None or sees(model)]
-        return gauge("model_lag_entries", "Of each of those furthest behind", ("model",), seen[:LAGS_SHOWN])
+        furthest = seen[0][1] if seen else 0
+        yield gauge("models_lagging", "Models that are known to be behind their logs", (), [((), len(seen))])
+        yield gauge("lag_entries", "Entries that the one furthest behind has not applied yet", (), [((), furthest)])
+        yield gauge("model_lag_entries", "Of each of those furthest behind", ("model",), seen[:LAGS_SHOWN])
 
 
 @dataclass(slots=True)
@@ -147,16 +155,29 @@ class _Runtime(Collector):
                 yield counter(counted.name, text, ("action",), [((action,), value[action]) for action in ACTIONS])
             else:
                 yield counter(counted.name, text, (), [((), value)])
-        loaded, lags = engine.models.loaded, engine.lags
+        loaded = engine.models.loaded
         gauges = {
             "models_loaded": ("Models in memory", len(loaded)),
             "models_bytes": ("Memory of the models, estimated", engine.models.ledger.used),
             "queued": ("Requests waiting to be committed", sum(replica.inbox.waiting for replica in loaded)),
+            "models_lost": ("Models in memory that the store has lost", len(engine.models.lost)),
+        }
+        for name, (text, value) in gauges.items():
+            yield gauge(name, text, (), [((), value)])
+
+
+class _Health(Collector):
+    """How the service is; nothing of it is of any model."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def collect(self) -> Iterator[Metric]:
+        """Whether it and its store can be used."""
+        engine = self._engine
+        gauges = {
             "store_up": ("Whether the store answers", int(engine.store_ok is True and not engine.committer.store_down)),
             "store_full": ("Whether the store has refused writes for lack of room", int(engine.store.connection.full)),
-            "models_lost": ("Models in memory that the store has lost", len(engine.models.lost)),
-            "models_lagging": ("Models that are known to be behind their logs", len(lags)),
-            "lag_entries": ("Entries that the one furthest behind has not applied yet", lags[0][0] if lags else 0),
             "hints": ("Whether notices of appends are received", int(engine.notices.hearing)),
             "ready": ("Whether the service takes traffic", int(engine.ready()[0])),
         }

@@ -17,7 +17,7 @@ An event whose entry a failover has cut from its log stays in the service's stre
 an event that gets the same key later is taken for a repeat.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -273,17 +273,16 @@ class DriftStreams:
         (found,) = await self._own.ask(command)
         return [stored_event(item) for item in found[0][1]] if found else []
 
-    async def find(self, event_id: str) -> StreamPosition | None:
-        """The position of the event with this id, newest first looked for; None where it is not kept."""
-        end = "+"
+    async def last(self, sought: Callable[[StoredEvent], bool], until: str = "+") -> StoredEvent | None:
+        """The newest event of all models that is sought, up to a position; None where none is kept."""
         while True:
-            (found,) = await self._connection.ask(("XREVRANGE", DRIFT, end, "-", "COUNT", SCAN))
+            (found,) = await self._connection.ask(("XREVRANGE", DRIFT, until, "-", "COUNT", SCAN))
             for known in map(stored_event, found):
-                if known.id == event_id:
-                    return known.position
+                if sought(known):
+                    return known
             if len(found) < SCAN:
                 return None
-            end = f"({found[-1][0].decode()}"
+            until = f"({found[-1][0].decode()}"
 
 
 def _words(event: Event) -> tuple[bytes | str | int, ...]:

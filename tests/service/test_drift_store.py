@@ -136,8 +136,9 @@ async def test_both_streams_are_capped_and_numbered_without_holes(connection, mo
     assert [4, 5, 6, 7, 8] == [known.position.number for known in kept]
     assert kept[-1].position == await streams.newest()
     assert kept[1:3] == await streams.of_service(kept[0].position, 10, kept[2].position)
-    assert kept[3].position == await streams.find(kept[3].id)
-    assert None is await streams.find(f"{INCARNATION}-1-0")
+    assert kept[3] == await streams.last(lambda known: known.id == kept[3].id)
+    assert None is await streams.last(lambda known: known.id == f"{INCARNATION}-1-0")
+    assert kept[2] == await streams.last(lambda _: True, str(kept[2].position))
 
 
 async def test_news_waits_for_an_event(streams, model):

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 GETS = sorted({route.path for route in ROUTES if route.method == "GET"})
 ENDLESS = {"/drift/stream", "/models/{name}/stream"}
 PAGES = ("/", "/docs", "/redoc", "/openapi.json", "/guide", "/problems", "/llms.txt", "/ui/models/m")
-OWN = re.compile(r"[0-9a-f]{12}-[0-9a-f]+")
+OWN = re.compile(r"[0-9a-f]{12}-[0-9a-f]{16}")
 ROW = {"features": features(1)}
 
 

@@ -59,11 +59,11 @@ class ListProducer(Producer):
             self.publish("models", None, document, document.rpartition(b',"age_s":')[0])
 
     def _service(self) -> dict[str, Any]:
-        ctx = self._ctx
-        rate = ctx.engine.rows_per_s
+        ctx, wanted = self._ctx, names_wanted(self._caller, None)
+        rate = ctx.engine.rows_per_s if wanted is None else ctx.engine.listing.rows_per_s_of(wanted)
         return {
             **readiness(ctx).model_dump(),
             "models": self._models,
             "rows_per_s": None if rate is None else round(rate, 1),
-            "streams": len(ctx.places),
+            "streams": len(ctx.places) if wanted is None else None,
         }

@@ -59,8 +59,9 @@ async def stream_list(ctx: Ctx, caller: Caller, asked: ListAsked) -> Response:
 
     Server-sent events: `models`, the answer of `GET /models` to the same queries, whenever it is another one, at most
     once a second; and `service`, the answer of `GET /readyz` with `models` (how many there are, of those that the key
-    may touch), `rows_per_s` (that all models of this replica learn) and `streams` (open ones). Lists other than by name
-    are up to five seconds old. The stream ends with an event `end` and a `reason`: `stopped`, `slow` or `failed`.
+    may touch), `rows_per_s` (that these models learn on this replica) and `streams` (open ones; null for a key of some
+    models only). Lists other than by name are up to five seconds old. The stream ends with an event `end` and a
+    `reason`: `stopped`, `slow` or `failed`.
     """
     await model_page(ctx, caller, asked)  # what cannot be answered is refused here
     seen = caller.models if caller is not None else ()

@@ -99,6 +99,14 @@ class Listing:
             return None
         return replica.summary.meter.rate(asyncio.get_running_loop().time(), replica.machine.rows)
 
+    def rows_per_s_of(self, wanted: Wanted) -> float | None:
+        """How many rows a second the wanted models learn together; None where that is known of none of them."""
+        now = asyncio.get_running_loop().time()
+        own = [replica for replica in self._models.loaded if wanted(replica.name) and replica.down is None]
+        rates = [replica.summary.meter.rate(now, replica.machine.rows) for replica in own]
+        known = [rate for rate in rates if rate is not None]
+        return sum(known) if known else None
+
     def _read(self, limit: int, after: str | None) -> Awaitable[tuple[list[Listed], str | None]]:
         return self.by_name(limit, after, None)
 

@@ -1,0 +1,327 @@
+"""Every route with every kind of key: who is let in, who changes what, and who learns of whose models."""
+
+import asyncio
+import re
+from itertools import pairwise
+
+import pytest
+import pytest_asyncio
+
+from service.api.keys import SCOPES
+from service.api.routes import ROUTES
+from service.runtime.row_meter import RowMeter
+from tests.service.api_fixtures import DFOP, features, problem
+from tests.service.event_client import EventClient, listening
+from tests.service.route_table import API, PAGES, ROUTES_OF_ALL, ROUTES_OF_ONE, filled, routes_of
+from tests.service.test_api_drift import raise_alarms
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("alarming")]
+
+KEYS = ",".join(f"{who}:s3cret-{who}:{who}" for who in SCOPES) + ",own:s3cret-own:admin:a-*"
+OF_OTHERS = re.compile(r"\bb-")
+UNLIKE = ("x-request-id", "content-length")
+"""Headers that differ from request to request; the text is compared itself."""
+
+
+def as_(who):
+    return {"X-API-Key": f"s3cret-{who}"}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def guarded(start):
+    """A service with keys, a model a-one that has learned, and b-one that has learned something else."""
+    api = await start(api_keys=KEYS)
+    for name, rows in (("a-one", 5), ("b-one", 9)):
+        await api.client.put(f"/models/{name}", json=DFOP, headers=as_("admin"))
+        await learn(api, name, rows)
+        await ask(api, "PUT /models/{name}/challengers/{challenger}", name, "admin")
+        await api.post(f"/models/{name}/predict", {**row(0), "track": True}, headers=as_("admin"))
+        await raise_alarms(api, f"/models/{name}", 2, headers=as_("admin"))
+        await api.get(f"/models/{name}/drift?consistency=strong", headers=as_("admin"))
+    return api
+
+
+def row(number):
+    return {"features": features(number)}
+
+
+async def learn(api, name, rows):
+    for number in range(rows):
+        body = {**row(number), "label": ("UP", "DOWN")[number % 2]}
+        await api.post(f"/models/{name}/feedback", body, headers=as_("admin"))
+
+
+async def ask(api, route, name, who, query="", method=None):
+    """The answer of a route to a request that it takes; of one without end its first events."""
+    own, path = route.split(" ", 1)
+    how = API[route].request()
+    version = 0
+    if "{version}" in path:
+        version = (await api.get(f"/models/{name}", headers=as_("admin")))["version"]
+    url = filled(path, name, version) + (f"?{query}" if query else "")
+    headers = {**how.pop("headers"), **(as_(who) if who else {})}
+    return await api.ask(method or own, url, headers=headers, **how)
+
+
+async def first_events(api, path, who, count=2, **headers):
+    """The text of the first events of a stream."""
+    async with EventClient(api.app, path, {**as_(who), **headers}) as client:
+        assert 200 == client.status, client.body
+        for _ in range(count):
+            await client.next()
+        return client.body.decode()
+
+
+async def test_every_route_has_a_row(guarded):
+    """A route that is added has to say here what it needs, and which request it takes."""
+    expected = {tuple(route.split(" ", 1)) for route in API} | {("GET", path) for path in PAGES}
+    assert expected == {*routes_of(guarded.app)}
+    assert {route.id: route.scope for route in ROUTES} == {route: row.scope for route, row in API.items()}
+
+
+async def test_no_key_no_answer(guarded):
+    """Without a key, and with an unknown one, every route but the public ones is 401, whichever model is named."""
+    for route, own in API.items():
+        method, path = route.split(" ", 1)
+        for headers in ({}, as_("nobody")):
+            given = {**own.request(), "headers": {**own.request()["headers"], **headers}}
+            told = [await guarded.ask(method, filled(path, name), **given) for name in ("b-one", "b-none")]
+            if own.scope == "public":
+                assert [200, 200] == [answer.status_code for answer in told], route
+            else:
+                assert 1 == len(
+                    {problem(answer, 401, secret="b-")["detail" if "v2" not in path else "error"] for answer in told}
+                ), route
+
+
+async def test_a_page_is_the_same_for_every_model(guarded):
+    """Pages and texts are public, and say nothing of what is there."""
+    for path in PAGES.values():
+        told = [await guarded.ask("GET", path.replace("{name}", name)) for name in ("b-one", "b-none")]
+        assert [200, 200] == [answer.status_code for answer in told], path
+        assert told[0].text.replace("b-one", "b-none") == told[1].text
+        assert not re.search("a-one|b-one", told[1].text)
+
+
+async def contents(api):
+    """Everything in the store but what services note of themselves."""
+    store = api.app.state.context.engine.store.connection
+    cursor, keys = b"0", []
+    while True:
+        ((cursor, found),) = await store.ask(("SCAN", cursor, "COUNT", 1000))
+        keys += found
+        if cursor in (b"0", 0):
+            break
+    kept = sorted(key for key in keys if key != b"onepass:sweeper")
+    return dict(zip(kept, await store.ask(*(("DUMP", key) for key in kept)), strict=True))
+
+
+async def settled(api):
+    """The contents once what lists show of every model is that of its last row."""
+    catalog = api.app.state.context.engine.store.catalog
+    behind = True
+    while behind:
+        await asyncio.sleep(0.02)
+        metas = [await catalog.read(name) for name in ("a-one", "b-one")]
+        table = (await api.get("/models?sort=rows", headers=as_("admin")))["models"]
+        versions = {model["name"]: model["version"] for model in table}
+        behind = any({meta.version} != {meta.listed.version, versions[meta.name]} for meta in metas)
+    return await contents(api)
+
+
+async def test_a_read_key_changes_nothing(guarded):
+    """Whatever it asks, with every query and with HEAD: what needs more is 403, and the store is as it was."""
+    before = await settled(guarded)
+    for route, own in API.items():
+        if own.scope not in {"read", "public"}:
+            problem(await ask(guarded, route, "a-one", "read"), 403)
+        elif own.endless:
+            await first_events(guarded, filled(route.split(" ", 1)[1], "a-one"), "read", count=1)
+        else:
+            for query in own.asked:
+                answer = await ask(guarded, route, "a-one", "read", query)
+                assert 200 == answer.status_code, (route, query, answer.text)
+        if route.startswith("GET "):
+            answer = await ask(guarded, route, "a-one", "read", method="HEAD")
+            assert (200, b"") == (answer.status_code, answer.content), route
+    tracked = {**row(1), "track": True}
+    problem(await guarded.ask("POST", "/models/a-one/predict", json=tracked, headers=as_("read")), 403)
+    body = {**API["POST /v2/models/{name}/infer"].body, "parameters": {"track": True}}
+    problem(await guarded.ask("POST", "/v2/models/a-one/infer", json=body, headers=as_("read")), 403)
+    assert before == await settled(guarded)
+
+
+async def test_a_learning_key_learns_and_nothing_else(guarded):
+    """What needs admin is 403, and leaves configuration, challengers, snapshots and features as they were."""
+    documents = ("", "/challengers", "/snapshots", "/features", "/pending")
+
+    async def standing():
+        found = [await guarded.get(f"/models/a-one{part}", headers=as_("admin")) for part in documents]
+        return [{**found[0], "updated": None, "info": None}, *found[1:]]
+
+    before = await standing()
+    for route, own in API.items():
+        if own.scope == "admin":
+            problem(await ask(guarded, route, "a-one", "learn"), 403)
+    assert before == await standing()
+    answer = await ask(guarded, "POST /models/{name}/feedback", "a-one", "learn")
+    assert (200, before[0]["rows"] + 1) == (answer.status_code, answer.json()["rows"])
+
+
+async def test_a_model_of_others_is_403_whether_it_exists_or_not(guarded):
+    """Every route that names one, in every form, and a copy to its name: the same answer, to the last header."""
+    for route, own in ROUTES_OF_ONE.items():
+        for query in own.asked:
+            for method in (route.split(" ", 1)[0], "HEAD")[: 2 if route.startswith("GET ") else 1]:
+                told = []
+                for name in ("b-one", "b-none"):
+                    url = filled(route.split(" ", 1)[1], name, 11) + (f"?{query}" if query else "")
+                    how = own.request()
+                    headers = {**how.pop("headers"), **as_("own"), "X-Request-ID": "same"}
+                    answer = await guarded.ask(method, url, headers=headers, **how)
+                    assert 403 == answer.status_code, (route, answer.text)
+                    told.append((answer.text, sorted(answer.headers.items())))
+                assert told[0] == told[1], route
+                assert not OF_OTHERS.search(told[0][0])
+    for path in ("/models/a-one/copy", "/drift/stream?model="):
+        told = []
+        for name in ("b-one", "b-none"):
+            if path.endswith("copy"):
+                answer = await guarded.ask("POST", path, json={"name": name}, headers=as_("own"))
+            else:
+                answer = await guarded.ask("GET", path + name, headers=as_("own"))
+            told.append(problem(answer, 403)["detail"])
+        assert told[0] == told[1]
+
+
+def still(text):
+    """An answer without what changes by itself: the age of a table."""
+    return re.sub(r'"age_s":[\d.e-]+', "", text)
+
+
+async def view(api):
+    """All that a key for a-* is told, by route and query."""
+    seen = {}
+    for route, own in API.items():
+        if own.scope in ("read", "public") and not own.endless:
+            for query in own.asked:
+                answer = await ask(api, route, "a-one", "own", query)
+                assert 200 == answer.status_code, (route, query, answer.text)
+                headers = {name: value for name, value in answer.headers.items() if name not in UNLIKE}
+                seen[route, query] = (still(answer.text), headers)
+    report = await ask(api, "POST /refill", "", "own")
+    seen["POST /refill", ""] = (report.text, {})
+    for path, count in (("/stream", 2), ("/models/a-one/stream", 8), ("/drift/stream?model=a-one", 1)):
+        seen[path] = still(await first_events(api, path, "own", count))
+    seen["/drift/stream"] = await first_events(api, "/drift/stream", "own", 1)
+    return seen
+
+
+async def stir(api):
+    """Everything that can happen to the models of others; their names and incarnations."""
+    boss = {"headers": as_("admin")}
+    await api.client.put("/models/b-two", json=DFOP, **boss)
+    incarnations = [(await api.get(f"/models/{name}", **boss))["incarnation"] for name in ("b-one", "b-two")]
+    await learn(api, "b-two", 4)
+    await raise_alarms(api, "/models/b-two", 3, **boss)
+    await raise_alarms(api, "/models/b-one", 1, **boss)
+    for name in ("b-one", "b-two"):
+        await api.get(f"/models/{name}/drift?consistency=strong", **boss)
+        await api.post(f"/models/{name}/predict", {**row(2), "track": True}, **boss)
+        for route in (
+            "PUT /models/{name}/challengers/{challenger}",
+            "POST /models/{name}/snapshots",
+            "PATCH /models/{name}",
+        ):
+            assert (await ask(api, route, name, "admin")).status_code in (200, 201)
+    await ask(api, "POST /models/{name}/challengers/{challenger}/promote", "b-one", "admin")
+    await ask(api, "POST /models/{name}/features/switch", "b-two", "admin")
+    await ask(api, "POST /models/{name}/copy", "b-one", "admin")
+    assert 204 == (await ask(api, "DELETE /models/{name}", "b-two", "admin")).status_code
+    assert 204 == (await api.ask("DELETE", "/models/copied", **boss)).status_code
+    return incarnations
+
+
+async def test_what_happens_to_models_of_others_is_not_seen(guarded, monkeypatch):
+    """All that a key for a-* can ask and hear is the same before and after, and names nothing of b-*."""
+    monkeypatch.setattr(RowMeter, "rate", lambda _self, _now, rows: float(rows))  # a rate that no clock changes
+    await settled(guarded)
+    before = await view(guarded)
+    async with listening(guarded, **as_("own")) as own:
+        incarnations = await stir(guarded)
+        after = await view(guarded)
+        assert {*ROUTES_OF_ALL} <= {key[0] if isinstance(key, tuple) else f"GET {key}" for key in after}
+        for key, told in before.items():
+            assert told == after[key], key
+        for text in map(str, after.values()):
+            assert not OF_OTHERS.search(text)
+            assert not any(incarnation in text for incarnation in incarnations)
+        values = await raise_alarms(guarded, "/models/a-one", 1, headers=as_("admin"))
+        assert values == await own.values(1)  # the first that this stream has shown
+
+
+async def test_addresses_of_events_count_nothing_of_others(guarded):
+    """A key for a-* is told ids of its events as addresses, goes on by them, and cannot try out those of others."""
+    whole = (await guarded.get("/drift", headers=as_("admin")))["events"]
+    ours = [event["id"] for event in whole if event["model"] == "a-one"]
+    theirs = next(event["id"] for event in whole if event["model"] == "b-one")
+    async with listening(guarded, **as_("own")) as client:
+        assert ours[-1] == client.start.id == client.start.data["position"]
+        await raise_alarms(guarded, "/models/b-one", 2, headers=as_("admin"))
+        await raise_alarms(guarded, "/models/a-one", 1, headers=as_("admin"))
+        frame = await client.next()
+        assert ("drift", frame.data["id"]) == (frame.event, frame.id)
+    async with listening(guarded, last=ours[-1], **as_("own")) as client:
+        assert frame.id == (await client.next()).id
+    page = await guarded.get("/drift?limit=1", headers=as_("own"))
+    assert ours[0] == page["next"] == page["events"][0]["id"]
+    page = await guarded.get("/drift", params={"cursor": page["next"]}, headers=as_("own"))
+    assert [*ours[1:], frame.id] == [event["id"] for event in page["events"]]
+    told = [
+        await first_events(guarded, "/drift/stream", "own", 1 + len(ours), **{"Last-Event-ID": guess})
+        for guess in (theirs, theirs[:-3] + "999-9", "0123456789abcdef-1-0")
+    ]
+    assert 1 == len({re.sub('"after":"[^"]*"', "", text) for text in told})
+    guesses = ({"cursor": guess} for guess in (theirs, "f-1-0"))
+    listed = [await guarded.get("/drift", params=guess, headers=as_("own")) for guess in guesses]
+    assert listed[0] == listed[1]
+
+
+async def test_positions_cannot_be_guessed(guarded):
+    """However near a position comes to the newest one of all models: a key for a-* is answered by time alone."""
+    newest = await guarded.app.state.context.drift.newest()
+    told = set()
+    for number in (newest.number - 1, newest.number, newest.number + 1, newest.number + 1000):
+        async with EventClient(
+            guarded.app, "/drift/stream", {**as_("own"), "Last-Event-ID": f"{newest.time_ms}-{number}"}
+        ) as client:
+            assert 200 == client.status
+            values = await raise_alarms(guarded, "/models/a-one", 1, headers=as_("admin"))
+            while values[0] != (await client.next()).value:
+                pass
+            told.add("start" in client.body.decode())
+    assert {False} == told
+
+
+async def test_a_key_without_events_begins_at_a_time(start):
+    """Of which nothing can be told but that it is past; a stream resumed there misses nothing and says nothing."""
+    api = await start(api_keys="all:s3cret-admin:admin,own:s3cret-own:read:q-*")
+    for name in ("q-one", "r-one"):
+        await api.client.put(f"/models/{name}", json=DFOP, headers=as_("admin"))
+    async with listening(api, **as_("own")) as client:
+        assert client.start.id.endswith("-0")
+    await raise_alarms(api, "/models/r-one", 2, headers=as_("admin"))
+    values = await raise_alarms(api, "/models/q-one", 2, headers=as_("admin"))
+    async with listening(api, last=client.start.id, **as_("own")) as client:
+        assert values == await client.values(2)
+    async with listening(api, last="1-1", **as_("own")) as client:
+        gap = await client.next()
+        assert ("gap", None, {"after": None, "first": None, "missed": None}) == (gap.event, gap.id, gap.data)
+        assert values == await client.values(2)
+
+
+async def test_ids_of_requests_tell_no_number(guarded):
+    """Those that the service gives are random: no difference between two of them counts requests of others."""
+    given = [(await guarded.ask("GET", "/healthz")).headers["x-request-id"].rpartition("-")[2] for _ in range(20)]
+    steps = [abs(int(one, 16) - int(other, 16)) for one, other in pairwise(given)]
+    assert 2**40 < min(steps)
