@@ -14,6 +14,10 @@ def _lower(value: Any) -> Any:
     return value.lower() if isinstance(value, str) else value
 
 
+File = Annotated[Path | None, BeforeValidator(lambda value: value or None)]
+"""A file that need not be; an empty variable names none."""
+
+
 class Settings(BaseSettings):
     """The settings; ``onepass settings`` prints them with their values."""
 
@@ -27,6 +31,16 @@ class Settings(BaseSettings):
     data_dir: Path = Field(Path("onepass-data"), description="Directory of the private store; one service at a time.")
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    tls_cert: File = Field(
+        None, description="PEM file of the certificate to serve https with, and its chain; empty: plain http."
+    )
+    tls_key: File = Field(
+        None, description="PEM file of its private key, not encrypted; empty: it is in the file of the certificate."
+    )
+    tls_ca: File = Field(
+        None,
+        description="PEM file of authorities; every client needs a certificate of one of them. Empty: none is asked.",
+    )
     connections_max: int = Field(
         10_000,
         ge=8,

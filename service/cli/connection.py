@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import ssl
 import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ import httpx
 from rich.console import Console
 from rich.text import Text
 
+from service.replay import Failed, trust
 from service.replay.client import document_of
 from service.replay.options import key_of, model_name, service_url
 from service.replay.refusals import lines_of
@@ -38,11 +40,12 @@ class Connection:
     Args:
         url: where it is.
         key: API key; None: no header is sent.
+        tls: what an https service is trusted by; None: as usual.
     """
 
-    def __init__(self, url: str, key: str | None) -> None:
-        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-        self.url, self._http = url, httpx.Client(base_url=url, headers=headers, timeout=TIMEOUT_S)
+    def __init__(self, url: str, key: str | None, tls: ssl.SSLContext | None = None) -> None:
+        headers, verify = {} if key is None else {"Authorization": f"Bearer {key}"}, True if tls is None else tls
+        self.url, self._http = url, httpx.Client(base_url=url, headers=headers, timeout=TIMEOUT_S, verify=verify)
 
     def close(self) -> None:
         """Close it."""
@@ -90,6 +93,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
         help=f"address of the service; default: ONEPASS_URL, else {URL}",
     )
     where.add_argument("--key", metavar="SECRET", default=key_of(os.environ), help="API key; default: ONEPASS_KEY")
+    trust.declare(where)
 
 
 def declare_json(parser: argparse.ArgumentParser) -> None:
@@ -104,7 +108,11 @@ def declare_name(parser: argparse.ArgumentParser) -> None:
 
 def carry_out(options: argparse.Namespace, steps: Callable[[Connection, argparse.Namespace], None]) -> int:
     """Run the steps of a command; its exit status."""
-    connection = Connection(options.url, options.key)
+    try:
+        connection = Connection(options.url, options.key, trust.context(options.ca, options.client_cert))
+    except Failed as error:
+        print(f"onepass {options.command}: {error}", file=sys.stderr)
+        return 1
     try:
         steps(connection, options)
     except (Refused, Misused) as error:

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args, get_origin
 from service.settings import Settings
 
 GROUPS = {
-    "address": ("host", "port", "connections_max", "grace_s"),
+    "address": ("host", "port", "connections_max", "grace_s", "tls_cert", "tls_key", "tls_ca"),
     "store": ("redis_url", "data_dir", "durability", "min_replicas", "store_timeout_s"),
     "who may ask": ("api_keys", "rate_per_s", "insecure", "allowed_hosts", "cors_origins"),
     "models": (
@@ -77,4 +77,6 @@ def given(options: argparse.Namespace) -> dict[str, str]:
 def _metavar(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return "{" + ",".join(get_args(kind)) + "}"
+    if Path in get_args(kind):
+        return "FILE"
     return {int: "N", float: "X", bool: "false", Path: "DIR"}.get(kind, "TEXT")

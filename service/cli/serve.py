@@ -1,6 +1,7 @@
 """``onepass serve``: the service, until it is told to stop."""
 
 import argparse
+import asyncio
 import logging
 import os
 import shutil
@@ -135,7 +136,7 @@ def _run_server(settings: Settings, options: argparse.Namespace, keys_file: Path
     import uvicorn  # noqa: PLC0415  the other commands start without it
 
     from service.app import Grace, build, crasher, end_streams, refused  # noqa: PLC0415  likewise
-    from service.server import descriptors  # noqa: PLC0415  likewise
+    from service.server import descriptors, tls  # noqa: PLC0415  likewise
     from service.server.http_protocol import KEEP_ALIVE_S, Gate, bounded  # noqa: PLC0415  likewise
 
     grace, is_new = Grace(settings.grace_s), _is_new(settings)
@@ -148,7 +149,9 @@ def _run_server(settings: Settings, options: argparse.Namespace, keys_file: Path
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             if self.started:
-                _say_where(self.servers[0].sockets[0].getsockname(), is_new)
+                self.looking = None if certificates is None else asyncio.create_task(certificates.run())
+                scheme = "http" if certificates is None else "https"
+                _say_where(scheme, self.servers[0].sockets[0].getsockname(), is_new)
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             end_streams(app)
@@ -156,16 +159,19 @@ def _run_server(settings: Settings, options: argparse.Namespace, keys_file: Path
             _leave()
 
     try:
+        certificates = tls.from_settings(settings.tls_cert, settings.tls_key, settings.tls_ca)
         sockets = None if options.fd is None else [socket.socket(fileno=options.fd)]
         app = build(settings, crasher(os.environ.get("ONEPASS_FAILPOINT", "")), grace, keys_file)
     except (ValueError, OSError) as error:
         print(error if isinstance(error, ValueError) else f"--fd {options.fd}: {error.strerror}", file=sys.stderr)
         return 2
     most = descriptors.for_clients(descriptors.raise_limit(), settings.connections_max)
+    gate = Gate(most, lambda status: refused(app, status))
+    protocol = bounded(gate, app.short_way)
     server = Server(
         uvicorn.Config(
             app,
-            http=bounded(Gate(most, lambda status: refused(app, status)), app.short_way),
+            http=protocol if certificates is None else tls.secured(protocol, gate, certificates),
             ws="none",
             timeout_keep_alive=KEEP_ALIVE_S,
             host=settings.host,
@@ -202,14 +208,14 @@ def _url_of(settings: Settings) -> str:
     return "" if settings.redis_url is None else settings.redis_url.get_secret_value()
 
 
-def _say_where(address: tuple[Any, ...], is_new: bool) -> None:
+def _say_where(scheme: str, address: tuple[Any, ...], is_new: bool) -> None:
     """The last lines of a start: an address to be clicked, on standard output, as the log is for programs.
 
     One that begins with nothing names the demo, too: an empty page tells nobody what there is to see.
     """
     host, port = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address[0], address[0]), address[1]  # noqa: S104  compared, not bound
     with suppress(OSError):  # nobody reads it
-        print(f"Onepass serves on http://{f'[{host}]' if ':' in host else host}:{port}/", flush=True)
+        print(f"Onepass serves on {scheme}://{f'[{host}]' if ':' in host else host}:{port}/", flush=True)
         if is_new:
             print(f"In another terminal, models that learn and drift, to look at: {_own_command()} demo", flush=True)
 

@@ -4,6 +4,7 @@ A batch carries an Idempotency-Key (or an id per row), so that sending it again 
 answer learns no row twice. The service says how long to wait (Retry-After); the total time of retries is bounded.
 """
 
+import ssl
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -34,19 +35,29 @@ class Service:
         url: where it is.
         key: API key; without one (None or empty) no header is sent.
         private: whether it was started by this replay; no proxy is used then.
+        tls: what an https service is trusted by; None: as usual.
         patience_s: how long a request is repeated while the service is not available.
 
     Attributes:
-        url, key, patience_s: as given.
+        url, key, patience_s, tls: as given.
         run: a word of its own for every replay.
     """
 
     def __init__(
-        self, url: str, key: str | None = None, *, private: bool = False, patience_s: float = PATIENCE_S
+        self,
+        url: str,
+        key: str | None = None,
+        *,
+        private: bool = False,
+        patience_s: float = PATIENCE_S,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         headers = {} if not key else {"Authorization": f"Bearer {key}"}
-        self._http = httpx.Client(base_url=url, headers=headers, timeout=TIMEOUT_S, trust_env=not private)
-        self.url, self.key, self.patience_s, self.run = url, key, patience_s, uuid4().hex
+        verify = True if tls is None else tls
+        self._http = httpx.Client(
+            base_url=url, headers=headers, timeout=TIMEOUT_S, trust_env=not private, verify=verify
+        )
+        self.url, self.key, self.patience_s, self.tls, self.run = url, key, patience_s, tls, uuid4().hex
         self._answered, self._keys = False, 0
 
     def close(self) -> None:

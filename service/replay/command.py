@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
-from service.replay import Failed, Interrupted, columns, private, report
+from service.replay import Failed, Interrupted, columns, private, report, trust
 from service.replay.client import Service, path_of
 from service.replay.files import STANDARD_INPUT
 from service.replay.kinds import declared
@@ -109,7 +109,7 @@ def tell_columns(console: Console, options: Namespace, source: Source, features:
 
 def _service(options: Namespace, ends: ExitStack) -> Service:
     if options.url is not None:
-        return Service(options.url, options.key)
+        return Service(options.url, options.key, tls=trust.context(options.ca, options.client_cert))
     return Service(ends.enter_context(private.service()), private=True, patience_s=PRIVATE_PATIENCE_S)
 
 
@@ -161,7 +161,7 @@ def _stream(
     """Send every row through streams; the file is read while answers come."""
     form = RowForm(source.columns, options.label, options.id, service.run, config)
     path = f"{path_of(options.name)}/feedback/stream"
-    streams = RowStream(service.url, service.key, path, service.patience_s)
+    streams = RowStream(service.url, service.key, path, service.patience_s, service.tls)
     shown = report.progress(console, options.name, totals)
     with shown as show, closing(source.rows()) as rows:
         done: list[float | None] = [source.read]

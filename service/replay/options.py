@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from service.replay import trust
+
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 PLOTS = (".svg", ".png")
 BATCH_MAX = 100_000
@@ -40,6 +42,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     say("--param", action="append", type=pair, default=[], metavar="NAME=VALUE", help="repeatable; JSON, else text")
     say("--url", type=service_url, help="a running service; default: a private one")
     say("--key", metavar="SECRET", default=key, help="API key with the scope admin; default: the variable ONEPASS_KEY")
+    trust.declare(parser)
     say("--stream", action="store_true", help="send rows through /feedback/stream, each with an id, instead of batches")
     say("--id", metavar="COLUMN", help="a column of ids: rows learned within a day are not learned again")
     say("--plot", type=_plot, metavar="FILE", help="write a chart there: .svg or .png")

@@ -28,9 +28,10 @@ _POLL_S = 0.05
 _NO_REASON = "Application startup failed. Exiting."
 """What uvicorn says last, after the reason."""
 _SECRETS = ("REDIS_URL", "API_KEYS", "WEBHOOKS", "WEBHOOK_SECRET")
+_TLS = ("TLS_CERT", "TLS_KEY", "TLS_CA")
 _NOT_OURS = {
     f"ONEPASS_{name}"
-    for name in (*_SECRETS, *(f"{one}_FILE" for one in _SECRETS), "RATE_PER_S", "HOST", "PORT", "FAILPOINT")
+    for name in (*_SECRETS, *(f"{one}_FILE" for one in _SECRETS), "RATE_PER_S", "HOST", "PORT", "FAILPOINT", *_TLS)
 }
 """Settings of the operator's own service that a private one must not share."""
 

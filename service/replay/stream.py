@@ -6,6 +6,7 @@ sent again: what had been learned gets its first answer.
 
 import http.client
 import json
+import ssl
 import threading
 import time
 from collections import deque
@@ -61,10 +62,13 @@ class RowStream:
         key: API key, or None.
         path: of the stream.
         patience_s: how long streams are opened without an answer.
+        tls: what an https service is trusted by; None: as usual.
     """
 
-    def __init__(self, url: str, key: str | None, path: str, patience_s: float) -> None:
-        self._where = urlsplit(url)
+    def __init__(
+        self, url: str, key: str | None, path: str, patience_s: float, tls: ssl.SSLContext | None = None
+    ) -> None:
+        self._where, self._tls = urlsplit(url), tls
         self._path, self._patience_s = f"{self._where.path}/{path}", patience_s
         self._headers = {"Content-Type": "application/x-ndjson", "Transfer-Encoding": "chunked"}
         self._headers |= {"Authorization": f"Bearer {key}"} if key else {}
@@ -100,7 +104,7 @@ class RowStream:
     def _connection(self) -> http.client.HTTPConnection:
         host, port = self._where.hostname or "", self._where.port
         if self._where.scheme == "https":
-            return http.client.HTTPSConnection(host, port, timeout=TIMEOUT_S)
+            return http.client.HTTPSConnection(host, port, timeout=TIMEOUT_S, context=self._tls)
         return http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
 
     def _one_stream(self, rows: Iterator[Sent]) -> Generator[Answered]:

@@ -69,6 +69,14 @@ class Gate:
         self.connections_max, self.refused, self._clock = connections_max, refused, clock
         self._silent_until = 0.0
 
+    def hopeless(self, count: int) -> bool:
+        """Whether one of so many connections is closed without a word: as many as may be are being refused already."""
+        if count - self.connections_max <= REFUSED_OPEN_MAX:
+            return False
+        self.full()
+        self.refused(503)
+        return True
+
     def full(self) -> ConnectionsFull:
         """The refusal of a connection that is one too many; said in the log now and then."""
         if self._clock() >= self._silent_until:
@@ -133,13 +141,10 @@ class _Bounded(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(cast("asyncio.Transport", OneWrite(transport, self.loop)))
-        over = len(self.connections) - self.gate.connections_max
-        if over > REFUSED_OPEN_MAX:
-            self.gate.full()
-            self.gate.refused(503)
+        if self.gate.hopeless(len(self.connections)):
             transport.abort()
             return
-        self._extra = over > 0
+        self._extra = len(self.connections) > self.gate.connections_max
         self._close_after(LINGER_S if self._extra else HEAD_S)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -283,8 +288,8 @@ class _Bounded(HttpToolsProtocol):
         if self.transport.can_write_eof():
             self.transport.write_eof()
             self._late = self.loop.call_later(LINGER_S, self.transport.abort)
-        else:
-            self.transport.close()
+        else:  # TLS has no half that closes alone: the client is told by the header
+            self._late = self.loop.call_later(LINGER_S, self.transport.close)
 
     def _close_after(self, seconds: float) -> None:
         self._late = self.loop.call_later(seconds, self._too_late)

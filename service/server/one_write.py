@@ -56,11 +56,13 @@ class OneWrite:
         """Close once everything is written."""
         self._flush()
         linger_s, self._linger_s = self._linger_s, 0.0
-        if linger_s and self._transport.can_write_eof() and not self._transport.is_closing():
+        if not linger_s or self._transport.is_closing():
+            self._transport.close()
+        elif self._transport.can_write_eof():
             self._transport.write_eof()
             self._loop.call_later(linger_s, self._transport.abort)
-        else:
-            self._transport.close()
+        else:  # TLS
+            self._loop.call_later(linger_s, self._transport.close)
 
     def write_eof(self) -> None:
         """Write what is held, and that nothing follows."""

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from service.replay import Failed, Interrupted, ports, private
+from service.replay import Failed, Interrupted, ports, private, trust
 from service.replay.client import Service
 from service.replay.command import PRIVATE_PATIENCE_S, interruptible
 from service.replay.demo.cast import Role, cast
@@ -52,7 +52,7 @@ def run(options: Namespace) -> None:
 
 def _service(options: Namespace, console: Console, ends: ExitStack) -> Service:
     if options.url is not None:
-        return Service(options.url, options.key)
+        return Service(options.url, options.key, tls=trust.context(options.ca, options.client_cert))
     listener = _listener(options.port, console)
     console.print("Starting a service for the demo (a minute, where its kernels are still to be compiled) ...")
     url = ends.enter_context(private.service(listener, options.data_dir))

@@ -4,6 +4,7 @@ import argparse
 import os
 from pathlib import Path
 
+from service.replay import trust
 from service.replay.options import key_of, service_url
 
 DETAILS = """\
@@ -27,6 +28,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     running.add_argument(
         "--key", metavar="SECRET", default=key_of(os.environ), help="API key, scope admin; default: ONEPASS_KEY"
     )
+    trust.declare(running)
     say = parser.add_argument
     say("--speed", type=_positive(1000), default=1.0, metavar="X", help="so many times as many rows a second")
     say("--for", type=_positive(1e9), dest="seconds", metavar="SECONDS", help="end after this time; default: Ctrl-C")
