@@ -10,8 +10,16 @@ UV ?=
 PYTEST_ARGS ?=
 # More arguments for bench and bench-peers, e.g. make bench BENCH_ARGS="--parts http --rounds 5"
 BENCH_ARGS ?=
+# Vulnerabilities that do not concern Onepass, each with a reason here, e.g. AUDIT_IGNORE := PYSEC-2026-1
+AUDIT_IGNORE :=
 # More arguments for the lock, e.g. make lock LOCK_ARGS=--upgrade
 LOCK_ARGS ?=
+
+# What serving may be licensed under, as packages say it: permissive, and copyleft no stronger than LGPL or MPL. A text
+# that is new here is read by a person before it is added.
+LICENCES := 0BSD;Apache-2.0;Apache Software License;BSD License;BSD-2-Clause;BSD-3-Clause;MIT;MIT License;PSF-2.0;Python Software \
+Foundation License;ISC;Mozilla Public License 2.0 (MPL 2.0);MPL-2.0;MIT OR Apache-2.0;Apache-2.0 OR BSD-2-Clause;Apache-2.0 AND \
+BSD-2-Clause;BSD-2-Clause AND Apache-2.0 WITH LLVM-exception;BSD-3-Clause AND 0BSD AND MIT AND Zlib AND CC0-1.0
 
 BIN := .venv/bin
 PY := $(BIN)/python
@@ -159,6 +167,18 @@ lock: .venv/stamp-test ## rewrite the lock files from pyproject.toml: tests, thi
 	$(LOCK) pyproject.toml --extra replay --group build --constraint tests/requirements.txt --output-file service/requirements.txt
 	$(LOCK) pyproject.toml --group build --constraint tests/requirements.txt --output-file docker/requirements.txt
 	$(LOCK) --group installer --constraint tests/requirements.txt --output-file service/first_run/uv-requirements.txt
+
+audit: test-setup ## known vulnerabilities of all locked packages, by pip-audit; needs the network, fails where nothing can be known
+	@$(BIN)/pip-audit --strict --disable-pip --require-hashes --progress-spinner off $(addprefix --ignore-vuln ,$(AUDIT_IGNORE)) \
+		-r tests/requirements.txt -r service/first_run/uv-requirements.txt $(AUDIT_ARGS) || { echo "make audit: either a package \
+	has the vulnerabilities above (make lock LOCK_ARGS='--upgrade-package NAME', or AUDIT_IGNORE in the Makefile), or the database \
+	could not be asked, and nothing is known." >&2; exit 1; }
+
+licences: test-setup ## licences of all packages; fails where serving needs one that is not in LICENCES
+	$(BIN)/pip-licenses --from=mixed --order=license
+	@$(BIN)/pip-licenses --from=mixed --allow-only "$(LICENCES)" \
+		--packages $$(sed -n 's/^\([a-z0-9.-]*\)==.*/\1/p' docker/requirements.txt) > /dev/null
+	@echo "What serving needs has licences of the list."
 
 format: test-setup ## let ruff rewrite what it can
 	$(PY) -m ruff check --fix .
