@@ -64,6 +64,9 @@ test-faults: test-setup ## storms of kills and failovers, two minutes each, and 
 test-fuzz: test-setup ## an hour of requests that the OpenAPI document allows, and of others; FUZZ_S=600 is ten minutes
 	FUZZ_S=$(or $(FUZZ_S),3600) FUZZ_MUTANTS=100000 FUZZ_SEED=$$(date +%s) $(PY) -m pytest -n 0 -s tests/fuzzing $(PYTEST_ARGS)
 
+test-monitoring: test-setup ## every rule and every panel of the dashboards, asked of a Prometheus that scrapes the demo
+	LIVE=1 $(PY) -m pytest -n 0 -s tests/service/test_monitoring.py $(PYTEST_ARGS)
+
 bench: test-setup ## the main figures beside echoes and targets, in five minutes; JSON and SVG in tests/benchmarks/out
 	$(PY) -m tests.benchmarks.bench $(BENCH_ARGS)
 
