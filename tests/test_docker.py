@@ -97,7 +97,7 @@ def test_images_are_pinned() -> None:
     images += [
         rest.removeprefix("BASE=") for name, rest in _instructions() if name == "ARG" and rest.startswith("BASE=")
     ]
-    assert 3 == len(images)
+    assert 4 == len(images)
     assert [] == [image for image in images if not re.search(r":\d+\.\d+", image)]
 
 

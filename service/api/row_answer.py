@@ -11,13 +11,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from service.api.answer_headers import ALWAYS
+from service.api.answer_headers import ALWAYS, MODEL
 from service.api.media import JSON
 from service.api.request_id import HEADER
 
 HEAD = (b"content-type", JSON.encode())
 _CONSTANT = b"".join(b"%b: %b\r\n" % header for header in (HEAD, *ALWAYS))
-_LINES = _CONSTANT + b"content-length: %d\r\n" + HEADER + b": %b\r\n"
+_LINES = _CONSTANT + b"content-length: %d\r\n" + HEADER + b": %b\r\n" + MODEL + b": %b\r\n"
 
 
 class RowRequest(Request):
@@ -75,9 +75,10 @@ class RowAnswer(Response):
 
     Attributes:
         request_id: of the request.
+        model: the name of the model that it is of.
     """
 
-    request_id = b"-"
+    request_id = model = b"-"
 
     def __init__(self, body: bytes) -> None:
         self.status_code, self.body, self.background = 200, body, None
@@ -85,13 +86,13 @@ class RowAnswer(Response):
     @property
     def raw_headers(self) -> list[tuple[bytes, bytes]]:  # type: ignore[override]  # made when they are asked for
         """The headers."""
-        own = (b"content-length", b"%d" % len(self.body)), (HEADER, self.request_id)
+        own = (b"content-length", b"%d" % len(self.body)), (HEADER, self.request_id), (MODEL, self.model)
         return [HEAD, *ALWAYS, *own]
 
     @property
     def lines(self) -> bytes:
         """The headers as lines."""
-        return _LINES % (len(self.body), self.request_id)
+        return _LINES % (len(self.body), self.request_id, self.model)
 
     async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
         """Send it as two messages."""

@@ -1,4 +1,4 @@
-"""What every answer has: the request's id, headers for browsers, HEAD wherever there is GET, and no redirects."""
+"""What every answer has: the request's id, its model, headers for browsers, HEAD where there is GET; no redirects."""
 
 import asyncio
 import re
@@ -81,6 +81,18 @@ async def test_an_id_that_is_none_is_replaced(api, odd):
     """Too long, or not printable: it would travel on into logs."""
     answer = await api.ask("GET", "/healthz", headers={"X-Request-ID": odd})
     assert OWN.fullmatch(answer.headers["x-request-id"])
+
+
+async def test_answers_of_a_model_name_it(api):
+    """Those to single rows and batches, refusals, pages, HEAD and unknown models too; others name none."""
+    path = await api.shared()
+    name = path.removeprefix("/models/")
+    given = [answer.headers.get("x-onepass-model") for answer in await answers(api)]
+    assert [*[name] * 4, None, "nobody", "nobody", None, None, None] == given
+    for method, url in (("HEAD", path), ("GET", f"/ui{path}"), ("PATCH", path), ("HEAD", f"{path}/stream")):
+        assert [name] == (await api.ask(method, url)).headers.get_list("x-onepass-model")
+    for odd in ("/models/a%0d%0ax:y", "/models/%20", "/problems/not-found"):
+        assert "x-onepass-model" not in (await api.ask("GET", odd)).headers
 
 
 async def test_every_answer_has_headers_for_browsers(api):

@@ -1,0 +1,121 @@
+"""A service as a balancer sees one: it says who it is, whether it is ready, and what it was asked."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Self
+
+
+class StubService:
+    """One server on a port of its own.
+
+    Args:
+        name: what it answers.
+
+    Attributes:
+        port: where it listens; kept over ``close`` and ``open``.
+        ready: what /readyz says.
+        cutting: whether it reads requests and then hangs up.
+        asked: method and path of every request but /readyz.
+        goes_on: set for a stream of events to send its second one.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name, self.port, self.ready, self.cutting = name, 0, True, False
+        self.asked: list[tuple[str, str]] = []
+        self.goes_on = asyncio.Event()
+        self._writers: set[asyncio.StreamWriter] = set()
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[Self]:
+        """Open for a while."""
+        try:
+            yield await self.open()
+        finally:
+            await self.close()
+
+    async def open(self) -> Self:
+        """Listen."""
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def close(self) -> None:
+        """End as one that was killed: nobody listens, connections are gone."""
+        self._server.close()
+        for writer in self._writers:
+            writer.transport.abort()
+        await self._server.wait_closed()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        try:
+            while await self._answer(reader, writer):
+                await writer.drain()
+        except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
+            pass
+        finally:
+            self._writers.discard(writer)
+            writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Answer one request; whether the connection goes on."""
+        first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().splitlines()
+        method, path, _ = first.split(" ")
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
+        if path == "/readyz":
+            _write(writer, "200 OK" if self.ready else "503 Service Unavailable", b"{}")
+            return True
+        self.asked.append((method, path))
+        chunked = headers.get("transfer-encoding") == "chunked"
+        if chunked and path.endswith("/feedback/stream"):
+            await _echo(reader, writer)
+            return True
+        await _body(reader, chunked, int(headers.get("content-length", 0)))
+        if self.cutting:
+            return False
+        if path.endswith("/stream"):
+            await self._events(writer)
+        else:
+            _write(writer, "200 OK", self.name.encode())
+        return True
+
+    async def _events(self, writer: asyncio.StreamWriter) -> None:
+        writer.write(_HEAD + b"Content-Type: text/event-stream\r\n\r\n" + _chunk(b"one"))
+        await writer.drain()
+        await self.goes_on.wait()
+        writer.write(_chunk(b"two") + _chunk(b""))
+
+
+_HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n"
+
+
+def _chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def _write(writer: asyncio.StreamWriter, status: str, body: bytes) -> None:
+    writer.write(f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+
+
+async def _echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answer each chunk as it comes, with itself."""
+    writer.write(_HEAD + b"\r\n")
+    async for chunk in _chunks(reader):
+        writer.write(_chunk(chunk))
+        await writer.drain()
+    writer.write(_chunk(b""))
+
+
+async def _body(reader: asyncio.StreamReader, chunked: bool, length: int) -> None:
+    if chunked:
+        async for _ in _chunks(reader):
+            pass
+    else:
+        await reader.readexactly(length)
+
+
+async def _chunks(reader: asyncio.StreamReader):
+    while size := int(await reader.readline(), 16):
+        yield (await reader.readexactly(size + 2))[:-2]
+    await reader.readline()

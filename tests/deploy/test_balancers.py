@@ -1,0 +1,159 @@
+"""HAProxy, nginx and Envoy with the files in deploy/: a model goes to one service, and nothing is sent twice."""
+
+import asyncio
+import os
+import subprocess
+from contextlib import AsyncExitStack
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from tests.deploy.balancers import FILES, PATIENCE_S, ROOT, balancing, binary
+from tests.deploy.stub_service import StubService
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+NAMES = [f"model-{number}" for number in range(40)]
+LOOKS = ("haproxy", "envoy")
+"""Those that ask /readyz."""
+
+
+class Site:
+    """Two services behind a balancer."""
+
+    def __init__(self, kind, services, client):
+        self.kind, self.services, self.client = kind, services, client
+
+    async def asks(self, method, path, **how):
+        """Who answers."""
+        answer = await self.client.request(method, path, **how)
+        assert 200 == answer.status_code, answer.text
+        return answer.text
+
+    async def fails(self, method, path, **how):
+        """Whether the balancer says that it has no answer, or hangs up as the service did."""
+        try:
+            return (await self.client.request(method, path, **how)).status_code in (502, 503)
+        except httpx.RemoteProtocolError:
+            return True
+
+    async def homes(self):
+        """Which service each model goes to."""
+        return {name: await self.asks("GET", f"/models/{name}") for name in NAMES}
+
+    async def until(self, homes):
+        """Wait until models are where they should be."""
+        async with asyncio.timeout(PATIENCE_S):
+            while await self.homes() != homes:
+                await asyncio.sleep(0.05)
+
+    def of(self, name):
+        """The service of that name, and the other one."""
+        return sorted(self.services, key=lambda service: service.name != name)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=FILES)
+async def site(request, tmp_path_factory):
+    """Each of the balancers, with two services that are ready."""
+    binary(request.param)
+    directory = tmp_path_factory.mktemp(request.param)
+    async with AsyncExitStack() as stack:
+        services = [await stack.enter_async_context(StubService(name).running()) for name in ("one", "two")]
+        ports = [service.port for service in services]
+        url = await stack.enter_async_context(balancing(request.param, directory, ports))
+        client = await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=PATIENCE_S))
+        yield Site(request.param, services, client)
+
+
+async def test_a_model_goes_to_one_service(site):
+    """Whatever is asked of it, also by the Open Inference Protocol; each service has its share of them."""
+    homes = await site.homes()
+    for name, home in homes.items():
+        assert home == await site.asks("POST", f"/models/{name}/feedback", json={"label": 1})
+        assert home == await site.asks("GET", f"/models/{name}/metrics?history=1")
+        assert home == await site.asks("POST", f"/v2/models/{name}/infer", json={})
+    shares = [[*homes.values()].count(service.name) for service in site.services]
+    assert 8 <= min(shares), shares
+
+
+async def test_what_names_no_model_goes_anywhere(site):
+    """Lists, and the stream of all drift events."""
+    assert {"one", "two"} == {await site.asks("GET", f"/drift?limit={number}") for number in range(1, 40)}
+
+
+async def test_only_the_models_of_a_service_that_is_gone_move(site):
+    """Rows that were not sent yet go to the other one, without a failure; they come back with it."""
+    homes = await site.homes()
+    gone, other = site.services
+    await gone.close()
+    for name in NAMES:
+        assert other.name == await site.asks("POST", f"/models/{name}/feedback", json={})
+    await gone.open()
+    await site.until(homes)
+
+
+async def test_only_the_models_of_a_service_that_is_not_ready_move(site):
+    """It is asked nothing more, though it answers; where none is ready all are asked on."""
+    if site.kind not in LOOKS:
+        pytest.skip("nginx asks no /readyz")
+    homes, (leaving, other) = await site.homes(), site.services
+    leaving.ready = False
+    await site.until(dict.fromkeys(NAMES, other.name))
+    other.ready = False
+    await site.until(homes)
+    other.ready = True
+    await site.until(dict.fromkeys(NAMES, other.name))
+    leaving.ready = True
+    await site.until(homes)
+
+
+async def test_what_may_be_learned_twice_is_sent_once(site):
+    """A broken connection is the client's affair, unless an Idempotency-Key makes a second try safe."""
+    home, other = site.of(await site.asks("GET", "/models/m"))
+    for service in site.services:
+        service.asked.clear()
+    home.cutting = True
+    try:
+        assert await site.fails("POST", "/models/m/feedback", json={"label": 1})
+        assert (1, 0) == (len(home.asked), len(other.asked))
+        headers = {"Idempotency-Key": "k"}
+        assert other.name == await site.asks("POST", "/models/m/feedback", json={"label": 1}, headers=headers)
+    finally:
+        home.cutting = False
+
+
+async def test_events_come_as_they_are_sent(site):
+    """A stream of events is not kept back until there is more of it."""
+    for service in site.services:
+        service.goes_on.clear()
+    async with asyncio.timeout(PATIENCE_S), site.client.stream("GET", "/models/m/stream") as answer:
+        chunks = answer.aiter_raw()
+        assert b"one" == await anext(chunks)
+        for service in site.services:
+            service.goes_on.set()
+        assert b"two" == await anext(chunks)
+
+
+async def test_rows_are_answered_while_others_are_to_come(site):
+    """Full duplex: each line is passed on, and its answer, before the next one."""
+    port = site.client.base_url.port
+    async with asyncio.timeout(PATIENCE_S):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        head = f"POST /models/m/feedback/stream HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
+        writer.write(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
+        for line in (b"first", b"second", b"third"):
+            writer.write(b"%x\r\n%b\r\n" % (len(line), line))
+            while line + b"\r\n" != await reader.readline():
+                pass
+        writer.write(b"0\r\n\r\n")
+        assert b"0\r\n" in [await reader.readline() for _ in range(2)]
+        writer.close()
+
+
+@pytest.mark.parametrize("host", ["", "localhost"])
+async def test_haproxy_takes_addresses_or_a_name(host):
+    """As for the processes of one machine, and as for the services of a compose file."""
+    command = [binary("haproxy"), "-c", "-f", str(ROOT / "deploy/haproxy.cfg")]
+    env = os.environ | ({"ONEPASS_HOST": host} if host else {})
+    done = await asyncio.to_thread(subprocess.run, command, env=env, capture_output=True, text=True)
+    assert (0, "Configuration file is valid") == (done.returncode, done.stdout.strip()), done.stderr
