@@ -15,7 +15,7 @@ from typing import Any
 from core.config import Config
 from core.features.feature import Feature
 from core.features.labels import Label, LabelSet, distinct, same
-from core.problems import PROBLEMS_MAX, Invalid, Problem
+from core.problems import PROBLEMS_MAX, Invalid, Problem, suggestion
 
 REPLACEABLE = ("watch", "on_drift", "missing", "unknown", "ignore", "class_costs", "description", "tags")
 """Fields that are replaced as a whole."""
@@ -64,7 +64,7 @@ def changed(config: Config, asked: Mapping[str, Any]) -> Config:
 
 
 def _refusal(name: str) -> str:
-    return _INSTEAD.get(name, "is not a field of a model that can be changed")
+    return _INSTEAD.get(name, f"is not a field of a model that can be changed{suggestion(name, CHANGEABLE)}")
 
 
 def _with_labels(config: Config, added: object) -> list[Label]:

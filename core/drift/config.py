@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from core.algorithm import Algorithm, Param
-from core.problems import Invalid
+from core.problems import Invalid, suggestion
 
 OnDrift = Literal["report", "reset", "forget"]
 KINDS = ("class_mean", "error_rate")
@@ -115,7 +115,8 @@ def parse_watch(raw: Mapping[str, Any], algorithm: Algorithm) -> Watch:
         raise Invalid.of("watch", "must be an object or null", allowed)
     for name in given:
         if name not in allowed:
-            raise Invalid.of(f"watch.{name}", f"is not a test or setting that {algorithm.id} is watched with", allowed)
+            problem = f"is not a test or setting that {algorithm.id} is watched with{suggestion(name, allowed)}"
+            raise Invalid.of(f"watch.{name}", problem, allowed)
     tests = {kind: _test(given[kind], f"watch.{kind}") for kind in known if given.get(kind) is not None}
     if given and not any(kind in given for kind in known):
         tests = everything

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from core.features import COLUMNS_MAX
 from core.problems import PROBLEMS_MAX, Invalid, Problem
 from service.api import media
-from service.api.csv_tables import BESIDE_QUERIES, HEADER_SHOWN, names_in
+from service.api.csv_tables import BESIDE_QUERIES, HEADER_SHOWN, names_in, no_column
 from service.errors import NotTable, TooLarge
 from service.runtime.rows.table import Table
 
@@ -174,7 +174,7 @@ def _kept(names: Sequence[str], query: Mapping[str, str], labelled: bool) -> lis
     taken: list[str] = []
     for name in BESIDE_QUERIES:
         if name in query and (names.count(query[name]) != 1 or query[name] in taken):
-            raise Invalid.of(name, "does not name exactly one column", listed)
+            raise Invalid(no_column(name, query[name], [each for each in names if each not in taken]))
         taken += [query[name]] if name in query else []
     if "drop" in query and not (dropped and dropped <= {*names} - {*taken}):
         problem = "names a column that is not there, or that is the label, the id or the discount"

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from core.contract import Floats
 from core.entry import ServedPrediction
 from core.features import Space
-from core.problems import Invalid
+from core.problems import Invalid, suggestion
 from service.api.body_budget import BodyBudget
 from service.api.cross_site import Guard
 from service.api.keys import Key, Keys
@@ -202,6 +202,6 @@ def known_queries(request: Request, *names: str) -> None:
     given = [name for name, _ in request.query_params.multi_items()]
     for name in given:
         if name not in names:
-            raise Invalid.of(name[:200], "is not a query parameter here", list(names))
+            raise Invalid.of(name[:200], f"is not a query parameter here{suggestion(name, names)}", list(names))
         if given.count(name) > 1:
             raise Invalid.of(name, "is given twice")

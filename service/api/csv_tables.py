@@ -5,10 +5,10 @@ A decimal comma is not read, whatever the delimiter: numbers are written as in J
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import compress, islice
 
-from core.problems import Invalid
+from core.problems import Invalid, Problem, suggestion
 from service.errors import NotTable
 from service.runtime.rows.row_numbers import FieldPath
 from service.runtime.rows.table import Table
@@ -88,11 +88,17 @@ def _pop_column(header: list[str], rows: list[list[str]], name: str | None, quer
     if name is None:
         return None
     if header.count(name) != 1:
-        raise Invalid.of(query, "does not name exactly one column of the header", header[:HEADER_SHOWN])
+        raise Invalid(no_column(query, name, header))
     _check_lengths(header, rows)
     at = header.index(name)
     header.pop(at)
     return [row.pop(at) for row in rows]
+
+
+def no_column(query: str, name: str, header: Sequence[str]) -> Problem:
+    """The problem of a query parameter that names no column, or several; ``allowed`` lists them."""
+    told = "names several columns" if name in header else f"names no column{suggestion(name, header)}"
+    return Problem(query, told, [*header[:HEADER_SHOWN]])
 
 
 def names_in(given: str) -> frozenset[str]:
@@ -107,8 +113,10 @@ def _without(header: list[str], rows: list[list[str]], given: str) -> tuple[list
     """The table without the columns that a query parameter names."""
     dropped = names_in(given)
     if not dropped.issubset(header) or not dropped:
+        absent = [name for name in given.split(",") if name not in header]
+        meant = suggestion(absent[0], header) if len(absent) == 1 else ""
         problem = "names a column that the header does not have, or that is a label, an id, a discount or a weight"
-        raise Invalid.of("drop", problem, header[:HEADER_SHOWN])
+        raise Invalid.of("drop", problem + meant, header[:HEADER_SHOWN])
     _check_lengths(header, rows)
     kept = [name not in dropped for name in header]
     return [*compress(header, kept)], [[*compress(row, kept)] for row in rows]

@@ -16,7 +16,6 @@ from typing import TypeVar
 from service.api.context import Context
 from service.api.identity import Identity
 from service.api.row_requests import REFUSED
-from service.errors import RequestConflict
 from service.runtime import responses
 from service.runtime.jobs import Reply
 from service.runtime.replica import Replica
@@ -70,8 +69,9 @@ async def first_reply(ctx: Context, replica: Replica, identity: Identity, seen: 
     Raises:
         RequestConflict: an id was sent with another label or body, or its first answer was a refusal.
     """
-    if any(one.digest != own for one, own in zip(seen, identity.digests, strict=True)):
-        raise RequestConflict(responses.OTHER)
+    pairs = enumerate(zip(seen, identity.digests, strict=True))
+    if (other := next((row for row, (one, own) in pairs if one.digest != own), None)) is not None:
+        raise responses.conflicting(identity.ids, other)
     first = await ctx.engine.first_answers.find(replica, [*zip(identity.ids, seen, strict=True)])
     reply = responses.repeated(len(first), [*enumerate(first)])
     if isinstance(reply, Exception):

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from core.problems import PROBLEMS_MAX, Invalid, Problem
+from service.api import body_fields
 from service.errors import NotJson
 
 TOO_DEEP = "the body is not JSON that can be read: it is nested too deep"
@@ -54,7 +55,7 @@ def decode(body: bytes, decoder: "msgspec.json.Decoder[T]", names: Callable[[T],
         found = decoder.decode(body)
     except msgspec.ValidationError as error:
         _refuse_broken(body)
-        raise _wrong_shape(body, error) from None
+        raise _wrong_shape(body, decoder.type, error) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _not_json(body, error) from None
     expected = names(found)
@@ -140,14 +141,15 @@ def _repeated(pairs: _Pairs) -> list[str]:
     return [name for name, times in Counter(name for name, _ in pairs).items() if times > 1]
 
 
-def _wrong_shape(body: bytes, error: msgspec.ValidationError) -> Exception:
+def _wrong_shape(body: bytes, shape: Any, error: msgspec.ValidationError) -> Exception:
     text = str(error)
     if text.startswith(("Number out of range", "Integer value out of range")):
         return _unrepresentable(body)
     message, _, path = text.rpartition(" - at `") if text.endswith("`") and " - at `$" in text else (text, "", "")
     field = (path.rstrip("`").removeprefix("$").lstrip(".") or "body").replace("[...]", "[]")
     if (unknown := re.search(r"unknown field `(.*)`", text, re.DOTALL)) is not None:
-        return Invalid.of(unknown[1].partition("` - at `$")[0][:PATH_MAX], "is not a field of this request")
+        name, _, place = unknown[1].partition("` - at `$")
+        return body_fields.refusal(body, shape, place, name[:PATH_MAX])
     if (missing := re.search(r"missing required field `(.*)`", message)) is not None:
         return Invalid.of(missing[1], "is required")
     if message.startswith("Expected "):
@@ -175,8 +177,18 @@ def _not_json(body: bytes, error: Exception) -> NotJson:
         return NotJson("the body is not JSON: it holds NaN or Infinity", problems)
     if isinstance(error, RecursionError):
         return NotJson(TOO_DEEP)
-    place = re.search(r"\(byte (\d+)\)", str(error))
-    return NotJson(f"the body is not JSON{f' (byte {place[1]})' if place else ''}")
+    if not text.strip():
+        return NotJson("the body is empty; it is to be JSON")
+    found = re.fullmatch(r"JSON is malformed: (.*) \(byte (\d+)\)", str(error))
+    why, at = (found[1], int(found[2])) if found else ("it ends before it is complete", len(body))
+    return NotJson(f"the body is not JSON: {why} ({_place(body, at)})")
+
+
+def _place(body: bytes, at: int) -> str:
+    """Where a byte stands: with its line and column, from 1, where there are several lines."""
+    line, before = body.count(b"\n", 0, at) + 1, body[body.rfind(b"\n", 0, at) + 1 : at]
+    column = len(before.decode(errors="replace")) + 1
+    return f"byte {at}" if b"\n" not in body.strip() else f"line {line}, column {column}, byte {at}"
 
 
 def _unrepresentable(body: bytes) -> Invalid:

@@ -34,6 +34,7 @@ SCOPES = {"read": 0, "learn": 1, "admin": 2}
 HASHED = "sha256$"
 """What a secret begins with that stands there as its digest."""
 SETTING = "ONEPASS_API_KEYS"
+HOW_SENT = "send one of this service as 'Authorization: Bearer SECRET' or 'X-API-Key: SECRET'"
 
 
 @dataclass(slots=True)
@@ -164,9 +165,10 @@ class Keys:
         """
         if not self._keys:
             return None
-        key = self._keys.get(_digest(_secret(headers)))
+        secret = _secret(headers)
+        key = self._keys.get(_digest(secret))
         if key is None:
-            raise Unauthorized("send a known key as 'Authorization: Bearer SECRET' or 'X-API-Key: SECRET'")
+            raise Unauthorized(f"{'this key is not known' if secret else 'no key was sent'}: {HOW_SENT}")
         if key.expires is not None and self._now() >= key.expires:
             raise Unauthorized("this key has expired: another one has to be made for you")
         return key

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from core.problems import PROBLEMS_MAX, Conflict, Invalid, Problem
+from service.api.body_fields import UNKNOWN_FIELD, unknown
 from service.api.media import JSON
 from service.errors import (
     BadHead,
@@ -83,7 +84,7 @@ def inference_problem(error: Exception) -> Response:
 
 def _rendered(error: Exception, render: "Render") -> Response:
     if isinstance(error, RequestValidationError):
-        error = _invalid(error.errors())
+        error = invalid(error.errors())
     status = status_of(error)
     if status == 500:
         detail = "the service failed on this request; nothing is known to be learned"
@@ -109,7 +110,7 @@ PLACES = ("path", "query", "header", "body")
 """Where FastAPI says that a field stands; clients know."""
 WORDS = {
     "missing": "is required",
-    "extra_forbidden": "is not a field of this request",
+    "extra_forbidden": UNKNOWN_FIELD,
     "unexpected_keyword_argument": "is not a query parameter here",
     "literal_error": "is not one of the choices",
     "int_type": "must be an integer",
@@ -124,15 +125,22 @@ WORDS = {
 """Pydantic's kinds of errors in our words; its own sentences could repeat the input."""
 
 
-def _invalid(errors: Sequence[Any]) -> Invalid:
-    """Pydantic's errors as those of everything else."""
-    return Invalid(*(_translated(error) for error in errors[:PROBLEMS_MAX]))
+def invalid(errors: Sequence[Any], shape: Any = None) -> Invalid:
+    """Pydantic's errors as those of everything else.
+
+    Args:
+        errors: as FastAPI has them.
+        shape: the model of the body; None: fields that it has are not told.
+    """
+    return Invalid(*(_translated(error, getattr(shape, "model_fields", {})) for error in errors[:PROBLEMS_MAX]))
 
 
-def _translated(error: Mapping[str, Any]) -> Problem:
+def _translated(error: Mapping[str, Any], fields: Mapping[str, Any]) -> Problem:
     place, kind, more = error["loc"], error["type"], error.get("ctx", {})
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place if part not in PLACES)
     words = WORDS.get(kind, "has another form than this request's")
+    if kind == "extra_forbidden" and place[0] == "body" and len(place) == 2 and fields:
+        return unknown(path[1:], str(place[1]), [*fields])
     if kind == "whole":
         return Problem(path[1:], error["msg"], more["allowed"])
     if kind == "literal_error":
@@ -215,12 +223,16 @@ def install_handlers(app: Starlette) -> None:
 async def _http_problem(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     slug = {404: "no-route", 405: "no-method"}.get(status, "http")
-    detail = {404: "there is no such route; see /docs", 405: "this route has no such method; see /docs"}.get(status)
-    headers = {"Allow": ", ".join(_methods(request))} if status == 405 else None
-    detail = detail or "the request cannot be served"
+    detail = "there is no such route; see /docs" if status == 404 else "the request cannot be served"
+    headers, problems = None, []
+    if status == 405:
+        methods = _methods(request)
+        headers = {"Allow": ", ".join(methods)}
+        detail = f"this route has no such method, but {', '.join(methods)}; see /docs"
+        problems = [Problem("method", "is not one of this route", methods)]
     if INFERENCE.match(request.scope["path"]):
         return _render_inference(status, slug, detail, (), None, headers)
-    return render(status, slug, detail, headers=headers)
+    return render(status, slug, detail, problems, headers=headers)
 
 
 INFERENCE = re.compile(r"/v2(?:/|$)")

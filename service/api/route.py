@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from fastapi import Depends
 from fastapi.dependencies.utils import get_flat_params
+from fastapi.exceptions import RequestValidationError
 from fastapi.params import Query
 from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect, Request
@@ -23,7 +24,7 @@ from service.api import bodies, row_requests
 from service.api.body_budget import RESERVED
 from service.api.context import NAME, Context, known_queries
 from service.api.media import JSON
-from service.api.problems import disconnected, problem, slug_of, status_of
+from service.api.problems import disconnected, invalid, problem, slug_of, status_of
 from service.errors import NotFound, Unavailable
 from service.runtime.stream_places import OWNER
 from service.runtime.threads import in_process_if_large
@@ -146,7 +147,11 @@ class Route(APIRoute):
                 known_queries(request, *queries)
             if self.body_field is not None:
                 await _read_object(request)
-            return await handler(request)
+            try:
+                return await handler(request)
+            except RequestValidationError as error:
+                shape = None if self.body_field is None else self.body_field.field_info.annotation
+                raise invalid(error.errors(), shape) from None
 
         return answered(self.path, checked, self.refusal, audited=self.scope == "admin")
 

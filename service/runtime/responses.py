@@ -13,7 +13,8 @@ from service.store.records import FORMAT
 
 FIELDS = {"i:": "id", "p:": "prediction_id", "k:": "Idempotency-Key", "o:": "id", "s:": "id"}
 """The field that an id came in, by the prefix it is stored under."""
-OTHER = "an id has been sent before with another label or body; nothing was learned from this request"
+OTHER = "has been sent before with another label or body"
+"""What is said of an id that is not taken for another one."""
 
 Earlier = Sequence[tuple[int, Answer]]
 """The rows of a request that had been sent before, and the first answer to each."""
@@ -88,5 +89,16 @@ def mismatch(job: Job, row: int, seen: SeenId) -> RequestConflict | None:
     """The error for an id that comes back with another label (or body), or None where it is the same."""
     if seen.digest == job.sent.digests[row]:
         return None
-    field = f"ids[{row}]" if len(job.sent.ids) > 1 else FIELDS.get(job.sent.ids[0][:2], "id")
-    return RequestConflict(OTHER, [Problem(field, "has been sent before with another label or body")])
+    return conflicting(job.sent.ids, row)
+
+
+def conflicting(ids: Sequence[str], row: int) -> RequestConflict:
+    """The error for an id that came before with another label (or body).
+
+    Args:
+        ids: of all rows of the request.
+        row: the row, from 0.
+    """
+    field = f"ids[{row}]" if len(ids) > 1 else FIELDS.get(ids[0][:2], "id")
+    which = f"the id of row {row + 1}" if len(ids) > 1 else f"this {field}"
+    return RequestConflict(f"{which} {OTHER}; nothing was learned from this request", [Problem(field, OTHER)])

@@ -143,7 +143,7 @@ class Clients:
         else:
             self._acknowledge(member, replica, segment, reply)
             return
-        assert refusal != OTHER, "an id was taken for another one"
+        assert OTHER not in refusal, "an id was taken for another one"
         if len(_keys(segment)) == 1:  # of several rows some may have been learned before
             self._note(replica, segment, -1, refusal)
 

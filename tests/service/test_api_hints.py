@@ -1,0 +1,115 @@
+"""Refusals that name what was meant, what else is lacking, and where."""
+
+import pytest
+
+from service.api import body_fields
+from service.api.keys import Keys
+from service.api.schemas import FeedbackRow
+from service.errors import Unauthorized
+from tests.service.api_fixtures import JSON, problem
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+ROW = {"a": 0.25, "b": -0.5}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "meant", "lacking"),
+    [
+        ("/predict", {"feature": ROW}, {"feature": "features"}, ["features"]),
+        ("/predict", {"features": ROW, "trak": True, "explian": True}, {"trak": "track", "explian": "explain"}, []),
+        ("/feedback", {"feature": ROW, "label": "UP"}, {"feature": "features"}, ["features"]),
+        ("/feedback", {"prediction_id": "x", "lable": "UP"}, {"lable": "label"}, ["label"]),
+        ("/feedback/batch", {"colums": ["a"], "data": [[1]], "labels": [1]}, {"colums": "columns"}, []),
+        (
+            "/feedback/batch",
+            [{"features": ROW, "lable": "UP"}],
+            {"rows[0].lable": "label"},
+            ["rows[0].label"],
+        ),
+        ("/features/switch", {"acton": "begin"}, {"acton": "action"}, ["action"]),
+    ],
+)
+async def test_a_field_too_many(api, path, body, meant, lacking):
+    """Each is told with the field that may be meant and all that there are; then what the body lacks."""
+    found = problem(await api.ask("POST", await api.shared() + path, json=body), 422)
+    told = {error["field"]: error for error in found["errors"]}
+    assert {*meant, *lacking} == {*told}
+    for name, known in meant.items():
+        assert f"is not a field of this request; did you mean {known}?" == told[name]["problem"]
+        assert known in told[name]["allowed"]
+    assert all("is required" == told[name]["problem"] for name in lacking)
+
+
+async def test_a_large_body_is_not_read_again():
+    """The field that the decoder met is told, and no other."""
+    body = b'{"lable": "' + b"x" * body_fields.LOOKED_AT_BYTES + b'", "other": 1}'
+    (found,) = body_fields.refusal(body, FeedbackRow, "", "lable").problems
+    assert ("lable", "is not a field of this request; did you mean label?") == found[:2]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b'{"features": {"a": 1', "it ends before it is complete (byte 20)"),
+        (b'{"features":\n  {"a": 1,}}', "trailing comma in object (line 2, column 11, byte 23)"),
+        (b'{"features": {"\xc3\xa4": tru}}', "(byte 24)"),
+        (b"", "is empty"),
+    ],
+)
+async def test_what_is_not_json_is_told_with_its_place(api, content, said):
+    """By byte, and in a body of several lines by line and column."""
+    answer = await api.ask("POST", f"{await api.shared()}/predict", content=content, headers=JSON)
+    assert said in problem(answer, 400)["detail"]
+
+
+@pytest.mark.parametrize(
+    ("query", "field", "said"),
+    [
+        ("label=clas", "label", "names no column; did you mean class?"),
+        ("label=twice", "label", "names several columns"),
+        ("lable=class", "lable", "is not a query parameter here; did you mean label?"),
+        ("label=class&drop=noet", "drop", "did you mean note?"),
+    ],
+)
+async def test_queries_of_csv(api, query, field, said):
+    """A column or a parameter that is not there is told with the nearest one."""
+    content = b"a,b,note,twice,twice,class\n1,2,x,1,1,UP\n"
+    path = f"{await api.shared()}/feedback/batch?{query}"
+    answer = await api.ask("POST", path, content=content, headers={"Content-Type": "text/csv"})
+    found = problem(answer, 422, field)
+    assert said in next(error["problem"] for error in found["errors"] if error["field"] == field)
+
+
+async def test_settings_and_tests_that_may_be_meant(api):
+    """Of a change and of a watch as well."""
+    path = await api.shared()
+    for body, said in (({"on_drfit": "reset"}, "on_drift"), ({"watch": {"eror_rate": None}}, "error_rate")):
+        found = problem(await api.ask("PATCH", path, json=body), 422)
+        assert f"did you mean {said}?" in found["errors"][0]["problem"]
+
+
+async def test_a_method_that_a_route_does_not_have(api):
+    """Those that it has stand in the header and in the body."""
+    answer = await api.ask("DELETE", "/models")
+    found = problem(answer, 405, "method")
+    assert ("GET, HEAD", ["GET", "HEAD"]) == (answer.headers["allow"], found["errors"][0]["allowed"])
+
+
+async def test_which_id_of_a_batch_came_before(api):
+    """The row is named, in the sentence and as a field."""
+    path = await api.new()
+    batch = {"columns": ["a", "b"], "data": [[1, 2], [3, 4]], "labels": ["UP", "DOWN"], "ids": ["x", "y"]}
+    assert 200 == (await api.ask("POST", f"{path}/feedback/batch", json=batch)).status_code
+    again = {**batch, "labels": ["UP", "UP"]}
+    found = problem(await api.ask("POST", f"{path}/feedback/batch", json=again), 409, "ids[1]")
+    assert found["detail"].startswith("the id of row 2 has been sent before")
+
+
+async def test_no_key_and_an_unknown_one():
+    """Are told apart, and nothing else is told."""
+    keys = Keys("me:s3cret:read", 0.0, lambda: 0.0)
+    for headers, said in (({}, "no key was sent"), ({"x-api-key": "s3cre"}, "this key is not known")):
+        with pytest.raises(Unauthorized, match=f"^{said}: ") as denied:
+            keys.caller(headers)
+        assert "s3cre" not in str(denied.value)
