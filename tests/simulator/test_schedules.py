@@ -1,4 +1,4 @@
-"""Six thousand schedules, each decided by its seed: after every one the replicas are equal, or the error was loud.
+"""Hundreds of schedules, each decided by its seed: after every one the replicas are equal, or the error was loud.
 
 ``make test-schedules`` runs ten thousand. The second half is in test_more_schedules.py.
 
