@@ -6,6 +6,7 @@
     a body that its endpoint times            (row_streams)                      as it likes
     a connection that has sent nothing        HEAD_S                             closed
     between two requests                      KEEP_ALIVE_S (uvicorn's own)       closed
+    an answer that is not taken               ``slow_readers``                   cut off
     connections                               ``Gate``                           503 with Retry-After, closed
 
 The parser itself has no bound: it collects header lines, and the parts of one, for as long as they come.
@@ -30,6 +31,7 @@ from service.api.route import Handler
 from service.errors import BadHead, ConnectionsFull, HeadTooLarge, OnepassError, TooLate
 from service.server.one_write import OneWrite
 from service.server.short_way import ShortCycle, Writer, by_short_way
+from service.server.slow_readers import Backlog
 
 logger = logging.getLogger(__name__)
 _on_header = HttpToolsProtocol.on_header  # called for every line, and super() costs as much as it does
@@ -141,6 +143,7 @@ class _Bounded(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(cast("asyncio.Transport", OneWrite(transport, self.loop)))
+        self._backlog = Backlog(transport, self.loop)
         if self.gate.hopeless(len(self.connections)):
             transport.abort()
             return
@@ -151,7 +154,16 @@ class _Bounded(HttpToolsProtocol):
         self._in_time()
         if self._body_late is not None:
             self._body_late.cancel()
+        self._backlog.end()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._backlog.begin()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._backlog.end()
 
     def data_received(self, data: bytes) -> None:
         if self._refused:

@@ -1,0 +1,129 @@
+"""Clients that do not take their answers: what is held for them is bounded, and given back in time."""
+
+import asyncio
+import contextlib
+import socket
+
+import pytest
+
+from service.server import slow_readers
+from tests.service.api_fixtures import RLS
+from tests.service.local_server import LocalServer, running
+
+PIECE = bytes(65_536)
+GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+class Endless:
+    """An app whose answer does not end.
+
+    Attributes:
+        sent: pieces that the server has taken.
+        ended: set when it finds its client gone.
+    """
+
+    def __init__(self) -> None:
+        self.sent, self.ended = 0, asyncio.Event()
+
+    async def __call__(self, scope, receive, send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        gone = asyncio.create_task(self._gone(receive))
+        while not gone.done():
+            await send({"type": "http.response.body", "body": PIECE, "more_body": True})
+            self.sent += 1
+            await asyncio.sleep(0)
+        self.ended.set()
+
+    async def _gone(self, receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+
+async def client_of(server):
+    """A connection whose client buffers little."""
+    plain = socket.socket()
+    plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+    plain.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(plain, ("127.0.0.1", server.port))
+    return plain
+
+
+async def test_a_client_that_reads_nothing_is_cut_off(monkeypatch, caplog):
+    """The endpoint is held back, then finds it gone; nobody else notices."""
+    monkeypatch.setattr(slow_readers, "ANSWER_PAUSE_S", 0.3)
+    caplog.set_level("INFO")
+    app = Endless()
+    async with running(LocalServer(app)) as server:
+        with await client_of(server) as client:
+            await asyncio.get_running_loop().sock_sendall(client, GET)
+            await asyncio.wait_for(app.ended.wait(), 20)
+    assert app.sent * len(PIECE) < 32 * 2**20
+    assert any("hung up" in message for message in caplog.messages)
+
+
+async def test_a_client_that_reads_slowly_is_not(monkeypatch):
+    """One that takes what is asked for in time is never cut, however far it is behind."""
+    monkeypatch.setattr(slow_readers, "ANSWER_PAUSE_S", 0.2)
+    monkeypatch.setattr(slow_readers, "ANSWER_BYTES_PER_S", 1)
+    app, loop = Endless(), asyncio.get_running_loop()
+    async with running(LocalServer(app)) as server:
+        with await client_of(server) as client:
+            await loop.sock_sendall(client, GET)
+            looked = []
+            monkeypatch.setattr(slow_readers.Backlog, "_look", _noting(slow_readers.Backlog._look, looked))
+            async with asyncio.timeout(30):
+                while len(looked) < 4:  # as often as it would have been cut if it had taken nothing
+                    for _ in range(64):
+                        await loop.sock_recv(client, len(PIECE))
+                    await asyncio.sleep(0.01)
+            assert not app.ended.is_set()
+
+
+def _noting(call, noted):
+    def looking(self):
+        noted.append(self)
+        call(self)
+
+    return looking
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_state_that_is_not_taken_is_given_back(start, monkeypatch):
+    """Clients that ask for states and read none of them fill the budget of states, and not for ever."""
+    monkeypatch.setattr(slow_readers, "ANSWER_PAUSE_S", 0.5)
+    api = await start()
+    names = [f"f{column}" for column in range(1_200)]
+    path = await api.new(RLS, features=names, watch=None)
+    budget = api.app.state.context.engine.state_budget
+    ask = GET.replace(b"/ ", f"{path}/state ".encode(), 1)
+    async with running(LocalServer(api.app, short_way=api.app.short_way)) as server:
+        with contextlib.ExitStack() as stack:
+            for _ in range(3):
+                client = stack.enter_context(await client_of(server))
+                await asyncio.get_running_loop().sock_sendall(client, ask)
+            async with asyncio.timeout(20):
+                while budget.used == 0:
+                    await asyncio.sleep(0.01)
+                while budget.used:
+                    await asyncio.sleep(0.01)
+        assert 200 == (await api.ask("GET", path)).status_code
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("path", ["/stream", "/drift/stream", "/models/{name}/stream"])
+async def test_a_half_closed_stream_gives_its_place_back(start, path):
+    """A client that says it will send no more has left: streams of events are not kept for it."""
+    api = await start(streams_max=1)
+    model = await api.shared()
+    places = api.app.state.context.places
+    asked = GET.replace(b"/ ", path.replace("/models/{name}", model).encode() + b" ", 1)
+    async with running(LocalServer(api.app)) as server:
+        for _ in range(2):
+            reader, writer = await server.connect()
+            writer.write(asked)
+            await asyncio.wait_for(reader.readuntil(b"event: "), 10)
+            assert 1 == len(places)
+            writer.write_eof()
+            async with asyncio.timeout(10):
+                while len(places):
+                    await asyncio.sleep(0.01)
