@@ -25,7 +25,7 @@ from core.numerics.linalg import single_threaded
 from service.api import routes
 from service.api.body_budget import BodyBudget
 from service.api.context import Context
-from service.api.cross_site import Guard, origins_of
+from service.api.cross_site import Guard, origins_of, proxies_of
 from service.api.key_file import KeyFile
 from service.api.keys import Keys
 from service.api.live.producer import Live
@@ -81,12 +81,13 @@ WAIT_S = 1.0
 """How long a look for drift events waits for one; another look follows."""
 
 
-def create_app(lifespan: Lifespan | None = None, origins: Sequence[str] = ()) -> routes.App:
+def create_app(lifespan: Lifespan | None = None, origins: Sequence[str] = (), root_path: str = "") -> routes.App:
     """The app with its routes and pages; ``app.state.context`` must be set before the first request.
 
     Args:
         lifespan: starts and stops its collaborators.
         origins: whose pages may use the API (CORS).
+        root_path: under which a proxy has put the service.
     """
     app = routes.App(
         title=TITLE,
@@ -105,6 +106,7 @@ def create_app(lifespan: Lifespan | None = None, origins: Sequence[str] = ()) ->
     app.include_router(reading.router)
     api_pages.install(app)
     install_handlers(app)
+    app.serve_under(root_path)
     if origins:
         app.cors = True
         app.add_middleware(CORSMiddleware, allow_origins=origins, **CORS)
@@ -195,7 +197,7 @@ def build(
     origins = origins_of(settings.cors_origins)
     if "*" in origins and not keys.required:
         raise ValueError("ONEPASS_CORS_ORIGINS: without keys * would let every page change every model: name origins")
-    guard = Guard(settings.allowed_hosts, origins)
+    guard = Guard(settings.allowed_hosts, origins, proxies_of(settings.trusted_proxies))
     given = settings.redis_url.get_secret_value() if settings.redis_url else None
     if given is not None:
         Connection(given, settings.store_timeout_s)  # a URL that cannot be used is found here
@@ -240,7 +242,7 @@ def build(
             if private is not None:
                 await asyncio.to_thread(private.stop, max(STORE_STOP_S, 0.0 if grace is None else grace.left_s))
 
-    return create_app(lifespan, origins)
+    return create_app(lifespan, origins, settings.root_path)
 
 
 def store(url: str, timeout_s: float) -> Store:

@@ -41,6 +41,14 @@ class Settings(BaseSettings):
         None,
         description="PEM file of authorities; every client needs a certificate of one of them. Empty: none is asked.",
     )
+    root_path: str = Field(
+        "", description="Path under which a proxy has put the service (/ml), whether it takes it off or leaves it on."
+    )
+    trusted_proxies: str = Field(
+        "",
+        description="Without keys: addresses and networks of proxies, comma-separated, whose X-Forwarded-Host stands "
+        "for Host; empty: none.",
+    )
     connections_max: int = Field(
         10_000,
         ge=8,

@@ -19,6 +19,7 @@ from service.api.identity import REQUEST, identity_of
 from service.api.model_schemas import Model
 from service.api.models import ReadModel, shown
 from service.api.openapi.examples import CHALLENGERS
+from service.api.root_path import route_path
 from service.api.route import ADMIN, READ, Route
 from service.api.row_requests import REFUSED
 from service.api.state import EMPTY
@@ -128,7 +129,7 @@ async def promote_challenger(
 async def _commit(ctx: Context, name: str, request: Request, key: str | None, plan: Plan, body: bytes = b"") -> Replica:
     """Commit what a request asks for; the model as it is after it."""
     engine = ctx.engine
-    asked = f"{request.method} {request.url.path}\n".encode()
+    asked = f"{request.method} {route_path(request.scope)}\n".encode()
     identity = identity_of(key, None, REQUEST, (asked, body))
     replica = await engine.replica(name, Freshness(strong=True))  # which challengers there are, the log says
     version = 0

@@ -4,6 +4,7 @@ A browser sends what a page of another site tells it to, and where no key is ask
 
 - a name in ``Host`` that may be anybody's is refused: a page may let its own name lead here (DNS rebinding). Addresses,
   ``localhost`` and names without a dot are nobody's; others are listed in ``ONEPASS_ALLOWED_HOSTS``.
+  Behind a proxy of ``ONEPASS_TRUSTED_PROXIES`` the name is that of ``X-Forwarded-Host``, where there is one.
 - a request that may change something is refused where the browser says that it is of another site (``Sec-Fetch-Site``,
   or else ``Origin``), unless ``ONEPASS_CORS_ORIGINS`` lists it.
 
@@ -13,7 +14,7 @@ adds one by itself.
 
 import ipaddress
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from urllib.parse import urlsplit
 
 from starlette.types import Scope
@@ -26,8 +27,9 @@ OWN_SITE = frozenset({b"same-origin", b"none"})
 """What a browser says of a request of our own pages, and of one that its user has made."""
 KNOWN_MAX = 1000
 """Values of ``Host`` whose verdict is remembered."""
-_HOST, _SITE, _ORIGIN = b"host", b"sec-fetch-site", b"origin"
+_HOST, _SITE, _ORIGIN, _FORWARDED = b"host", b"sec-fetch-site", b"origin", b"x-forwarded-host"
 _WANTED = frozenset({_HOST, _SITE, _ORIGIN})
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _PORT = re.compile(r":\d*$")
 _ORIGIN_FORM = re.compile(r"https?://[^/?#@\s]+")
 
@@ -45,18 +47,32 @@ def origins_of(text: str) -> tuple[str, ...]:
     return found
 
 
+def proxies_of(text: str) -> tuple[Network, ...]:
+    """The networks of ``ONEPASS_TRUSTED_PROXIES``; an address is a network of one.
+
+    Raises:
+        ValueError: one that is none.
+    """
+    try:
+        return tuple(ipaddress.ip_network(own.strip()) for own in text.split(",") if own.strip())
+    except ValueError as error:
+        raise ValueError(f"ONEPASS_TRUSTED_PROXIES: {error}") from None
+
+
 class Guard:
     """Refuses what may be a page of another site.
 
     Args:
         hosts: of ``ONEPASS_ALLOWED_HOSTS``: names, or ``*`` for any.
         origins: of ``ONEPASS_CORS_ORIGINS``.
+        proxies: of ``ONEPASS_TRUSTED_PROXIES``.
     """
 
-    def __init__(self, hosts: str = "", origins: Iterable[str] = ()) -> None:
+    def __init__(self, hosts: str = "", origins: Iterable[str] = (), proxies: Sequence[Network] = ()) -> None:
         self._hosts = frozenset(own.strip().lower() for own in hosts.split(",") if own.strip())
         self._origins = frozenset(own.encode() for own in origins)
         self._verdicts: dict[bytes, bool] = {}
+        self._proxies = proxies
 
     def check(self, scope: Scope) -> None:
         """Let a request in.
@@ -65,6 +81,8 @@ class Guard:
             Forbidden: it may be one of another site's page.
         """
         found = {name: value for name, value in scope["headers"] if name in _WANTED}
+        if self._proxies:
+            self._look_behind_proxy(scope, found)
         host = found.get(_HOST)
         if host is not None and not (self._verdicts.get(host) or self._knows(host)):
             problem = Problem("Host", "is a name that is not known to be this service's", "ONEPASS_ALLOWED_HOSTS")
@@ -73,6 +91,19 @@ class Guard:
             field = "Sec-Fetch-Site" if _SITE in found else "Origin"
             problem = Problem(field, "is another site's", "this service's own pages, or ONEPASS_CORS_ORIGINS")
             raise Forbidden("without keys pages of other sites may change nothing", [problem])
+
+    def _look_behind_proxy(self, scope: Scope, found: dict[bytes, bytes]) -> None:
+        """Put what a trusted proxy was asked for in place of what it asks; of several names its own is the last."""
+        named = [value for name, value in scope["headers"] if name == _FORWARDED]
+        if named and self._trusts(scope["client"]):
+            found[_HOST] = named[-1].rpartition(b",")[2].strip()
+
+    def _trusts(self, client: tuple[str, int] | None) -> bool:
+        if client is None:  # by a socket in the file system
+            return False
+        address = ipaddress.ip_address(client[0].partition("%")[0])
+        mapped = getattr(address, "ipv4_mapped", None)
+        return any((mapped or address) in network for network in self._proxies)
 
     def _own_site(self, found: dict[bytes, bytes]) -> bool:
         origin, site = found.get(_ORIGIN), found.get(_SITE)

@@ -18,6 +18,7 @@ from starlette.routing import Match
 from core.problems import PROBLEMS_MAX, Conflict, Invalid, Problem
 from service.api.body_fields import UNKNOWN_FIELD, unknown
 from service.api.media import JSON
+from service.api.root_path import route_path
 from service.errors import (
     BadHead,
     Forbidden,
@@ -230,7 +231,7 @@ async def _http_problem(request: Request, error: Exception) -> Response:
         headers = {"Allow": ", ".join(methods)}
         detail = f"this route has no such method, but {', '.join(methods)}; see /docs"
         problems = [Problem("method", "is not one of this route", methods)]
-    if INFERENCE.match(request.scope["path"]):
+    if INFERENCE.match(route_path(request.scope)):
         return _render_inference(status, slug, detail, (), None, headers)
     return render(status, slug, detail, problems, headers=headers)
 

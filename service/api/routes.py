@@ -4,8 +4,9 @@ import re
 from collections.abc import Awaitable, Callable
 
 from fastapi import FastAPI
+from fastapi.routing import iter_route_contexts
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from service.api import (
@@ -34,6 +35,7 @@ from service.api.edge import by_long_way, identified
 from service.api.inference_v2 import routes as inference_v2
 from service.api.live import routes as live
 from service.api.problems import ROOT_PATH
+from service.api.root_path import parse, under
 from service.api.route import Handler, Route, answered, let_in
 from service.api.row_answer import RowRequest
 from service.api.row_streams import routes as row_streams
@@ -73,14 +75,26 @@ class App(FastAPI):
 
     What FastAPI and Starlette do around an endpoint costs more than learning a row, or as much as predicting a thousand
     of an array, and the endpoints of these four need little of it: ``HOT_ROUTES`` does the rest by hand, for the server
-    as well (``service.server.short_way``). Everything else takes the long way, and so do these under a root path or
-    another method, and with CORS those that a browser sends.
+    as well (``service.server.short_way``). Everything else takes the long way, and so do these by another method, and
+    with CORS those that a browser sends.
 
     Attributes:
         cors: whether pages of other sites may use the API.
+        root: the root path, "" or ``/ml``.
     """
 
-    cors = False
+    cors, root = False, ""
+    _hot = HOT
+
+    def serve_under(self, text: str) -> None:
+        """Serve under the root path of the setting as well.
+
+        Raises:
+            ValueError: it is none, or a path of the service.
+        """
+        root = parse(text, [own.route.path for own in iter_route_contexts(self.routes)])  # type: ignore[attr-defined]  # all have one
+        self.root, self._hot = root, re.compile(f"(?:{re.escape(root)})?{HOT.pattern}")
+        ROOT_PATH.set(root)  # of what the server refuses by itself, in tasks of the one that is here
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -89,8 +103,11 @@ class App(FastAPI):
             if scope["type"] != "http":
                 await super().__call__(scope, receive, send)
                 return
+            if self.root:
+                scope = under(scope, self.root)
             ROOT_PATH.set(scope.get("root_path", ""))
-            await by_long_way(super().__call__, scope, receive, send)
+            bare = scope["path"] == self.root != ""
+            await by_long_way(_with_slash if bare else super().__call__, scope, receive, send)
         else:
             response = await short(RowRequest(scope, receive))
             await response(scope, receive, send)
@@ -99,12 +116,19 @@ class App(FastAPI):
         """What answers a request for rows, which is told its model and app; None of any other request."""
         if scope["method"] != "POST" or scope.get("root_path"):
             return None
-        found = HOT.fullmatch(scope["path"])
+        found = self._hot.fullmatch(scope["path"])
         if found is None or (self.cors and is_browser(scope)):
             return None
+        if self.root:
+            ROOT_PATH.set(self.root)
         scope["app"] = self
         scope["path_params"] = {"name": found[1]}
         return HOT_ROUTES[found[2]]
+
+
+async def _with_slash(scope: Scope, receive: Receive, send: Send) -> None:
+    """Lead from the root path to the page there, whose links are relative to a path with a slash at its end."""
+    await RedirectResponse(f"{scope['path']}/", headers={"Cache-Control": "no-cache"})(scope, receive, send)
 
 
 def _reading(

@@ -151,7 +151,7 @@ def _run_server(settings: Settings, options: argparse.Namespace, keys_file: Path
             if self.started:
                 self.looking = None if certificates is None else asyncio.create_task(certificates.run())
                 scheme = "http" if certificates is None else "https"
-                _say_where(scheme, self.servers[0].sockets[0].getsockname(), is_new)
+                _say_where(scheme, app.root, self.servers[0].sockets[0].getsockname(), is_new)
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             end_streams(app)
@@ -178,6 +178,7 @@ def _run_server(settings: Settings, options: argparse.Namespace, keys_file: Path
             port=settings.port,
             log_config=None,
             access_log=False,
+            proxy_headers=False,  # the guard reads what proxies say; nothing else asks who the client is
             server_header=False,
             timeout_graceful_shutdown=grace.for_requests_s,  # type: ignore[arg-type]  # handed to asyncio, which takes parts of seconds
             backlog=2048,
@@ -208,14 +209,14 @@ def _url_of(settings: Settings) -> str:
     return "" if settings.redis_url is None else settings.redis_url.get_secret_value()
 
 
-def _say_where(scheme: str, address: tuple[Any, ...], is_new: bool) -> None:
+def _say_where(scheme: str, root: str, address: tuple[Any, ...], is_new: bool) -> None:
     """The last lines of a start: an address to be clicked, on standard output, as the log is for programs.
 
     One that begins with nothing names the demo, too: an empty page tells nobody what there is to see.
     """
     host, port = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address[0], address[0]), address[1]  # noqa: S104  compared, not bound
     with suppress(OSError):  # nobody reads it
-        print(f"Onepass serves on {scheme}://{f'[{host}]' if ':' in host else host}:{port}/", flush=True)
+        print(f"Onepass serves on {scheme}://{f'[{host}]' if ':' in host else host}:{port}{root}/", flush=True)
         if is_new:
             print(f"In another terminal, models that learn and drift, to look at: {_own_command()} demo", flush=True)
 

@@ -1,0 +1,50 @@
+"""The path under which a proxy has put the service (``ONEPASS_ROOT_PATH``), and paths without it.
+
+A proxy may take the prefix off or leave it on: ``/ml/models`` and ``/models`` are one route where the root path is
+``/ml``. Everything that names an address of the service begins with the prefix, or is relative.
+"""
+
+import re
+from collections.abc import Iterable
+
+from starlette.types import Scope
+
+FORM = re.compile(r"(?:/[A-Za-z0-9_.~-]+)*")
+
+
+def parse(text: str, taken: Iterable[str]) -> str:
+    """A root path as it stands before other paths: "" or ``/ml``.
+
+    Args:
+        text: the setting; a slash at its end means nothing.
+        taken: paths of the service, with which a prefix could be confused.
+
+    Raises:
+        ValueError: it is none.
+    """
+    root = text.rstrip("/")
+    if FORM.fullmatch(root) is None or {".", ".."} & {*root.split("/")}:
+        raise ValueError(
+            f"ONEPASS_ROOT_PATH: {text!r} is no path such as /ml: letters, digits and _ . ~ - between slashes"
+        )
+    if root and _first(root) in {_first(path) for path in taken}:
+        raise ValueError(f"ONEPASS_ROOT_PATH: /{_first(root)} is a path of the service itself; take another one")
+    return root
+
+
+def _first(path: str) -> str:
+    return path.split("/")[1]
+
+
+def under(scope: Scope, root: str) -> Scope:
+    """A request whose path has the prefix, whether its proxy has left it there or not."""
+    path = scope["path"]
+    if path != root and not path.startswith(f"{root}/"):
+        path = root + path
+    return {**scope, "path": path, "root_path": root}
+
+
+def route_path(scope: Scope) -> str:
+    """The path of a request without the prefix: what routes are declared as."""
+    path: str = scope["path"]
+    return path.removeprefix(scope.get("root_path", ""))
