@@ -281,6 +281,7 @@ class Learned(NamedTuple):
         learned: False where a row could only be scored (its feature space is gone).
         p_true: probability that each prediction gave to the true label, NaN where nothing was said; () for regression.
         mapped: False where rows of an overlap were learned by the old model alone, since they are of the old space.
+        joined: the classes that these rows have added to a model without declared labels, each with its first row.
     """
 
     predictions: list[Any]
@@ -289,6 +290,7 @@ class Learned(NamedTuple):
     learned: bool = True
     p_true: Sequence[float] = ()
     mapped: bool = True
+    joined: Sequence[tuple[int, Label]] = ()
 
 
 @dataclass(frozen=True, slots=True)

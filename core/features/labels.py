@@ -121,6 +121,11 @@ class LabelSet:
             labels = [*{*labels}]
         return -1 not in self.find(labels)
 
+    def first_rows(self, labels: Sequence[Label], seen: int) -> tuple[tuple[int, Label], ...]:
+        """The classes after the first ``seen`` ones, in their order, each with the first of n labels that is it."""
+        found = self.find(labels)
+        return tuple((found.index(at), self.labels[at]) for at in range(seen, len(self.labels)))
+
     def indices(self, labels: Sequence[Label]) -> Ints:
         """The indices of n labels, int64 (n,), -1 where one is unknown."""
         return np.array(self.find(labels), dtype=np.int64)

@@ -118,7 +118,7 @@ class Machine(Contest):
         first = segments[0]
         if len(segments) == 1 and (refused := self._accept(first)) is not None:
             return [refused]
-        rows = rows_of(segments)
+        rows, seen = rows_of(segments), len(self.labels.labels)
         served = rows[3]
         route = self.switching.routes.get(first.space)
         if route is not None:
@@ -132,6 +132,8 @@ class Machine(Contest):
         if served is not None and any(one is not None and one.by != self.born for one in served):
             scored = self.as_told(scored, served)
         learned = self._outcomes(segments, scored, served, route is not None)
+        if len(self.labels.labels) > seen and self.config.labels is None:  # by a segment that is a block of its own
+            learned = [learned[0]._replace(joined=self.labels.first_rows(rows[1], seen))]
         if isinstance(self.pipeline, OverlapPeriod) and route is not None and route.model is not self.pipeline:
             return [outcome._replace(mapped=False) for outcome in learned]
         return [*learned]

@@ -96,6 +96,7 @@ async def feedback_row(ctx: Ctx, name: ModelName, request: Request) -> Response:
         ctx.engine.durability,
         replica.incarnation,
         reply.answer.mapped,
+        reply.answer.new_labels,
     )
     return RowAnswer(_encode(answer))
 
@@ -294,6 +295,7 @@ def _learnt(reply: Reply, labels: Labels, durability: str, incarnation: str) -> 
         durability,
         incarnation,
         reply.answer.mapped,
+        reply.answer.new_labels,
     )
     return large_answer(answer)
 

@@ -168,6 +168,14 @@ class FeedbackRow(Body, forbid_unknown_fields=True):
     ] = None
 
 
+NewLabels = Annotated[
+    list[Label] | None,
+    Field(
+        description="Only where labels are not declared and the request added some: the new classes. A mistyped label "
+        "shows here.",
+        examples=[["DWON"]],
+    ),
+]
 Mapped = Annotated[
     bool,
     Field(
@@ -191,6 +199,7 @@ class Learnt(Body, omit_defaults=True):
     durability: Durability
     incarnation: Incarnation
     mapped: Mapped = True
+    new_labels: NewLabels = None
 
 
 # ------------------------------------------------------------------------------------------------ streams of rows
@@ -340,6 +349,7 @@ class LearntBatch(Body, omit_defaults=True):
     durability: Durability
     incarnation: Incarnation
     mapped: Mapped = True
+    new_labels: NewLabels = None
 
 
 # ------------------------------------------------------------------------------------------------ overlap rows

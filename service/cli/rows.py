@@ -125,6 +125,12 @@ def _lines(answer: dict[str, Any]) -> list[tuple[str, ...]]:
                 ("" if at else "probabilities", f"{label} {percent(share)}") for at, (label, share) in enumerate(best)
             ]
         else:
-            told = figure(value) if isinstance(value, float) else "-" if value is None else spelt(value)
-            shown.append((name.replace("_", " "), told))
+            shown.append((name.replace("_", " "), _said(value)))
     return shown
+
+
+def _said(value: Any) -> str:
+    """A value of an answer; several of them in one line."""
+    if isinstance(value, list):
+        return ", ".join(map(_said, value))
+    return figure(value) if isinstance(value, float) else "-" if value is None else spelt(value)

@@ -1,9 +1,10 @@
 """From the answer of an entry and the answers stored for repeated ids to what each waiting request is sent."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from core.features.labels import Label
 from core.problems import Problem
 from service.errors import OnepassError, RequestConflict
 from service.runtime.jobs import Job, Reply
@@ -78,7 +79,17 @@ def _merged(rows: int, now: Answer, earlier: Earlier) -> Answer:
         else:
             merged.append((before[row].predictions[0], before[row].losses[0], _probabilities(before[row])[0]))
     predictions, losses, p_true = ([*part] for part in zip(*merged, strict=True))
-    return Answer(FORMAT, now.version, now.rows, predictions, losses, now.learned, p_true, mapped=now.mapped)
+    own = FORMAT, now.version, now.rows, predictions, losses, now.learned, p_true
+    return Answer(*own, mapped=now.mapped, joined=_joined(rows, now, before))
+
+
+def _joined(rows: int, now: Answer, before: Mapping[int, Answer]) -> list[tuple[int, Label]]:
+    """The classes that the rows added, now or before, each with its row of the request."""
+    found = [(row, label) for row, answer in before.items() for _, label in answer.joined]
+    if now.joined:
+        fresh_rows = [row for row in range(rows) if row not in before]
+        found += [(fresh_rows[at], label) for at, label in now.joined]
+    return sorted(found, key=lambda one: one[0])
 
 
 def _probabilities(answer: Answer) -> list[float]:

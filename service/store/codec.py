@@ -35,6 +35,7 @@ from core.entry import (
     Withdraw,
 )
 from core.features import Feature, parse_features
+from core.features.labels import Label
 from service.store.entries import RawEntry
 from service.store.records import (
     FORMAT,
@@ -71,6 +72,7 @@ class Answer(msgspec.Struct, array_like=True, frozen=True, gc=False):
             taught the mapping by now, and a warning or None; else None.
         feature_state: of a step in a change of features: where the model stood after it, as it was answered (JSON).
         mapped: False where a row of an overlap was learned by the old model alone.
+        joined: the classes that the request added to a model without declared labels, each with its first row.
     """
 
     format: int
@@ -84,11 +86,17 @@ class Answer(msgspec.Struct, array_like=True, frozen=True, gc=False):
     switch: tuple[str | None, int, str | None] | None = None
     feature_state: bytes = b""
     mapped: bool = True
+    joined: list[tuple[int, Label]] = []
 
     @property
     def overlap_rows(self) -> int:
         """Rows that have taught the mapping by now; 0 for an answer to anything else."""
         return 0 if self.switch is None else self.switch[1]
+
+    @property
+    def new_labels(self) -> list[Label] | None:
+        """The classes that the request added; None where there are none."""
+        return [label for _, label in self.joined] if self.joined else None
 
     @property
     def warning(self) -> str | None:
@@ -301,7 +309,8 @@ def outcome_answer(version: int, outcome: Outcome, feature_state: bytes = b"") -
     if isinstance(outcome, Mapped):
         return Answer(FORMAT, version, outcome.rows, [], [], switch=(None, outcome.overlap_rows, None))
     said, losses, learned, p_true = outcome.predictions, losses_of(outcome), outcome.learned, list(outcome.p_true)
-    return Answer(FORMAT, version, outcome.rows, said, losses, learned, p_true, mapped=outcome.mapped)
+    joined = list(outcome.joined)
+    return Answer(FORMAT, version, outcome.rows, said, losses, learned, p_true, mapped=outcome.mapped, joined=joined)
 
 
 def losses_of(learned: Learned) -> list[float | None]:
@@ -337,8 +346,12 @@ def _of_rows(answer: Answer) -> Iterator[bytes]:
     version, learned, count = answer.version, answer.learned, len(answer.predictions)
     rows = range(answer.rows - count + 1, answer.rows + 1) if learned else [answer.rows] * count
     shares = [[share] for share in answer.p_true] if answer.p_true else [[]] * count
-    for predicted, loss, after, share in zip(answer.predictions, answer.losses, rows, shares, strict=True):
-        one = Answer(FORMAT, version, after, [predicted], [loss], learned, share, mapped=answer.mapped)
+    joined: list[list[tuple[int, Label]]] = [[]] * count
+    for at, label in answer.joined:
+        joined[at] = [(0, label)]
+    own = zip(answer.predictions, answer.losses, rows, shares, joined, strict=True)
+    for predicted, loss, after, share, new in own:
+        one = Answer(FORMAT, version, after, [predicted], [loss], learned, share, mapped=answer.mapped, joined=new)
         yield encode_answer(one)
 
 

@@ -59,13 +59,15 @@ def learnt(reply: Reply, line: int, durability: str, incarnation: str) -> Iterat
     version, learned, after = answer.version, answer.learned, answer.rows
     if learned:  # each says how many rows there were after itself
         after -= len(answer.predictions) - len(earlier)
+    joined = {at: [label] for at, label in answer.joined}
     for at, (prediction, loss) in enumerate(zip(answer.predictions, answer.losses, strict=True)):
         first = earlier.get(at)
         if first is None:
             after += learned
-            yield Learnt(prediction, loss, version, after, False, learned, durability, incarnation, answer.mapped)
+            own = version, after, False, learned
+            yield Learnt(prediction, loss, *own, durability, incarnation, answer.mapped, joined.get(at))
         elif first.refusal is not None:
             yield refused(line + at, RequestConflict(first.refusal))
         else:
             own = first.version, first.rows, True, first.learned
-            yield Learnt(prediction, loss, *own, durability, incarnation, first.mapped)
+            yield Learnt(prediction, loss, *own, durability, incarnation, first.mapped, first.new_labels)

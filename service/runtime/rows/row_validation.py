@@ -14,7 +14,7 @@ from core.contract import Floats
 from core.entry import Overlap, Rows
 from core.features import Schema, Space, SparseSchema, propose
 from core.features.labels import Label, LabelSet, canonical_all, from_texts
-from core.problems import FILLED, PROBLEMS_MAX, Invalid, Problem, lacking
+from core.problems import FILLED, PROBLEMS_MAX, SUGGESTED_MAX, Invalid, Problem, lacking, suggestion
 from service.errors import RequestConflict
 from service.runtime.rows import number_tables, row_numbers
 from service.runtime.rows.config_rules import ConfigRules
@@ -269,7 +269,10 @@ class RowValidator:
         if known.knows(found):
             return
         strange = [at for at, label in enumerate(found) if known.index(label) < 0][:PROBLEMS_MAX]
-        raise Invalid(*(Problem(path(at), "is not one of the declared labels", list(declared)) for at in strange))
+        names = [one for one in declared if isinstance(one, str)]
+        near = {at: suggestion(found[at], names) for at in strange[:SUGGESTED_MAX]}
+        said = "is not one of the declared labels"
+        raise Invalid(*(Problem(path(at), said + near.get(at, ""), list(declared)) for at in strange))
 
     def _check_new_classes(self, found: list[Label], path: FieldPath, space: Space | None) -> None:
         trial = LabelSet(self.known.labels)  # a copy: the model may move on meanwhile

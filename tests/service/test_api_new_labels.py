@@ -1,0 +1,85 @@
+"""Answers name the classes that a request has added to a model without declared labels."""
+
+import json
+
+import pytest
+
+from service.store import codec
+from service.store.codec import Answer
+from service.store.records import FORMAT
+from tests.service.api_fixtures import DFOP
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+OPEN = {"algorithm": "dfop", "task": "classification"}
+ROW = {"a": 0.25, "b": -0.5}
+
+
+async def told(api, path, label, **more):
+    """The new labels that the answer to one row names; None where it has no such field."""
+    answer = await api.post(f"{path}/feedback", {"features": ROW, "label": label, **more})
+    return answer.get("new_labels")
+
+
+async def test_a_row_names_the_class_that_it_adds(api):
+    """The first row of each class, whatever its type, and no other row."""
+    path = await api.new(OPEN)
+    assert [["UP"], None, ["DWON"], None] == [await told(api, path, label) for label in ("UP", "UP", "DWON", "DWON")]
+    assert [[3], None] == [await told(api, path, label) for label in (3, 3)]
+
+
+async def test_a_retry_gets_the_first_answer(api):
+    """By its own id."""
+    path = await api.new(OPEN)
+    assert [["UP"], ["UP"]] == [await told(api, path, "UP", id="x") for _ in range(2)]
+    assert await told(api, path, "UP", id="y") is None
+
+
+async def test_declared_labels_are_not_news(api):
+    """Their first rows say nothing of them."""
+    path = await api.new(DFOP | {"labels": ["UP", "DOWN"]})
+    assert [None, None] == [await told(api, path, label) for label in ("UP", "DOWN")]
+
+
+async def test_a_batch_names_them_in_order(api):
+    """Also where some of its rows were learned before, and where all were."""
+    path = await api.new(OPEN)
+    rows = {"columns": ["a", "b"], "data": [[1, 2]] * 4, "labels": ["x", "y", "x", "z"], "ids": ["1", "2", "3", "4"]}
+    first = {name: rows[name][1:3] if name != "columns" else rows[name] for name in rows}
+    assert ["y", "x"] == (await api.post(f"{path}/feedback/batch", first))["new_labels"]
+    for _ in range(2):
+        assert ["y", "x", "z"] == (await api.post(f"{path}/feedback/batch", rows))["new_labels"]
+    later = {**rows, "ids": ["5", "6", "7", "8"]}
+    assert "new_labels" not in await api.post(f"{path}/feedback/batch", later)
+
+
+async def test_a_stream_names_them_by_line(api):
+    """Each line's own, also where lines are learned together."""
+    path = await api.new(OPEN)
+    lines = [json.dumps({"features": ROW, "label": label}) for label in ("u", "u", "v", "u", "w")]
+    answer = await api.ask(
+        "POST",
+        f"{path}/feedback/stream",
+        content="\n".join(lines) + "\n",
+        headers={"Content-Type": "application/x-ndjson"},
+    )
+    found = [json.loads(line).get("new_labels") for line in answer.text.splitlines()]
+    assert [["u"], None, ["v"], None, ["w"]] == found
+
+
+async def test_with_challengers_and_tracked_rows(api):
+    """They change nothing of it."""
+    path = await api.new(OPEN)
+    assert ["UP"] == await told(api, path, "UP")
+    assert 201 == (await api.ask("PUT", f"{path}/challengers/other", json={"algorithm": "rls"})).status_code
+    assert ["DOWN"] == await told(api, path, "DOWN")
+    tracked = (await api.post(f"{path}/predict", {"features": ROW, "track": True}))["prediction_id"]
+    answer = await api.post(f"{path}/feedback", {"prediction_id": tracked, "label": "LEFT"})
+    assert ["LEFT"] == answer["new_labels"]
+
+
+async def test_answers_of_before_are_read():
+    """A stored answer without the field has none."""
+    whole = codec.msgspec.msgpack.decode(codec.encode_answer(Answer(FORMAT, 3, 4, ["UP"], [0.0])))
+    older = codec.decode_answer(codec.msgspec.msgpack.encode(whole[:-1]))
+    assert (3, None) == (older.version, older.new_labels)
