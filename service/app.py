@@ -36,7 +36,7 @@ from service.embedded import CannotStart, EmbeddedStore
 from service.monitor import webhooks as hooks
 from service.monitor.drift_monitor import DriftMonitor
 from service.monitor.telemetry import Telemetry
-from service.pages import api_pages, reading
+from service.pages import api_pages, reading, refusals
 from service.pages import routes as pages
 from service.runtime.committer import Limits
 from service.runtime.engine import READ_BYTES_MAX, Bounds, Engine
@@ -105,7 +105,7 @@ def create_app(lifespan: Lifespan | None = None, origins: Sequence[str] = (), ro
     app.include_router(pages.router)
     app.include_router(reading.router)
     api_pages.install(app)
-    install_handlers(app)
+    install_handlers(app, refusals.shown)
     app.serve_under(root_path)
     if origins:
         app.cors = True

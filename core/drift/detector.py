@@ -185,6 +185,16 @@ class DriftDetector:
         """Classes there are windows for."""
         return self._counters.shape[0]
 
+    def column_means(self) -> Floats | None:
+        """Means (D,) of the rows in the windows of class means, of all classes; None without rows, or the test."""
+        windows = self._means[FIRST:].reshape(self.classes, PER_CLASS, self._means.shape[1])
+        past, rows = self._counters[:, PAST], self._counters[:, [PAST, RECENT]].sum()
+        if not windows.size or not rows:
+            return None
+        shares = past / rows @ windows[:, MEAN] + (windows[:, TO_RECENT + MEAN] / rows).sum(axis=0)
+        means: Floats = self._means[ORIGIN] + shares
+        return means
+
     def add_class(self) -> None:
         """One more class, called before its first row comes."""
         self._means = np.concatenate([self._means, np.zeros((PER_CLASS, self._means.shape[1]))])

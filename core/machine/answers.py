@@ -208,6 +208,11 @@ class Answers:
         self._order = self.said.indices(self.seen.labels)
         self._costs = np.array(self._config.costs_of(self.said))
 
+    @property
+    def costs(self) -> Floats | None:
+        """What missing each of ``said`` costs, (K,); None where nothing is said of costs."""
+        return self._costs if self._costs.size else None
+
     def add(self, label: Label) -> int:
         """The class of a label, which has been seen from now on."""
         index = self.seen.add(label)

@@ -5,11 +5,11 @@ Reading changes nothing.
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Prediction, Weights
 from core.entry import ServedPrediction
+from core.features import Schema
 from core.machine.estimates import Estimates
 from core.machine.summary import Summary
 from core.metrics import RegressionMetrics
@@ -105,22 +105,36 @@ class Readings(Estimates):
 
         ``rows`` are those that this learner has scored; points and marks have the row numbers of the model.
         """
-        found = self.metrics.report(None if self.intervals is not None else self.answers.said)
-        if self.intervals is not None:
+        if isinstance(self.metrics, RegressionMetrics):
+            assert self.intervals is not None
+            found = self.metrics.report()
             for span, coverage in zip(("overall", "window", "fading"), self.intervals.spans(), strict=True):
                 found[span]["coverage"] = coverage
+        else:
+            found = self.metrics.report(self.answers.said, self.answers.costs)
         if self.before:
             found["history"] = [{**point, "row": point["row"] + self.before} for point in found["history"]]
         return found
 
     def quality(self) -> Quality:
         """How well the model has done in the window of its metrics."""
-        costs = None if self.regression else self.config.costs_of(self.answers.said)
-        return self.metrics.quality(np.array(costs) if costs else None)
+        return self.metrics.quality(None if self.regression else self.answers.costs)
 
     def coverage(self) -> Header:
         """The share of labels in the window that the intervals of a regression covered, by level; {}: no regression."""
         return {} if self.intervals is None else self.intervals.spans()[1]
+
+    def feature_means(self) -> dict[str, float]:
+        """Means of numeric and boolean features, over the rows in the windows of the drift test of class means.
+
+        Empty where there is no such test (also: the learner makes it itself), no row yet, or a space without features.
+        """
+        means = None if self.drift_response is None else self.drift_response.detector.column_means()
+        schema = self.prediction_schema
+        if means is None or not isinstance(schema, Schema):
+            return {}
+        known = dict(zip(schema.columns, means.tolist(), strict=False))  # lags stand behind the schema's columns
+        return {name: known[name] for name in schema.names if name in known}
 
     def learner_info(self) -> Header:
         """What the learner reports of itself."""
@@ -131,7 +145,11 @@ class Readings(Estimates):
         """What a list of models shows of this one."""
         config, metrics = self.config, self.metrics
         score, baseline = metrics.headline(), metrics.best_baseline()
-        return Summary(config.algorithm_id, config.task, self.rows, score, baseline, self.phase)
+        found = Summary(config.algorithm_id, config.task, self.rows, score, baseline, self.phase)
+        if isinstance(metrics, RegressionMetrics) or (costs := self.answers.costs) is None:
+            return found
+        cost = metrics.mean_cost(costs)
+        return found if cost is None else found._replace(mean_cost=cost.mean, baseline_cost=cost.constant)
 
     def info(self) -> Header:
         """What the model has become: its features, its labels, its size, and what its learner reports."""

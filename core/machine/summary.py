@@ -39,6 +39,8 @@ class Summary(NamedTuple):
         drift: the newest drift event; None where there has been none.
         challengers: how many learners stand beside the model's own.
         ahead: how many of them are better: the interval of the paired difference lies above 0.
+        mean_cost: what the model's answers have cost a row, by its ``class_costs``; None where it has none.
+        baseline_cost: the same of the cheapest constant answer.
     """
 
     algorithm: str
@@ -50,6 +52,8 @@ class Summary(NamedTuple):
     drift: LastDrift | None = None
     challengers: int = 0
     ahead: int = 0
+    mean_cost: float | None = None
+    baseline_cost: float | None = None
 
     @classmethod
     def first(cls, config: Config) -> "Summary":

@@ -37,6 +37,7 @@ from core.metrics.class_kernels import (
     UNSCORED,
     beyond_chance,
 )
+from core.metrics.costs import mean_cost
 from core.metrics.prequential import Named, number
 from core.metrics.quality import Quality, error_ratio
 
@@ -63,8 +64,15 @@ class Span(NamedTuple):
     places: Ints
 
 
-def report(span: Span, names: Named, whole: bool) -> Header:
-    """The scores of one span, and the baselines; rows are integers where they count as ``whole``."""
+def report(span: Span, names: Named, whole: bool, costs: Floats | None = None) -> Header:
+    """The scores of one span, and the baselines; rows are integers where they count as ``whole``.
+
+    Args:
+        span: what is counted.
+        names: of all classes.
+        whole: whether rows are counted, or weighed.
+        costs: (at least K,) of missing each class; None: nobody has said, and nothing is told of costs.
+    """
     accuracy, no_change, majority = _of_scored(span.sums, RIGHT, NO_CHANGE, MAJORITY)
     brier = _ratio(span.sums[BRIER_SUM], span.sums[BRIER_ROWS])
     bins = span.sums[BIN:].reshape(-1, 3)
@@ -77,6 +85,7 @@ def report(span: Span, names: Named, whole: bool) -> Header:
         "brier": number(brier / 2 if len(span.places) <= 2 else brier),
         "ece": number(calibration_error(span.sums)),
         **(_ranking(span.scores) if len(span.places) == 2 else {}),
+        **({} if costs is None else {"costs": _costs(span, names.labels, costs)}),
         "unscored": _rows(span.sums[UNSCORED], whole),
         "per_class": _per_class(span, names.keys, whole),
         "confusion": _confusion(span, names.labels, whole),
@@ -102,8 +111,8 @@ def quality(span: Span, unscored: float, costs: Floats | None) -> Quality:
     if costs is None:
         ratio = error_ratio(1.0 - accuracy, 1.0 - baseline)
     else:
-        labels, hits = costs * span.tallies[LABELS], costs * span.tallies[HITS]
-        ratio = error_ratio(float((labels - hits).sum()), float(labels.sum() - labels.max(initial=0.0)))
+        found = mean_cost(span.tallies[LABELS], span.tallies[HITS], costs)
+        ratio = np.nan if found is None else error_ratio(found.mean, found.constant)
     return Quality(accuracy, baseline, ratio, calibration_error(span.sums), int(unscored))
 
 
@@ -117,6 +126,13 @@ def kappa(accuracy: float, labels: Floats, guesses: Floats) -> float:
     """Beyond the chance agreement of the marginals (K,) and (K,); NaN where there is none to tell."""
     total = labels.sum()
     return beyond_chance(accuracy, float(labels / total @ (guesses / total))) if total else np.nan
+
+
+def _costs(span: Span, labels: Sequence[Any], costs: Floats) -> Header:
+    found = mean_cost(span.tallies[LABELS], span.tallies[HITS], costs[: len(span.places)])
+    if found is None:
+        return {"mean": None, "constant": None, "label": None}
+    return {"mean": number(found.mean), "constant": number(found.constant), "label": labels[found.answer]}
 
 
 def _of_scored(sums: Floats, *places: int) -> tuple[float, ...]:

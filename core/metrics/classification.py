@@ -46,6 +46,7 @@ from core.metrics.class_kernels import (
     count_window,
 )
 from core.metrics.class_report import Span, quality, report
+from core.metrics.costs import MeanCost, mean_cost
 from core.metrics.losses import FACTS
 from core.metrics.prequential import STRIDE_FIRST, WINDOW, Named, PrequentialMetrics, layout
 from core.metrics.quality import Quality
@@ -159,11 +160,21 @@ class ClassificationMetrics(PrequentialMetrics):
         s = self._sums[0]
         return float(max(s[NO_CHANGE], s[MAJORITY]) / s[SCORED]) if s[SCORED] else None
 
-    def report(self, names: Named | None = None) -> Header:
+    def mean_cost(self, costs: Floats) -> MeanCost | None:
+        """What all answers so far have cost a row, None before the first scored row.
+
+        Args:
+            costs: (at least K,) of missing each class.
+        """
+        labels, _, hits = self._classes[OVERALL:FADED]
+        return mean_cost(labels, hits, costs[: self.classes])
+
+    def report(self, names: Named | None = None, costs: Floats | None = None) -> Header:
         """Everything, as ``GET /models/{name}/metrics`` answers it; undefined numbers are None.
 
         Args:
             names: labels and JSON keys of all classes that are known; None: their indices.
+            costs: of missing each of them; None: nothing is told of costs.
         """
         names = names or _Numbers(self.classes)
         places = self._classes[PLACE].astype(np.int64)
@@ -172,8 +183,8 @@ class ClassificationMetrics(PrequentialMetrics):
         faded = self._sums[1], self._classes[FADED:], self._confusion[1], self._scores[1]
         sums, tallies, confusion, scores = (counts / weight for counts in faded)
         fading = Span(sums, tallies, confusion, scores, places)
-        window = report(self._window(places), names, True)
-        return self._report(report(overall, names, True), window, report(fading, names, False))
+        window = report(self._window(places), names, True, costs)
+        return self._report(report(overall, names, True, costs), window, report(fading, names, False, costs))
 
     def quality(self, costs: Floats | None = None) -> Quality:
         """How well the model has done in the window; ``costs`` (K,) of missing each class, None: all alike."""

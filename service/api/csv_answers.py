@@ -101,7 +101,8 @@ CHALLENGERS = items(
 MODELS = items(
     "models",
     ("name", "algorithm", "task", "version", "rows", "score", "baseline", "phase", "updated", "drift.row", "drift.time",
-     "drift.kind", "drift.class", "challengers", "ahead", "rows_per_s"),
+     "drift.kind", "drift.class", "challengers", "ahead", "rows_per_s",
+     "mean_cost", "baseline_cost"),
 )  # fmt: skip
 
 

@@ -93,9 +93,10 @@ def metrics(replica: Replica, known: msgspec.Raw | None = None) -> bytes:
     return bytes(known or report(replica))[:-1] + b"," + _encode(beside)[1:]
 
 
-def features(replica: Replica) -> bytes:
-    """``GET /models/{name}/features``."""
-    return _encode({**feature_switch.feature_state(replica.machine), **_stamp(replica)})
+def features(replica: Replica, *, means: bool = False) -> bytes:
+    """``GET /models/{name}/features``, with ``means`` those of the features as well."""
+    known = {"means": replica.machine.feature_means()} if means else {}
+    return _encode({**feature_switch.feature_state(replica.machine), **known, **_stamp(replica)})
 
 
 def challenger_list(replica: Replica) -> bytes:

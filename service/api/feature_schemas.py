@@ -75,6 +75,12 @@ class FeatureSpaces(BaseModel):
     ensemble: list[Expert] | None = Field(
         examples=[None], description="The experts that predict since a change was completed."
     )
+    means: dict[str, float] | None = Field(
+        None,
+        examples=[{"load": 0.42, "price": 0.05}],
+        description="`means=true`: of the numeric and boolean features, over the rows that the drift test of class "
+        "means compares; empty without that test.",
+    )
     version: Version
     incarnation: Incarnation
 

@@ -5,10 +5,11 @@ the first time.
 """
 
 from dataclasses import replace
+from functools import partial
 from typing import Annotated
 
 import msgspec
-from fastapi import APIRouter, Body, Request
+from fastapi import APIRouter, Body, Query, Request
 from starlette.responses import Response
 
 from service.api import documents
@@ -31,14 +32,17 @@ _json = msgspec.json.Encoder().encode
 
 
 @router.get("/models/{name}/features", dependencies=[READ], response_model=FeatureSpaces)
-async def show_features(replica: ReadModel) -> Response:
+async def show_features(
+    replica: ReadModel,
+    means: Annotated[bool, Query(description="Tell the means of the features as well.")] = False,
+) -> Response:
     """Where a change of features stands.
 
     After a change the experts `recovered` (the old model, on old features recovered from the new ones), `new` (trained
     on the new features in the overlap) and, for linear models, `carried` (a copy of the old one in the new features)
     predict together until the next change is complete, each weighted by how well it does.
     """
-    return json_of(await of_model(replica, documents.features))
+    return json_of(await of_model(replica, partial(documents.features, means=means)))
 
 
 @router.post("/models/{name}/features/switch", dependencies=[ADMIN], response_model_exclude_unset=True)

@@ -52,6 +52,16 @@ class ReliabilityBin(BaseModel):
     rows: Count = Field(examples=[611])
 
 
+class Costs(BaseModel):
+    """What answers cost a row by `class_costs`, beside the cheapest constant answer; null without rows."""
+
+    mean: float | None = Field(examples=[0.16], description="The cost of the model's misses, over the rows.")
+    constant: float | None = Field(
+        examples=[0.34], description="The same if `label` had been the answer to every row: the least for these rows."
+    )
+    label: Label | None = Field(examples=["UP"], description="The label of which that is told.")
+
+
 class Scores(BaseModel):
     """The scores of some rows; undefined numbers are null."""
 
@@ -102,6 +112,7 @@ class Scores(BaseModel):
         description="Regression: by level, the share of labels within the intervals made before they came; null where "
         "there was none yet.",
     )
+    costs: Costs | None = Field(None, description="Of a model with `class_costs`.")
     baselines: Baselines | None = Field(None, description="Of the same rows.")
 
 

@@ -57,6 +57,17 @@ class ModelSummary(Body):
             description="The same of the better one of `no_change` and `majority`, or of `last_value`.",
         ),
     ]
+    mean_cost: Annotated[
+        float | None,
+        Field(
+            examples=[None],
+            description="With `class_costs`: what the answers have cost a row. Such a model gives accuracy up for it.",
+        ),
+    ]
+    baseline_cost: Annotated[
+        float | None,
+        Field(examples=[None], description="The same of the label that would have cost least as the answer to all."),
+    ]
     phase: Annotated[Phase, Field(examples=["steady"], description="`down`: out of service.")]
     updated: Time
     drift: Annotated[
@@ -119,9 +130,10 @@ async def asked_list(
         Sort,
         Query(
             description="`name`; `rows`: most rows first; `updated`: latest first; `worst`: by the ratio of the "
-            "model's error to that of its baseline, largest first, the error being 1 - `score` for a classification "
-            "and `score` for a regression (a baseline that is never wrong is the hardest, two errors of 0 are equal). "
-            "Models of which that is not known come last. Equals are in the order of their names."
+            "model's error to that of its baseline, largest first, the error being 1 - `score` for a classification, "
+            "`mean_cost` for one with `class_costs`, and `score` for a regression (a baseline that is never wrong is "
+            "the hardest, two errors of 0 are equal). Models of which that is not known come last. Equals are in the "
+            "order of their names."
         ),
     ] = "name",
     search: Annotated[
@@ -202,6 +214,8 @@ def _summary(listed: Listed, rows_per_s: float | None) -> ModelSummary:
         rows=known.rows,
         score=known.score,
         baseline=known.baseline,
+        mean_cost=known.mean_cost,
+        baseline_cost=known.baseline_cost,
         phase=cast("Phase", known.phase),
         updated=iso(known.time_ms),
         drift=drift,

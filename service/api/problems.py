@@ -214,14 +214,26 @@ def disconnected() -> Response:
     return Response(status_code=400)
 
 
-def install_handlers(app: Starlette) -> None:
-    """Answer unknown routes and methods, pages' errors, and what nobody foresaw, like every other error."""
-    app.add_exception_handler(HTTPException, _http_problem)
-    app.add_exception_handler(OnepassError, _crash)  # of routes that are not the API's
+def install_handlers(app: Starlette, shown: Callable[[Request, Response], Response]) -> None:
+    """Answer unknown routes and methods, pages' errors, and what nobody foresaw, like every other error.
+
+    Args:
+        app: whose errors.
+        shown: an answer that no route of the API gives, as the client of the request reads it.
+    """
+
+    async def of_no_route(request: Request, error: Exception) -> Response:
+        return shown(request, _http_problem(request, error))
+
+    async def of_a_page(request: Request, error: Exception) -> Response:
+        return shown(request, problem(error))
+
+    app.add_exception_handler(HTTPException, of_no_route)
+    app.add_exception_handler(OnepassError, of_a_page)
     app.add_exception_handler(Exception, _crash)
 
 
-async def _http_problem(request: Request, error: Exception) -> Response:
+def _http_problem(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     slug = {404: "no-route", 405: "no-method"}.get(status, "http")
     detail = "there is no such route; see /docs" if status == 404 else "the request cannot be served"

@@ -42,7 +42,7 @@ async def test_a_classification_is_shown_beside_its_baselines(look, api, shown):
     await expect(page.locator("h1")).to_have_text(shown["classes"])
     await expect(page.locator("#score-value")).to_have_text(f"{metrics['window']['accuracy']:.3f}")
     bars = page.get_by_role("list", name="Accuracy beside baselines").get_by_role("listitem")
-    assert ["This model", "No change", "Majority"] == [
+    assert ["This model", "No change", "Majority class"] == [
         (await bar.inner_text()).split("\n")[0] for bar in await bars.all()
     ]
     classes = page.get_by_role("table", name="Scores by class").get_by_role("rowheader")

@@ -49,8 +49,8 @@ async def test_each_model_stands_beside_its_baseline(visits, listed):
     page = await visits.open("/?search=list-")
     for name in ("list-better", "list-worse"):
         row, model = row_of(page, name), listed[name]
-        await expect(row.get_by_role("cell").nth(0)).to_contain_text(f"{100 * model['score']:.1f}")
-        await expect(row.get_by_role("cell").nth(1)).to_contain_text(f"baseline {100 * model['baseline']:.1f}")
+        await expect(row.get_by_role("cell").nth(0)).to_contain_text(f"{model['score']:.3f}")
+        await expect(row.get_by_role("cell").nth(1)).to_contain_text(f"baseline {model['baseline']:.3f}")
         await expect(row.get_by_role("cell").nth(2)).to_have_text(str(model["rows"]))
     own, other = (1 - listed["list-better"][key] for key in ("score", "baseline"))
     assert own < other

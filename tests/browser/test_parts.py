@@ -9,6 +9,14 @@ CALL = """([file, name, given]) => {
     const beside = document.querySelector("script[type=module]").src;
     return import(new URL(file, beside)).then((own) => own[name](...given));
 }"""
+COMPARED = """async (cases) => {
+    const beside = document.querySelector("script[type=module]").src;
+    const { comparison, judged } = await import(new URL("comparison.js", beside));
+    return cases.map(([task, score, baseline, mean_cost, baseline_cost]) => {
+        const found = comparison(...judged({ task, score, baseline, mean_cost, baseline_cost }).errors);
+        return found && [Number(found.part.toFixed(6)), found.kind, found.text.replaceAll("\\u202f", " ")];
+    });
+}"""
 HIDE = """(hidden) => {
     Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
     document.dispatchEvent(new Event("visibilitychange"));
@@ -16,39 +24,56 @@ HIDE = """(hidden) => {
 
 
 async def test_errors_are_compared_with_the_baselines(visits):
-    """Shares of wrong answers and squared errors alike: from -1, twice as much or more, over 0 to 1, none at all."""
+    """Shares of wrong answers, costs and squared errors alike: from -1, twice as much, over 0 to 1, none at all."""
     page = await visits.open("/guide")
+    cases = {
+        ("classification", 0.9, 0.8): [0.5, "good", "50 % less"],
+        ("classification", 0.7, 0.8): [-0.5, "bad", "50 % more"],
+        ("classification", 0.6, 0.8): [-1, "bad", "100 % more"],
+        ("classification", 0.8, 0.8): [0, "", "equal"],
+        ("classification", 1, 1): [0, "", "equal"],
+        ("classification", 0.9, 1): [-1, "bad", "baseline never wrong"],
+        ("classification", 1, 0.5): [1, "good", "100 % less"],
+        ("regression", 1, 4): [0.75, "good", "75 % less"],
+        ("regression", 5.1, 5): [-0.02, "bad", "2.0 % more"],
+        ("regression", 100, 2): [-1, "bad", "50 × as much"],
+        ("classification", 0.9, 0.97, 0.1, 0.4): [0.75, "good", "75 % less"],
+        ("classification", 0.99, 0.97, 0, 0): [0, "", "equal"],
+        ("classification", 0.99, 0.97, 0.1, 0): [-1, "bad", "baseline never wrong"],
+        ("regression", 5, None): None,
+        ("classification", None, None): None,
+    }
+    found = await page.evaluate(COMPARED, [[*case] for case in cases])
+    assert [*cases.values()] == found
 
-    async def compared(task, score, baseline):
-        model = {"task": task, "score": score, "baseline": baseline}
-        found = await page.evaluate(CALL, ["models/figures.js", "comparison", [model]])
-        return found and (round(found["part"], 6), found["kind"], found["text"].replace("\u202f", " "))
 
-    assert (0.5, "good", "50 % less") == await compared("classification", 0.9, 0.8)
-    assert (-0.5, "bad", "50 % more") == await compared("classification", 0.7, 0.8)
-    assert (-1, "bad", "100 % more") == await compared("classification", 0.6, 0.8)
-    assert (0, "", "equal") == await compared("classification", 0.8, 0.8)
-    assert (0, "", "equal") == await compared("classification", 1, 1)
-    assert (-1, "bad", "baseline never wrong") == await compared("classification", 0.9, 1)
-    assert (1, "good", "100 % less") == await compared("classification", 1, 0.5)
-    assert (0.75, "good", "75 % less") == await compared("regression", 1, 4)
-    assert (-0.02, "bad", "2.0 % more") == await compared("regression", 5.1, 5)
-    assert (-1, "bad", "50 × as much") == await compared("regression", 100, 2)
-    assert await compared("regression", 5, None) is None
-    assert await compared("classification", None, None) is None
-
-
-async def test_accuracies_near_one_are_not_shown_as_one(visits):
-    """With as many decimals as tell them from it, four at most."""
+async def test_scores_near_one_are_not_shown_as_one(visits):
+    """With as many decimals as tell them from it, six at most; as the API has them, from 0 to 1."""
     page = await visits.open("/guide")
+    shown = {0: "0.000", 0.873: "0.873", 0.995: "0.995", 0.9992: "0.9992", 0.99999: "0.999990", 1: "1.000"}
+    shown |= {1 - 1e-9: "> 0.999999", None: "–", -0.25: "-0.250"}
+    found = [await page.evaluate(CALL, ["format.js", "share", [score]]) for score in shown]
+    assert [*shown.values()] == [text.replace("\u2009", " ") for text in found]
 
-    async def shown(score):
-        found = await page.evaluate(CALL, ["models/figures.js", "scoreText", [{"task": "classification"}, score]])
-        return found.replace("\u202f", " ").replace("\u2009", " ")
 
-    accuracies = {0: "0.0 %", 0.873: "87.3 %", 0.995: "99.5 %", 0.9992: "99.92 %", 0.99999: "99.9990 %", 1: "100.0 %"}
-    for accuracy, text in (accuracies | {1 - 1e-9: "> 99.9999 %"}).items():
-        assert text == await shown(accuracy)
+async def test_a_drift_is_one_line_whoever_found_it(visits):
+    """Events of the model and of its challengers are joined within the rows of an episode, one of each at most."""
+    page = await visits.open("/guide")
+    found = [(None, 1033), ("dfop", 956), ("auto", 956), (None, 2040), ("dfop", 1700), ("dfop", 9000)]
+    events = [{"challenger": who, "row": row, "version": row, "id": f"{who} {row}"} for who, row in found]
+    joined = await page.evaluate(CALL, ["model/episodes.js", "episodes", [events, 1000]])
+    rows = [[(event["challenger"], event["row"]) for event in episode] for episode in joined]
+    assert [
+        [("dfop", 9000)],
+        [("dfop", 1700), (None, 2040)],
+        [("dfop", 956), ("auto", 956), (None, 1033)],
+    ] == rows
+    said = [await page.evaluate(CALL, ["model/episodes.js", "finders", [episode]]) for episode in joined]
+    assert [
+        "challenger dfop",
+        "the model and challenger dfop (row 1,700)",
+        "the model, challenger dfop (row 956) and challenger auto (row 956)",
+    ] == said
 
 
 async def test_rows_that_can_stay_do_not_move(visits):

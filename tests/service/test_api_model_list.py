@@ -27,15 +27,16 @@ FIGURES = {
     "sort.c2": Summary("dfop", "classification", 200, 0.7, 0.8, "steady"),  # 0.3 : 0.2
     "sort.c3": Summary("odm", "classification", 200, 1.0, 1.0, "overlap"),  # 0 : 0
     "sort.c4": Summary("odm", "classification", 7, 0.99, 1.0, "steady"),  # 0.01 : 0
+    "sort.c5": Summary("dfop", "classification", 100, 0.7, 0.8, "steady", None, 0, 0, 0.1, 0.4),  # costs 0.1 : 0.4
     "sort.new": Summary("dfop", "classification", 0, None, None, "steady"),
     "sort.r1": Summary("rls", "regression", 500, 5.0, 10.0, "steady"),  # 1 : 2, as sort.c1
     "sort.r2": Summary("rls", "regression", 1, 1e300, None, "steady"),
     "sort.r3": Summary("rls", "regression", 9, 4e299, 1e299, "steady", DRIFT, 2, 1),  # 4 : 1
 }
 ORDERS = {
-    "rows": ["sort.r1", "sort.c1", "sort.c2", "sort.c3", "sort.r3", "sort.c4", "sort.r2", "sort.new"],
-    "updated": ["sort.r3", "sort.r2", "sort.r1", "sort.new", "sort.c4", "sort.c3", "sort.c2", "sort.c1"],
-    "worst": ["sort.c4", "sort.r3", "sort.c2", "sort.c3", "sort.c1", "sort.r1", "sort.new", "sort.r2"],
+    "rows": ["sort.r1", "sort.c1", "sort.c2", "sort.c3", "sort.c5", "sort.r3", "sort.c4", "sort.r2", "sort.new"],
+    "updated": ["sort.r3", "sort.r2", "sort.r1", "sort.new", "sort.c5", "sort.c4", "sort.c3", "sort.c2", "sort.c1"],
+    "worst": ["sort.c4", "sort.r3", "sort.c2", "sort.c3", "sort.c1", "sort.r1", "sort.c5", "sort.new", "sort.r2"],
     "name": sorted(FIGURES),
 }
 
@@ -115,11 +116,13 @@ async def test_a_line_has_the_figures_of_the_summary(sorted_models):
         "score": 4e299,
         "baseline": 1e299,
         "phase": "steady",
-        "updated": "2023-11-14T22:13:20.007Z",
+        "updated": "2023-11-14T22:13:20.008Z",
         "drift": {"row": 7, "time": "2023-11-14T22:13:20.003Z", "kind": "error_rate", "class": None},
         "challengers": 2,
         "ahead": 1,
         "rows_per_s": None,
+        "mean_cost": None,
+        "baseline_cost": None,
     } == by_name["models"][-1]
 
 

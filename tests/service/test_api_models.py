@@ -9,7 +9,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 MODEL = {"name", "incarnation", "config", "version", "rows", "phase", "metrics", "info", "created", "updated"}
 SUMMARY = {"name", "algorithm", "task", "version", "rows", "score", "baseline", "phase", "updated"}
-SUMMARY |= {"drift", "challengers", "ahead", "rows_per_s"}
+SUMMARY |= {"drift", "challengers", "ahead", "mean_cost", "baseline_cost", "rows_per_s"}
 
 
 async def test_put_creates_a_model(api):
@@ -141,6 +141,8 @@ async def test_the_list_shows_how_each_model_stands(api):
         "challengers": 0,
         "ahead": 0,
         "rows_per_s": listed["rows_per_s"],
+        "mean_cost": None,
+        "baseline_cost": None,
     }
     assert expected == listed
 
@@ -230,3 +232,13 @@ async def test_the_schema_of_params_refuses_what_the_service_refuses(api):
         assert not jsonschema.Draft202012Validator(entries["dfop"]).is_valid(params)
         problem(await api.ask("PUT", "/models/never", json={**DFOP, "params": params}), 422)
     problem(await api.ask("GET", "/models/never"), 404)
+
+
+async def test_the_means_of_features_are_told_where_they_are_asked_for(api):
+    """Of all rows that the drift test has in its windows; without being asked for they are left out."""
+    path = await api.learnt(rows=4)
+    assert "means" not in await api.get(f"{path}/features")
+    found = await api.get(f"{path}/features", params={"means": "true"})
+    names = [own if isinstance(own, str) else own["name"] for own in found["current"]]
+    assert names == [*found["means"]]
+    assert all(isinstance(mean, float) for mean in found["means"].values())

@@ -1,5 +1,6 @@
 """The pages for people: public, strict about what they may fetch, and under any prefix."""
 
+import html
 import re
 import shutil
 import subprocess
@@ -69,6 +70,33 @@ async def test_links_of_a_page_are_relative_to_the_root(api, path, prefix):
 async def test_pages_answer_head(api, path):
     """As GET, but for the body."""
     assert 200 == (await api.ask("HEAD", path)).status_code
+
+
+async def test_a_browser_is_shown_a_page_where_there_is_nothing(api):
+    """Of the same status, with the same facts and ways back; everybody else is answered with the problem itself."""
+    browser = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+    for path, slug in (("/nonsense", "no-route"), ("/some/<b>", "no-route"), ("/guide/none", "not-found")):
+        told = problem(await api.ask("GET", path), 404)
+        shown = await api.ask("GET", path, headers=browser)
+        assert (404, "text/html; charset=utf-8", "Accept") == (
+            shown.status_code,
+            shown.headers["content-type"],
+            shown.headers["vary"],
+        )
+        root = "../" * (path.count("/") - 1) or "./"
+        assert {root, f"{root}guide", f"{root}docs", f"{root}problems/{slug}"} <= set(addresses(shown.text))
+        assert told["detail"] in html.unescape(shown.text)
+        assert "<b>" not in shown.text
+        assert 404 == (await api.ask("HEAD", path, headers=browser)).status_code
+    for method, path, status in (("POST", "/nonsense", 404), ("GET", "/v2/nonsense", 404), ("GET", "/models/no", 404)):
+        assert status == (answer := await api.ask(method, path, headers=browser)).status_code
+        assert "json" in answer.headers["content-type"]
+    wrong = await api.ask("GET", "/models/no/predict", headers=browser)
+    assert (405, "POST", "text/html; charset=utf-8") == (
+        wrong.status_code,
+        wrong.headers["allow"],
+        wrong.headers["content-type"],
+    )
 
 
 async def test_an_asset_is_kept_for_good_under_its_digest_only(api):

@@ -1,5 +1,6 @@
 /**
- * Times and shares as text.
+ * Times and numbers as text. Scores and shares are numbers from 0 to 1, as in the API; percentages are for how much
+ * something is more or less than something else, and for the levels of intervals.
  */
 
 const UNITS = [
@@ -28,14 +29,28 @@ export function ago(time, now = Date.now()) {
 }
 
 /**
- * A share as a percentage: "87.3 %"; with a narrow space that does not break.
+ * A part as a percentage: "87.3 %"; with a narrow space that does not break.
  *
- * @param {number} share
+ * @param {number} part
  * @param {number} [digits] decimals
  * @returns {string}
  */
-export function percent(share, digits = 1) {
-    return `${(100 * share).toFixed(digits)}\u202f%`;
+export function percent(part, digits = 1) {
+    return `${(100 * part).toFixed(digits)}\u202f%`;
+}
+
+/**
+ * A share, or a score that is 1 at most: "0.873"; near 1 with more decimals, so that what is not 1 is not shown as 1.
+ *
+ * @param {number|null|undefined} value
+ * @returns {string}
+ */
+export function share(value) {
+    if (value === null || value === undefined || !Number.isFinite(value)) return "–";
+    const lacking = 1 - value;
+    if (lacking > 0 && lacking < 5e-7) return ">\u20090.999999";
+    const digits = lacking > 0 ? Math.min(6, Math.max(3, Math.floor(-Math.log10(lacking)) + 1)) : 3;
+    return value.toFixed(digits);
 }
 
 const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });

@@ -5,6 +5,9 @@
 
 import { Problem, request } from "./api.js";
 
+/** What pages call the states of a stream. */
+export const STATES = { connecting: "Connecting", live: "Live", reconnecting: "Reconnecting", ended: "Ended" };
+
 const PAUSE_MS = 500;
 const PAUSE_MAX_MS = 15_000;
 const SILENCE_MS = 60_000; // longer than between two comments that keep a stream open

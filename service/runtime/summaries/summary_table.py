@@ -32,9 +32,10 @@ LAST = 1.0
 def key(order: Order, summary: StoredSummary) -> float:
     """What a model is sorted by, lowest first.
 
-    ``worst`` goes by a/(a + b), a the model's error and b that of its best baseline: mean squared errors, or 1 -
-    accuracy. That is 1/2 where they are equal (also where both are 0), 1 where only the baseline is never wrong, and
-    increases with the ratio a/b, which makes the two tasks comparable.
+    ``worst`` goes by a/(a + b), a the model's error and b that of its best baseline: mean squared errors, 1 -
+    accuracy, or, of a model with ``class_costs``, mean costs. That is 1/2 where they are equal (also where both are 0),
+    1 where only the baseline is never wrong, and increases with the ratio a/b, which makes models of all kinds
+    comparable.
     """
     if order == "updated":
         return -float(summary.time_ms)
@@ -42,9 +43,12 @@ def key(order: Order, summary: StoredSummary) -> float:
         return LAST if summary.rows is None else -float(summary.rows)
     if summary.score is None or summary.baseline is None:
         return LAST
-    a, b = summary.score, summary.baseline
-    if summary.task == "classification":
-        a, b = 1.0 - a, 1.0 - b
+    if summary.mean_cost is not None and summary.baseline_cost is not None:
+        a, b = summary.mean_cost, summary.baseline_cost
+    elif summary.task == "classification":
+        a, b = 1.0 - summary.score, 1.0 - summary.baseline
+    else:
+        a, b = summary.score, summary.baseline
     return -(a / (a + b)) if a + b > 0 else -0.5
 
 

@@ -270,3 +270,27 @@ def test_a_learner_s_own_test_can_be_left_out(testing):
     model = machine(watch={"error_rate": {}})
     learn(model, X, y)
     assert "class_mean" not in {drift.kind for drift in alarms(model)}
+
+
+@both
+def test_the_means_of_features_are_those_of_the_windows(task):
+    """Before any drift those of all rows; without the test of class means, or without rows, there are none."""
+    X, y = stream(task, JUMP - 10)
+    model, unwatched = machine(task), machine(task, watch=None)
+    assert {} == model.feature_means()
+    for one in (model, unwatched):
+        learn(one, X, y, cuts=[3, 77])
+    assert [] == alarms(model)
+    means = model.feature_means()
+    assert ["a", "b", "c"] == [*means]
+    assert np.allclose(X.mean(axis=0), [*means.values()])
+    assert {} == unwatched.feature_means()
+
+
+def test_only_features_that_are_columns_have_means():
+    """Numbers and booleans; of categories and times the columns are none that a row has."""
+    features = ["a", {"name": "day", "categories": ["mon", "tue"]}, {"name": "open", "type": "boolean"}]
+    model = Machine(Config.parse({"algorithm": "dfop", "task": "regression", "features": features}))
+    X = np.array([[1.0, 0.0, 1.0], [2.0, 1.0, 0.0]])
+    model.apply(Entry(1, 0, (Rows(model.prediction_schema.id, None, X, np.ones(2)),)))
+    assert {"a": 1.5, "open": 0.5} == model.feature_means()

@@ -81,7 +81,7 @@ export class ConfusionTable {
                     `td.heat${at === own ? ".heat-right" : ".heat-wrong"}${value ? "" : ".heat-none"}`,
                     {},
                     h("span.heat-count", {}, number(Math.round(value))),
-                    h("span.heat-share", {}, whole ? `${Math.round(100 * share)} %` : "–"),
+                    h("span.heat-share", {}, whole ? share.toFixed(2) : "–"),
                 );
                 cell.style.setProperty("--share", `${Math.round(100 * share)}%`);
                 return cell;

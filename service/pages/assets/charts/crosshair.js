@@ -81,6 +81,7 @@ export class Crosshair {
         const found = this.series.map((own) => ({ ...own, value: own.points.find(([at]) => at === row)?.[1] ?? null }));
         const levels = this.chart
             .references()
+            .filter(({ from = row }) => row >= from)
             .map(({ name, y }) => ({ name, tone: "tone-base", value: y, reference: true }));
         return [...found, ...levels].map(({ name, tone, dashed, reference, value }) =>
             h(

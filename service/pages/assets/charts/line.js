@@ -25,9 +25,10 @@ let plots = 0;
  *
  * @typedef {{key: string, name: string, tone: string, points: Array<[number, number|null]>, dashed?: boolean}} Series
  *     `tone`: a class of charts.css, "tone-1" to "tone-8" or "tone-base"; a null is a gap
- * @typedef {{series: Series[], references?: Array<{key: string, name: string, y: number|null}>,
- *     marks?: import("./marks.js").Mark[], y?: Object, log?: boolean, empty?: string}} Shown
- *     `references`: horizontal lines; `y`: as `range` of scale.js takes it; `empty`: what is said without a point
+ * @typedef {{series: Series[], references?: Array<{key: string, name: string, y: number|null,
+ *     from?: number}>, marks?: import("./marks.js").Mark[], y?: Object, log?: boolean, empty?: string}} Shown
+ *     `references`: horizontal lines, from a row on or over all; `y`: as `range` of scale.js takes it; `empty`: what is
+ *     said without a point
  */
 
 /** A chart of lines. */
@@ -85,6 +86,7 @@ export class LineChart {
         if (!this.width) return;
         const series = this.drawn();
         this.place(series);
+        this.image.setAttribute("height", this.height);
         this.image.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
         this.image.setAttribute("aria-label", this.description());
         fill(
@@ -186,9 +188,10 @@ export class LineChart {
     }
 
     referenceLines() {
-        return this.references().map(({ y }) =>
-            s("line.chart-reference", { x1: MARGIN.left, x2: this.width - MARGIN.right, y1: this.y(y), y2: this.y(y) }),
-        );
+        return this.references().map(({ y, from }) => {
+            const x1 = from === undefined ? MARGIN.left : Math.max(MARGIN.left, this.x(from));
+            return s("line.chart-reference", { x1, x2: this.width - MARGIN.right, y1: this.y(y), y2: this.y(y) });
+        });
     }
 
     markLines() {
@@ -268,11 +271,11 @@ export class LineChart {
                 rows.get(x)[at] = value;
             }
         });
-        const level = references.map(({ y }) => y);
+        const levels = (x) => references.map(({ y, from = x }) => (x < from ? null : y));
         const sorted = [...rows].sort(([one], [other]) => one - other);
         return {
             columns: [this.xName, ...series.map(({ name }) => name), ...references.map(({ name }) => name)],
-            rows: sorted.map(([x, values]) => [x, ...values, ...level]),
+            rows: sorted.map(([x, values]) => [x, ...values, ...levels(x)]),
         };
     }
 }

@@ -26,16 +26,6 @@ export function number(value, digits = 3) {
 }
 
 /**
- * A share or a score that is at most 1, with three decimals: "0.872", "1.000".
- *
- * @param {number|null|undefined} value
- * @returns {string}
- */
-export function fraction(value) {
-    return value === null || value === undefined || !Number.isFinite(value) ? "–" : value.toFixed(3);
-}
-
-/**
  * A count as text: "1,204"; from a hundred thousand on "120.4K".
  *
  * @param {number|null|undefined} value

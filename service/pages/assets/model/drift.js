@@ -1,13 +1,15 @@
 /**
- * Drift events: one line for each, what it found below it.
+ * Drift: one line for each drift, whoever of the model and its challengers found it; below it, what was found.
  */
 
 import { Frame } from "../charts.js";
 import { fill, h, patch } from "../dom.js";
 import { ago } from "../format.js";
+import { episodes, finder, finders, leading } from "./episodes.js";
 import { eventDetail } from "./events.js";
 import { eventSentence, when } from "./words.js";
 
+const SAID = "By the first alarm, newest first. The model and each challenger test by themselves.";
 const SHOWN_MAX = 50;
 const REDRAWN_MS = 30_000; // times are told as "5 min ago"
 
@@ -34,17 +36,18 @@ export function drift(model) {
     fill(frame.body, list, none, more);
     const draw = () => {
         const events = newest();
+        const found = episodes(events, model.docs.model.config.watch?.episode_rows);
         const open = new Set([...list.querySelectorAll("details[open]")].map((own) => own.dataset.id));
-        const shown = events.slice(0, SHOWN_MAX);
+        const shown = found.slice(0, SHOWN_MAX);
         patch(
             list,
-            shown.map((event) => eventLine(event, open.has(event.id))),
+            shown.map((episode) => episodeLine(episode, open.has(leading(episode).id))),
         );
-        frame.note(events.length ? "One event for each episode, by its first alarm; newest first." : "");
+        frame.note(events.length ? SAID : "");
         list.hidden = !events.length;
         none.textContent = events.length ? "" : nothing(model.docs.model);
-        const left = events.length - shown.length;
-        more.textContent = left > 0 ? `${left} older events are in the table and the CSV.` : "";
+        const left = found.length - shown.length;
+        more.textContent = left > 0 ? `${left} older drifts are in the table and the CSV.` : "";
         frame.refreshTable();
     };
     model.when(["drift", "model"], ({ drift: found, model: own }) => {
@@ -60,25 +63,41 @@ function nothing(shown) {
     return shown.config.watch ? "No drift has been found." : "Drift is not watched: the configuration's watch is off.";
 }
 
-function eventLine(event, open) {
-    const challenger = event.challenger === null ? null : h("span.badge", {}, `challenger ${event.challenger}`);
-    const action = event.action === "report" ? null : h("span.badge.warn", {}, event.action);
+function episodeLine(episode, open) {
+    const lead = leading(episode);
+    const action = lead.action === "report" ? null : h("span.badge.warn", {}, lead.action);
+    const others = episode.filter((event) => event !== lead);
+    const by = others.length || lead.challenger !== null ? finders(episode) : "";
     return h(
         "li",
-        { data: { key: event.id } },
+        { data: { key: lead.id } },
         h(
             "details.event-line",
-            { open, data: { id: event.id } },
+            { open, data: { id: lead.id } },
             h(
                 "summary",
                 {},
-                h("span.event-row", {}, `Row ${event.row.toLocaleString("en")}`),
-                h("span.event-text", {}, eventSentence(event), " ", challenger, action),
-                h("span.muted.event-time", { title: when(event.time) }, ago(event.time)),
+                h("span.event-row", {}, `Row ${lead.row.toLocaleString("en")}`),
+                h(
+                    "span.event-text",
+                    {},
+                    eventSentence(lead),
+                    " ",
+                    action,
+                    by ? h("span.sub.event-by", {}, `Found by ${by}`) : null,
+                ),
+                h("span.muted.event-time", { title: when(lead.time) }, ago(lead.time)),
             ),
-            eventDetail(event),
+            eventDetail(lead),
+            others.map((event) => otherDetail(event)),
         ),
     );
+}
+
+/** What another learner has found of the same drift. */
+function otherDetail(event) {
+    const said = `Found by ${finder(event)} at row ${event.row.toLocaleString("en")}: ${eventSentence(event)}`;
+    return h("details.folded", { data: { id: event.id } }, h("summary", {}, said), eventDetail(event));
 }
 
 function numbersOf(events) {

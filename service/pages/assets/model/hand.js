@@ -5,7 +5,7 @@
 import { address, json } from "../api.js";
 import { number } from "../charts.js";
 import { fill, h } from "../dom.js";
-import { whole } from "../format.js";
+import { percent, whole } from "../format.js";
 import { key } from "../key.js";
 import { acceptFields, acting, actionButton, field, refuseFields, say, sayer } from "./actions.js";
 import { predictionShown, valueOf } from "./prediction.js";
@@ -35,7 +35,7 @@ class Hand {
             "select",
             {},
             h("option", { value: "" }, "None"),
-            LEVELS.map((own) => h("option", { value: String(own), selected: own === 0.9 }, `${100 * own} %`)),
+            LEVELS.map((own) => h("option", { value: String(own), selected: own === 0.9 }, percent(own, 0))),
         );
         this.levelField = field("Interval", this.level, { path: "interval" });
         this.track = h("input", { type: "checkbox" });
@@ -67,10 +67,26 @@ class Hand {
         asked.addEventListener("input", () => this.writeCall());
         this.element = h("div.stack", {}, asked, this.said, this.shown, needing("learn", this.teaching), call);
         fill(place, this.element);
-        model.when(["features", "model"], ({ features, model: { config } }) =>
-            this.form.draw(features, config.algorithm === "sparse_dfop"),
-        );
+        model.when(["features", "model"], ({ features, model: shown }) => this.drawRow(features, shown));
         model.when(["model"], ({ model: shown }) => this.drawTeaching(shown));
+    }
+
+    drawRow(features, { config, rows }) {
+        this.form.draw(features, config.algorithm === "sparse_dfop");
+        const spaces = JSON.stringify([features.current, rows > 0]);
+        if (spaces === this.spaces || !rows) return;
+        this.spaces = spaces;
+        this.offerMeans();
+    }
+
+    /** Fill in the means of the features: a row with which a prediction makes sense. */
+    async offerMeans() {
+        try {
+            this.form.offer((await json(this.model.path("features"), { query: { means: true } })).means);
+            this.writeCall();
+        } catch (error) {
+            console.info(error.message); // the row is left as it is
+        }
     }
 
     // -------------------------------------------------------------------------------------------- predict

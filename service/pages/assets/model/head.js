@@ -8,9 +8,9 @@ import { number } from "../charts.js";
 import { when } from "./words.js";
 
 const PHASES = {
-    steady: ["", "steady"],
-    overlap: [".warn", "change of features: overlap"],
-    ensemble: [".accent", "after a change of features"],
+    steady: ["", "No change of features is under way."],
+    overlap: [".accent", "A change of features has begun: rows carry the old and the new ones."],
+    ensemble: [".accent", "After a change of features, experts on the old and the new ones answer together."],
 };
 
 /**
@@ -55,8 +55,8 @@ function badge(kind, text) {
 }
 
 function phaseBadge(phase) {
-    const [kind, text] = PHASES[phase] ?? ["", phase];
-    return badge(kind, text);
+    const [kind, meaning] = PHASES[phase] ?? ["", null];
+    return h(`span.badge${kind}`, { title: meaning }, phase);
 }
 
 function stats(shown, updated, speed) {

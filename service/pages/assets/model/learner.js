@@ -8,6 +8,7 @@ import { fill, h } from "../dom.js";
 import { bytes, rowsText } from "./words.js";
 
 const LINES_MAX = 7;
+const [HEIGHT, HEIGHT_MAX, ROW_HEIGHT] = [240, 400, 24];
 const FACTS = {
     effective_window: "Effective window, rows",
     noise_std: "Noise, standard deviation",
@@ -110,7 +111,7 @@ class Members {
             title: "As they move",
             note: "Since this page was opened.",
             file: `${file}-over-rows`,
-            height: 240,
+            height: HEIGHT,
         });
         this.element = h("div.pair.pair-learner", {}, this.now.element, this.course.element);
     }
@@ -129,6 +130,7 @@ class Members {
             tone: this.tones.get(name),
             points: this.recording.points(name),
         }));
+        this.course.height = Math.min(HEIGHT_MAX, Math.max(HEIGHT, ROW_HEIGHT * list.length)); // as high as the bars
         const rest = list.length - top.length;
         if (rest > 0)
             series.push({

@@ -4,6 +4,7 @@
 
 import { bars, number } from "../charts.js";
 import { h } from "../dom.js";
+import { percent } from "../format.js";
 
 const CLASSES_MAX = 12;
 const PARTS_MAX = 12;
@@ -55,7 +56,7 @@ function numberFacts({ std, interval }, before, level) {
         "dl.facts",
         {},
         before ? fact("Before", valueOf(before.prediction)) : null,
-        level === null ? null : fact(`Interval, ${number(100 * level, 0)} %`, known),
+        level === null ? null : fact(`Interval, ${percent(level, 0)}`, known),
         std === undefined || std === null ? null : fact("Standard deviation", number(std)),
     );
 }

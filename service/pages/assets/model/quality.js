@@ -3,8 +3,9 @@
  * the coverage of intervals.
  */
 
-import { ConfusionTable, dataTable, fraction, Frame, number, ReliabilityChart } from "../charts.js";
+import { ConfusionTable, dataTable, Frame, number, ReliabilityChart } from "../charts.js";
 import { fill, h, patch } from "../dom.js";
+import { percent, share } from "../format.js";
 import { choice } from "./choice.js";
 import { BASELINES, SCORES } from "./words.js";
 
@@ -56,9 +57,16 @@ function scoreNumbers(metrics) {
             ...baselineRow(metrics, name, key),
         ]),
     );
+    const costs = metrics.overall.costs
+        ? [
+              ["Cost per row", ...all.map((own) => own.costs.mean)],
+              ["Cost per row of the cheapest constant answer", ...all.map((own) => own.costs.constant)],
+          ]
+        : [];
+    const scores = names.map((name) => [SCORES[name].name, ...all.map((own) => own[name] ?? null)]);
     return {
         columns: ["Score", ...VIEWS.map(([, label]) => label)],
-        rows: [...names.map((name) => [SCORES[name].name, ...all.map((own) => own[name] ?? null)]), ...baselines],
+        rows: [...costs, ...scores, ...baselines],
         json: {
             window: metrics.window,
             fading: metrics.fading,
@@ -158,20 +166,19 @@ function classTable(scores) {
 }
 
 function classRow(name, { support, precision, recall, f1 }, whole) {
-    const share = whole ? `${number((100 * support) / whole, 1)} %` : "–";
     return h(
         "tr",
         {},
         h("th", { scope: "row" }, h("span.clip.clip-wide", { title: name }, name)),
         h("td.num", {}, number(Math.round(support))),
-        h("td.num", {}, share),
+        h("td.num", {}, share(whole ? support / whole : null)),
         [precision, recall, f1].map((value) => h("td.num", {}, meter(value))),
     );
 }
 
 /** A number with a bar behind it, from 0 to 1. */
 function meter(value) {
-    const element = h("span.meter", {}, fraction(value));
+    const element = h("span.meter", {}, share(value));
     element.style.setProperty("--share", `${100 * (value ?? 0)}%`);
     return element;
 }
@@ -215,7 +222,7 @@ function coverageBars(scores) {
             return h(
                 "li.level",
                 {},
-                h("span", {}, `${number(100 * level, 0)} %`),
+                h("span", {}, percent(level, 0)),
                 track,
                 h("span.num", {}, number(covered), h("span.muted", {}, gap)),
             );

@@ -61,6 +61,18 @@ export class RowForm {
         this.show(possible ? this.mode : "json");
     }
 
+    /**
+     * Fill in what is typical, where nobody has entered anything yet.
+     *
+     * @param {Record<string, number>} means of features
+     */
+    offer(means) {
+        for (const control of this.controls) {
+            if (means[control.name] !== undefined) control.offer(means[control.name]);
+        }
+        if (this.area.value === this.offered) this.area.value = this.offered = exampleOf(this.controls);
+    }
+
     kept(known, feature) {
         const own = known.get(feature.name);
         return own && own.declared === JSON.stringify(feature) ? own : null;
@@ -68,7 +80,7 @@ export class RowForm {
 
     show(mode) {
         if (mode === "json" && this.mode === "form" && this.controls.length)
-            this.area.value = JSON.stringify(this.fromControls(), null, 1);
+            this.area.value = exampleOf(this.controls);
         this.mode = this.controls.length ? mode : this.mode;
         this.modes.offer(null, mode);
         this.fields.hidden = mode === "json";
@@ -100,21 +112,27 @@ export class RowForm {
 function example(current, sparse) {
     if (sparse) return '{"cheap": 1, "pills": 2}';
     if (!current.length) return '{"price": 12.5, "plan": "gold"}';
-    const row = current.map(featureOf).map((feature) => [feature.name, made(feature).value()]);
-    return JSON.stringify(Object.fromEntries(row.filter(([, value]) => value !== undefined)), null, 1);
+    return exampleOf(current.map(featureOf).map((feature) => ({ name: feature.name, ...made(feature) })));
+}
+
+function exampleOf(controls) {
+    return JSON.stringify(Object.fromEntries(controls.map(({ name, value }) => [name, value() ?? null])), null, 1);
 }
 
 /** A control of a feature; its value is undefined where nothing was entered, which is a missing value. */
 function control(feature) {
-    const { input, value } = made(feature);
+    const { input, value, write = () => {} } = made(feature);
     const element = field(feature.name, input, { path: `features.${feature.name}` });
     element.classList.toggle("wide", feature.type === "time");
-    return { name: feature.name, declared: JSON.stringify(feature), element, value };
+    let entered = false;
+    input.addEventListener("input", () => (entered = true));
+    const offer = (typical) => entered || write(typical);
+    return { name: feature.name, declared: JSON.stringify(feature), element, value, offer };
 }
 
 function made(feature) {
     if (feature.categories) return picked(feature.categories);
-    if (feature.type === "boolean") return picked([true, false], 1);
+    if (feature.type === "boolean") return yesOrNo();
     if (feature.type === "time") return time();
     if (feature.type === "categorical") return text();
     return decimal(feature);
@@ -130,6 +148,11 @@ function picked(values, first = 0) {
     return { input, value: () => (input.value === "" ? undefined : values[Number(input.value)]) };
 }
 
+function yesOrNo() {
+    const { input, value } = picked([true, false], 1);
+    return { input, value, write: (mean) => (input.value = mean >= 0.5 ? "0" : "1") };
+}
+
 function time() {
     const now = new Date(Date.now() - new Date().getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
     const input = h("input", { type: "datetime-local", step: "1", value: now });
@@ -142,7 +165,9 @@ function text() {
 }
 
 function decimal({ min, max }) {
-    const middle = Number.isFinite(min) && Number.isFinite(max) ? Number(((min + max) / 2).toPrecision(4)) : 0;
-    const input = h("input", { type: "number", step: "any", value: String(middle) });
-    return { input, value: () => (input.value === "" ? undefined : Number(input.value)) };
+    const short = (number) => String(Number(number.toPrecision(4)));
+    const value = Number.isFinite(min) && Number.isFinite(max) ? short((min + max) / 2) : "";
+    const input = h("input", { type: "number", step: "any", value, placeholder: "number" });
+    const write = (mean) => (input.value = short(mean));
+    return { input, value: () => (input.value === "" ? undefined : Number(input.value)), write };
 }

@@ -2,25 +2,32 @@
  * The prequential score over rows: the window beside its baselines, what happened at which row, and the score now.
  */
 
-import { bars, fraction, LineChart, number } from "../charts.js";
+import { bars, LineChart, number } from "../charts.js";
+import { comparison } from "../comparison.js";
 import { fill, h, patch } from "../dom.js";
+import { share } from "../format.js";
 import { markDetails } from "./events.js";
 import { choice } from "./choice.js";
 import { BASELINES, markLabel, rowsText, SCORES } from "./words.js";
 
-/** By task: the scores that have a history, with the keys of their overall value and baseline in it. */
+/** By task: the scores that have a history, with the keys of what is drawn beside them. */
 const HISTORIES = {
     classification: [
-        { key: "accuracy", overall: "overall", baseline: "no_change", level: "majority", bounds: [0, 1] },
+        { key: "accuracy", overall: "overall", baselines: ["no_change", "majority"], bounds: [0, 1] },
         { key: "kappa", bounds: [-1, 1] },
     ],
     regression: [
-        { key: "mse", overall: "overall", baseline: "last_value", bounds: [0, Infinity] },
-        { key: "mae", bounds: [0, Infinity] },
+        { key: "mse", overall: "overall", baselines: ["last_value"], bounds: [0, Infinity] },
+        { key: "mae", baselines: ["last_value"], bounds: [0, Infinity] },
     ],
 };
-
-const SHORT = { no_change: "No change", majority: "Majority", last_value: "Last value" };
+const SAID = {
+    no_change: "no change repeats the last label",
+    majority: "majority class says the most frequent one",
+    last_value: "last value repeats the last label",
+};
+const BASE_TONES = ["tone-base", "tone-6"];
+const COSTS_SHOWN = 3;
 
 /**
  * Fill the part of the score.
@@ -58,7 +65,9 @@ export function score(model) {
     chart.frame.tools.append(linear.element, which.element);
     const draw = ({ model: shown, metrics }) => {
         const task = shown.config.task;
-        const found = HISTORIES[task].find(({ key }) => key === picked) ?? HISTORIES[task][0];
+        // Accuracy is what a model with costs gives up: it is drawn where somebody asks for it.
+        const first = HISTORIES[task][metrics.window.costs ? 1 : 0];
+        const found = HISTORIES[task].find(({ key }) => key === picked) ?? first;
         which.offer(
             HISTORIES[task].map(({ key }) => [key, SCORES[key].name]),
             found.key,
@@ -67,11 +76,11 @@ export function score(model) {
         const logarithmic = task === "regression" && (log ?? wide(metrics.history, found.key));
         linear.offer(null, logarithmic ? "log" : "linear");
         chart.frame.note(noteOf(metrics, found));
-        chart.update({ ...shownOf(metrics, found), log: logarithmic });
+        chart.update({ ...shownOf(metrics, found, shown.rows), log: logarithmic });
     };
     fill(place, now, chart.element, details);
     model.when(["model", "metrics"], (docs) => {
-        patch(now, scoreNow(docs.model.config.task, docs.metrics));
+        patch(now, scoreNow(docs.model.config, docs.metrics));
         draw(docs);
     });
 }
@@ -86,16 +95,17 @@ function wide(history, key) {
     return values.at(-1) > 30 * values[Math.floor(values.length / 2)];
 }
 
-function noteOf(metrics, { key }) {
+function noteOf(metrics, { key, baselines = [] }) {
     const every = metrics.history_every;
+    const said = baselines.map((name) => SAID[name]).join(", ");
     const thinned = metrics.marks_thinned ? ` ${metrics.marks_thinned} marks are left out, evenly.` : "";
     return (
         `${SCORES[key].name} of the last ${rowsText(metrics.window.size)}, each predicted before it was learned; ` +
-        `a point every ${rowsText(every)}.${thinned}`
+        `a point every ${rowsText(every)}.${said && ` Baselines: ${said}.`}${thinned}`
     );
 }
 
-function shownOf(metrics, { key, overall, baseline, level, bounds }) {
+function shownOf(metrics, { key, overall, baselines = [], bounds }, rows) {
     const line = (own, name, tone, dashed = false) => ({
         key: own,
         name,
@@ -105,23 +115,28 @@ function shownOf(metrics, { key, overall, baseline, level, bounds }) {
     });
     const series = [line(key, `Last ${rowsText(metrics.window.size)}`, "tone-1")];
     if (overall) series.push(line(overall, "All rows", "tone-2"));
-    if (baseline) series.push(line(baseline, BASELINES[baseline], "tone-base", true));
+    const drawn = overall ? baselines.filter((name) => metrics.history.some((point) => name in point)) : [];
+    drawn.forEach((name, at) => series.push(line(name, BASELINES[name], BASE_TONES[at], true)));
+    const left = baselines.filter((name) => !drawn.includes(name));
     return {
         series,
-        references: levels(metrics, key, level),
+        references: key === "kappa" ? [{ key: "chance", name: "Chance", y: 0 }] : levels(metrics, key, left, rows),
         marks: marksOf(metrics),
         y: { bounds, least: bounds[1] === 1 ? 0.04 : 0 },
     };
 }
 
-/** Baselines without a history, as they are now. */
-function levels(metrics, key, level) {
-    if (key === "kappa") return [{ key: "chance", name: "Chance", y: 0 }];
-    const name = level ?? "last_value";
-    const value = level || key === "mae" ? metrics.baselines[name]?.[key] : null;
-    return value === null || value === undefined
-        ? []
-        : [{ key: "level", name: `${BASELINES[name]}, all rows`, y: value }];
+/** Baselines without a history: their score of the window, over the rows of the window. */
+function levels({ window }, key, names, rows) {
+    const known = window.rows ?? window.size;
+    return names
+        .map((name) => ({
+            key: `level ${name}`,
+            name: `${BASELINES[name]}, last ${rowsText(known)}`,
+            y: window.baselines?.[name]?.[key] ?? null,
+            from: rows - known,
+        }))
+        .filter(({ y }) => y !== null);
 }
 
 function marksOf(metrics) {
@@ -129,64 +144,84 @@ function marksOf(metrics) {
 }
 
 /** The score of the window, large, beside that of its baselines. */
-function scoreNow(task, metrics) {
-    const key = task === "classification" ? "accuracy" : "mse";
-    const { window } = metrics;
-    const baselines = Object.entries(window.baselines ?? {}).map(([name, own]) => ({ name, value: own[key] }));
-    const value = window[key];
-    const written = key === "accuracy" ? fraction : number;
-    const list = [{ name: "This model", value, text: written(value), tone: "tone-1" }].concat(
-        baselines.map(({ name, value: own }) => ({
-            name: SHORT[name] ?? name,
-            value: own,
-            text: written(own),
-            tone: "tone-base",
-        })),
-    );
+function scoreNow(config, { window }) {
+    const { name, own, others, text, most, word } = headline(config.task, window);
+    const beside = others.map((one) => ({ ...one, tone: "tone-base" }));
+    const list = [{ name: "This model", ...own, tone: "tone-1" }, ...beside];
     return [
         h(
             "div.score-figure",
             {},
-            h("p.score-value", { id: "score-value" }, written(value)),
-            h("p.muted", {}, `${SCORES[key].name}, last ${rowsText(window.rows ?? window.size)}`),
-            comparison(key, value, baselines),
+            h("p.score-value", { id: "score-value" }, text(own.value)),
+            h("p.muted", {}, `${name}, last ${rowsText(window.rows ?? window.size)}`),
+            besideBest(own, others, word),
+            costsText(config.class_costs),
         ),
         h(
             "div.score-bars",
             {},
-            bars(list, { label: `${SCORES[key].name} beside baselines`, most: key === "accuracy" ? 1 : undefined }),
+            bars(
+                list.map((one) => ({ ...one, text: text(one.value) })),
+                { label: `${name} beside baselines`, most },
+            ),
         ),
         h(
             "dl.score-more",
             {},
-            more(task).map((own) => h("div", {}, h("dt", {}, SCORES[own].name), h("dd", {}, written(window[own])))),
+            further(config.task, window).map((key) =>
+                h("div", {}, h("dt", {}, SCORES[key].name), h("dd", {}, writtenAs(key)(window[key]))),
+            ),
         ),
     ];
 }
 
-function more(task) {
-    return task === "classification" ? ["kappa", "log_loss", "ece"] : ["mae", "r2", "bias"];
+/**
+ * What the model is judged by over the rows of its window: what its answers cost where some classes cost more than
+ * others, else accuracy or squared error; `error`: less is better.
+ */
+function headline(task, { costs, baselines = {}, ...window }) {
+    if (costs) {
+        const always = { name: `Always “${costs.label}”`, value: costs.constant, error: costs.constant };
+        const own = { value: costs.mean, error: costs.mean };
+        return { name: "Cost per row", own, others: costs.label === null ? [] : [always], text: number, word: "cost" };
+    }
+    const key = task === "classification" ? "accuracy" : "mse";
+    const judgedBy = (value = null) => ({ value, error: key === "accuracy" && value !== null ? 1 - value : value });
+    const others = Object.entries(baselines).map(([name, one]) => ({
+        name: BASELINES[name] ?? name,
+        ...judgedBy(one[key]),
+    }));
+    const most = key === "accuracy" ? 1 : undefined;
+    return { name: SCORES[key].name, own: judgedBy(window[key]), others, text: writtenAs(key), most, word: "error" };
 }
 
-/** How the score stands to the best of its baselines. */
-function comparison(key, value, baselines) {
-    const known = baselines.filter((own) => own.value !== null && own.value !== undefined);
-    if (value === null || value === undefined || !known.length) return h("span.badge", {}, "no rows scored yet");
-    const more = SCORES[key].better > 0;
-    const best = known.reduce((one, other) =>
-        (more ? other.value > one.value : other.value < one.value) ? other : one,
-    );
-    const name = (SHORT[best.name] ?? best.name).toLowerCase();
-    if (more) {
-        const gain = value - best.value;
-        return h(
-            `span.badge${gain > 0 ? ".good" : ".bad"}`,
-            {},
-            `${gain > 0 ? "+" : "−"}${number(Math.abs(gain))} over ${name}`,
-        );
-    }
-    const share = best.value > 0 ? value / best.value : 1;
-    const below = 100 * (1 - share);
-    const text = share <= 1 ? `${below.toFixed(below > 99 ? 1 : 0)} % below ${name}` : `${number(share, 1)} × ${name}`;
-    return h(`span.badge${share < 1 ? ".good" : ".bad"}`, {}, text);
+function writtenAs(key) {
+    return key.endsWith("accuracy") ? share : number;
+}
+
+function further(task, window) {
+    if (task === "regression") return ["mae", "r2", "bias"];
+    return window.costs ? ["accuracy", "balanced_accuracy", "log_loss"] : ["kappa", "log_loss", "ece"];
+}
+
+/** How the error stands to that of the best baseline, as the list of models says it. */
+function besideBest(own, others, word) {
+    const [best] = others.filter(({ error }) => error !== null).sort((one, other) => one.error - other.error);
+    const found = best && comparison(own.error, best.error);
+    if (!found) return h("span.badge", {}, "no rows scored yet");
+    const name = best.name.replace(/^[A-Z]/, (letter) => letter.toLowerCase());
+    const text = {
+        equal: `as much ${word} as ${name}`,
+        "baseline never wrong": `${name} was never wrong`,
+    }[found.text];
+    const than = found.text.endsWith("as much") ? `${word} as` : `${word} than`;
+    return h(`span.badge${found.kind && `.${found.kind}`}`, {}, text ?? `${found.text} ${than} ${name}`);
+}
+
+/** What missing the dearest classes costs. */
+function costsText(costs) {
+    if (!costs) return null;
+    const dearest = Object.entries(costs).sort(([, one], [, other]) => other - one);
+    const shown = dearest.slice(0, COSTS_SHOWN).map(([label, cost]) => `${label} ${number(cost)}`);
+    return h("p.muted.small", {}, `Missing costs: ${shown.join(", ")}, others 1`);
 }

@@ -4,8 +4,7 @@
 
 import { root } from "../api.js";
 import { fill, h } from "../dom.js";
-
-const STATES = { connecting: "connecting", live: "live", reconnecting: "reconnecting", ended: "ended" };
+import { STATES } from "../live.js";
 
 /**
  * Show the state of the stream.

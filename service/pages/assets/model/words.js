@@ -49,7 +49,7 @@ export const SCORES = {
 
 /** Baselines by their names in the API. */
 export const BASELINES = {
-    no_change: "No change (last label)",
+    no_change: "No change",
     majority: "Majority class",
     last_value: "Last value",
 };

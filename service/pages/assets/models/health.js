@@ -6,14 +6,18 @@ import { h } from "../dom.js";
 import { whole } from "../format.js";
 import { speedText } from "./row.js";
 
-const DURABILITY = { always: "every write", everysec: "every second" };
+const DURABILITY = { always: "Every write", everysec: "Every second" };
 const FIGURES = [
-    ["Service", ({ ready }) => (ready ? "ready" : "not ready"), ({ ready }) => !ready],
-    ["Store", ({ store }) => store, ({ store }) => store !== "up"],
-    ["On disk", ({ durability }) => DURABILITY[durability] ?? durability, () => false],
+    ["Service", ({ ready }) => (ready ? "Ready" : "Not ready"), ({ ready }) => !ready],
+    ["Store", ({ store }) => capital(store), ({ store }) => store !== "up"],
+    ["On disk", ({ durability }) => DURABILITY[durability] ?? capital(durability), () => false],
     ["Lag", ({ lag }) => `${whole(lag)} ${lag === 1 ? "entry" : "entries"}`, ({ checks }) => checks?.lag === false],
     ["Rows/s", ({ rows_per_s: speed }) => speedText(speed), () => false],
 ];
+
+function capital(word) {
+    return word.charAt(0).toUpperCase() + word.slice(1);
+}
 
 export class Health {
     /** @param {HTMLElement} place a dl */

@@ -5,7 +5,7 @@
 import { fill, h } from "../dom.js";
 import { whole } from "../format.js";
 import { askForKey } from "../key.js";
-import { follow } from "../live.js";
+import { follow, STATES } from "../live.js";
 import { firstModel, nothingFound } from "./empty.js";
 import { Health } from "./health.js";
 import { List } from "./list.js";
@@ -13,7 +13,6 @@ import { List } from "./list.js";
 const LIMIT = 50;
 const SEARCH_MS = 250;
 const TICK_MS = 1000;
-const STATES = { connecting: "Connecting", live: "Live", reconnecting: "Reconnecting", ended: "Stopped" };
 const SORTS = ["worst", "name", "rows", "updated"];
 
 const at = (id) => document.getElementById(id);

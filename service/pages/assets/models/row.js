@@ -3,9 +3,9 @@
  */
 
 import { root } from "../api.js";
+import { comparison, judged } from "../comparison.js";
 import { h } from "../dom.js";
 import { ago, figure, whole } from "../format.js";
-import { comparison, scoreName, scoreText } from "./figures.js";
 
 const DRIFTS = { class_mean: "feature means", error_rate: "error rate", unlabelled: "before labels" };
 const PHASES = { overlap: "accent", ensemble: "accent", down: "bad" };
@@ -59,9 +59,10 @@ export class Row {
         const before = this.model;
         this.model = model;
         text(this.kind, `${model.algorithm} · ${model.task}`);
-        text(this.score, scoreText(model, model.score));
-        text(this.scoreName, model.score === null ? "" : scoreName(model));
-        this.#compare(comparison(model));
+        const { name, own, text: written } = judged(model);
+        text(this.score, written(own));
+        text(this.scoreName, own === null ? "" : name);
+        this.#compare(comparison(...judged(model).errors));
         text(this.rows, rowsText(model.rows));
         this.rows.title = whole(model.rows);
         text(this.speed, speedText(model.rows_per_s));
@@ -86,7 +87,8 @@ export class Row {
         this.bar.hidden = found === null;
         this.versus.className = found?.kind ?? "muted";
         text(this.versus, found?.text ?? "–");
-        text(this.baseline, found === null ? "" : `baseline ${scoreText(this.model, this.model.baseline)}`);
+        const { other, text: written } = judged(this.model);
+        text(this.baseline, found === null ? "" : `baseline ${written(other)}`);
         if (found !== null) {
             const part = this.bar.firstChild;
             part.className = `versus-part ${found.kind}`;

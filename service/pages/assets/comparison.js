@@ -1,0 +1,54 @@
+/**
+ * What a model is judged by, and how that compares with the best baseline.
+ */
+
+import { figure, percent, share } from "./format.js";
+
+/**
+ * What a model is judged by: its accuracy, its mean squared error, or, where missing some class costs more, what its
+ * answers cost; beside the same of its baseline.
+ *
+ * @param {{task: string, score: number|null, baseline: number|null, mean_cost?: number|null,
+ *     baseline_cost?: number|null}} model
+ * @returns {{name: string, own: number|null, other: number|null, text: function(number|null): string,
+ *     errors: [number|null, number|null]}} errors: of the model and of its baseline; less is better
+ */
+export function judged({ task, score, baseline, mean_cost: cost = null, baseline_cost: least = null }) {
+    if (cost !== null) return { name: "cost per row", own: cost, other: least, text: figure, errors: [cost, least] };
+    if (task === "regression") {
+        return { name: "MSE", own: score, other: baseline, text: figure, errors: [score, baseline] };
+    }
+    const errors = [score, baseline].map((share) => (Number.isFinite(share) ? 1 - share : null));
+    return { name: "accuracy", own: score, other: baseline, text: share, errors };
+}
+
+/**
+ * An error beside its baseline's: shares of answers that are wrong, costs, or mean squared errors.
+ *
+ * @param {number|null} own
+ * @param {number|null} other
+ * @returns {{part: number, kind: "good"|"bad"|"", text: string}|null} part: from -1 (much worse) over 0 (equal) to 1
+ *     (no error at all); null where one of the two is not known
+ */
+export function comparison(own, other) {
+    if (!Number.isFinite(own) || !Number.isFinite(other)) return null;
+    if (Math.abs(own - other) <= 1e-9 * Math.max(own, other)) return { part: 0, kind: "", text: "equal" };
+    if (own < other) {
+        const part = 1 - own / other;
+        return { part, kind: "good", text: `${atLeast(part)} less` };
+    }
+    if (other <= 0) return { part: -1, kind: "bad", text: "baseline never wrong" };
+    const more = own / other - 1;
+    const text = more < 9.95 ? `${atLeast(more)} more` : `${times(own / other)} as much`;
+    return { part: -Math.min(1, more), kind: "bad", text };
+}
+
+/** A part that is not 0, never shown as 0. */
+function atLeast(part) {
+    if (part < 0.001) return `<\u2009${percent(0.001)}`;
+    return percent(part, part < 0.1 ? 1 : 0);
+}
+
+function times(ratio) {
+    return ratio < 1000 ? `${Math.round(ratio)}\u202f×` : ">\u20091000\u202f×";
+}

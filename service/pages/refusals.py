@@ -1,0 +1,37 @@
+"""Refusals as pages, for people who open an address that is not there: the same facts, and where to go from here.
+
+Browsers say that they read HTML. Everybody else is answered with the problem itself, as application/problem+json.
+"""
+
+import json
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from service.pages import documents, shell
+
+PROBLEM = "application/problem+json"
+KEPT = ("allow",)
+"""Headers of a problem that its page has, too."""
+
+
+def shown(request: Request, answer: Response) -> Response:
+    """A refusal as the client reads it: a page for a browser, where it is a problem.
+
+    Args:
+        request: of no route, or of a page.
+        answer: the refusal as everybody else reads it.
+    """
+    answer.headers["Vary"] = "Accept"
+    if not _reads_pages(request) or answer.headers.get("content-type") != PROBLEM:
+        return answer
+    problem = json.loads(bytes(answer.body))
+    explained = documents.problems()[problem["type"].rpartition("/")[2]]
+    made = shell.page(request, "refusal.html", problem=problem, page=explained, path=request.scope["path"])
+    made.status_code = answer.status_code
+    made.headers.update({"Vary": "Accept", **{name: answer.headers[name] for name in KEPT if name in answer.headers}})
+    return made
+
+
+def _reads_pages(request: Request) -> bool:
+    return request.method in {"GET", "HEAD"} and "text/html" in request.headers.get("accept", "")
