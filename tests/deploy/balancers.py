@@ -57,14 +57,14 @@ async def balancing(name: str, directory: Path, services: Sequence[int]) -> Asyn
     with (directory / "log").open("wb") as log:
         process = subprocess.Popen([binary(name), *command], stdout=log, stderr=log)
     try:
-        await _until_listening(port, process, directory / "log")
+        await until_listening(port, process, directory / "log")
         yield f"http://127.0.0.1:{port}"
     finally:
         process.terminate()
         process.wait(PATIENCE_S)
 
 
-async def _until_listening(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+async def until_listening(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while True:
             assert process.poll() is None, log.read_text()
