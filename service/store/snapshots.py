@@ -209,5 +209,5 @@ def _written(info: SnapshotInfo, told: Sequence[bytes]) -> Written:
 def _info(data: bytes) -> SnapshotInfo | None:
     try:
         return msgspec.json.decode(data, type=SnapshotInfo)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return None

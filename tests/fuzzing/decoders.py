@@ -1,11 +1,13 @@
 """Everything that reads bytes from outside, or from the store: valid samples, how they are read, what may be raised."""
 
+import gzip
 import io
 import json
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,15 +17,18 @@ from core.config import Config
 from core.entry import Challenge, Configure, Overlap, Promote, Reset, Restore, Rows, ServedPrediction, Switch, Withdraw
 from core.features import parse_features
 from core.features.labels import LabelSet
-from core.machine import Machine
+from core.machine import STATE_VERSION, Machine
 from core.problems import Invalid
 from service.api import row_requests
+from service.api.content_encoding import Gunzip
 from service.api.inference_v2 import requests as inference
 from service.api.tables import Sent
 from service.errors import OnepassError
 from service.runtime.rows.row_validation import RowValidator
-from service.store import codec, summaries, tracked
+from service.store import codec, entries, summaries, tracked
 from service.store.codec import Answer
+from service.store.snapshots import SnapshotInfo
+from service.store.snapshots import _info as snapshot_info
 from tests.core.state.samples import SAMPLES, SETTLED
 
 ROWS_MAX, BYTES_MAX = 1000, 2**20
@@ -34,6 +39,16 @@ DENSE = {
     "features": ["a", {"name": "day", "categories": ["mon", "tue"]}, {"name": "on", "type": "boolean"}],
 }
 NUMBERS = {"task": "regression", "features": ["a", "b"]}
+RICH = {
+    **DENSE,
+    "algorithm": "vigod",
+    "params": {"batch_size": 200, "delta": 0.3},
+    "watch": {"class_mean": {"delta": 0.05}, "cooldown_rows": 5},
+    "on_drift": "reset",
+    "class_costs": {"UP": 2.5},
+    "tags": {"a": "b"},
+    "seed": 3,
+}
 SPARSE = {"task": "classification", "algorithm": "sparse_dfop", "params": {"compressed_dim": 4}}
 
 
@@ -79,7 +94,7 @@ def _arrow(kind):
     if kind == "parquet":
         pq.write_table(table, out)
     else:
-        with pa.ipc.new_stream(out, table.schema) as writer:
+        with {"ipc": pa.ipc.new_stream, "file": pa.ipc.new_file}[kind](out, table.schema) as writer:
             writer.write_table(table)
     return out.getvalue()
 
@@ -102,6 +117,41 @@ SEGMENTS = [
     Withdraw("beside"),
     Promote("beside"),
 ]
+
+
+ENTRY = [b"17-0", b"u", b"9c0d.17", b"p", b"9c0d.16", b"t", b"1769860800000", b"n", b"2", b"s", b"%d" % STATE_VERSION]
+BETWEEN = b"\xfe\xff"
+"""What stands between the parts of an entry; no part of a sample holds it."""
+
+
+def _entries():
+    """Entries of the log as the store holds them: one of two segments, one without a state version."""
+    rows, reset = codec.encode(SEGMENTS[1]), codec.encode(SEGMENTS[2])
+    yield BETWEEN.join([*ENTRY, b"0", rows, b"0s", b"0,2", b"1", reset])
+    yield BETWEEN.join([*ENTRY[:9], b"0", reset])
+    yield BETWEEN.join([*ENTRY, b"0", entries.name("0" * 32, 2**23)])
+
+
+def _entry(data):
+    identity, *fields = data.split(BETWEEN)
+    raw = entries.raw_entry([identity, fields])
+    if all(entries.name_of(blob) is None for _, blob, _ in raw.segments):
+        codec.entry(raw)
+
+
+def _gunzip(data):
+    """At most some bytes at a time, and no more than may be."""
+    unpacking, size = Gunzip(data), 0
+    while not unpacking.ended and size < BYTES_MAX:
+        size += len(unpacking.read(2**16))
+
+
+def _configuration(data):
+    Config.parse(row_requests.json_object(data)).canonical.encode()
+
+
+INFO = SnapshotInfo(18, "9c0d.18", 18, 1_769_860_800_000, "0" * 32, 6096)
+PACKED = [gzip.compress(bytes(2**16), mtime=0), gzip.compress(b"x", mtime=0) * 3]
 
 
 def _binary():
@@ -164,9 +214,14 @@ DECODERS = {
                    _feedback(NUMBERS, "application/x-npy")),
     "Parquet": Decoder([_arrow("parquet")], _feedback(DENSE, "application/vnd.apache.parquet", label="y")),
     "Arrow": Decoder([_arrow("ipc")], _feedback(DENSE, "application/vnd.apache.arrow.stream", label="y")),
+    "Arrow file": Decoder([_arrow("file")], _feedback(DENSE, "application/vnd.apache.arrow.file", label="y")),
+    "gzip": Decoder(PACKED, _gunzip),
+    "configuration": Decoder([json.dumps(body).encode() for body in (DENSE, NUMBERS, SPARSE, RICH)], _configuration),
     "inference JSON": Decoder(INFER, _infer(None)),
     "inference tensors": Decoder([TENSORS], _infer(len(HEADER))),
     "segment": Decoder([codec.encode(segment) for segment in SEGMENTS], codec.decode, (ValueError,)),
+    "entry": Decoder([*_entries()], _entry, (ValueError, IndexError)),
+    "snapshot": Decoder([msgspec.json.encode(INFO)], snapshot_info, ()),
     "answer": Decoder([codec.encode_answer(Answer(1, 5, 17, ["UP"], [1.0]))], codec.decode_answer, (ValueError,)),
     "tracked": Decoder(
         [tracked.encode("s", np.array([[1.0, 2.0]]), ServedPrediction("UP", None), 3)], tracked.decode, (ValueError,)

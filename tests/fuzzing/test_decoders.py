@@ -1,4 +1,7 @@
-"""Whatever bytes come, a decoder reads them or refuses them as it says, in bounded memory."""
+"""Whatever bytes come, a decoder reads them or refuses them as it says, in bounded memory.
+
+Memory is what Python and NumPy take; that of Arrow is bounded by the system (``arrow_tables``), and tested there.
+"""
 
 import os
 import tracemalloc
@@ -6,6 +9,7 @@ import zlib
 
 import pytest
 
+from tests.fuzzing.corpus import corpus
 from tests.fuzzing.decoders import DECODERS
 from tests.fuzzing.mutations import mutants
 
@@ -25,20 +29,32 @@ def test_samples_are_read(name):
 
 
 @every_decoder
+def test_the_corpus_is_read_or_refused(name):
+    """What each decoder has ended with in a way of its own, or stumbled over."""
+    for data in corpus(name):
+        _bounded(DECODERS[name], data)
+
+
+@every_decoder
 def test_mutants_are_read_or_refused(name):
     """Of each decoder the same ones each time; FUZZ_SEED takes others, FUZZ_MUTANTS more."""
     decoder = DECODERS[name]
-    refused = 0
-    for number, data in enumerate(mutants(decoder.samples, COUNT, zlib.crc32(name.encode()) + SEED)):
-        tracemalloc.start()
-        try:
-            decoder.read(data)
-        except decoder.refusals:
-            refused += 1
-        except BaseException as error:
-            raise AssertionError(f"mutant {number}: {data[:2000]!r}") from error
-        finally:
-            peak = tracemalloc.get_traced_memory()[1]
-            tracemalloc.stop()
-        assert MEMORY + MULTIPLE * len(data) > peak, f"mutant {number}: {data[:2000]!r}"
+    known = [*decoder.samples, *corpus(name)]
+    refused = sum(_bounded(decoder, data) for data in mutants(known, COUNT, zlib.crc32(name.encode()) + SEED))
     assert not decoder.refusals or refused > COUNT // 20
+
+
+def _bounded(decoder, data):
+    """Read some bytes in bounded memory; whether they were refused."""
+    tracemalloc.start()
+    try:
+        decoder.read(data)
+    except decoder.refusals:
+        return True
+    except BaseException as error:
+        raise AssertionError(f"{data[:2000]!r}") from error
+    finally:
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert MEMORY + MULTIPLE * len(data) > peak, f"{data[:2000]!r}"
+    return False
