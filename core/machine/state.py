@@ -155,6 +155,10 @@ class ModelState:
         """Ids of the feature spaces in which rows are accepted for learning."""
         return self.switching.routes.keys()
 
+    def raw_width(self, space: str) -> int:
+        """How many numbers a raw row of one of these spaces has."""
+        return self.switching.routes[space].schema.raw_width
+
     @property
     def phase(self) -> str:
         """The phase of a change of features: "steady", "overlap" or "ensemble"."""

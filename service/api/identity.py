@@ -13,11 +13,12 @@ from service.api.tables import check_size
 from service.runtime.rows.row_numbers import FieldPath
 from service.runtime.rows.row_validation import Labels
 from service.runtime.rows.table import IDS
+from service.store.pending import LABEL
 
 NO_IDENTITY = "is not 1 to 200 printable characters, or an integer"
 Id = str | int
 """As a client gives it: 17 and "17" are one id."""
-ID, PREDICTION, REQUEST, OVERLAP, SWITCH = "i:", "p:", "k:", "o:", "s:"
+ID, PREDICTION, REQUEST, OVERLAP, SWITCH = "i:", LABEL, "k:", "o:", "s:"
 """Prefixes that keep apart ids of labelled rows, prediction ids, Idempotency-Keys, ids of overlap rows and of switches:
 a row may teach a mapping before its label comes, under one id."""
 _LENGTHS = frozenset(range(1, 201))

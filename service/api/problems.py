@@ -20,6 +20,8 @@ from service.api.body_fields import UNKNOWN_FIELD, unknown
 from service.api.media import JSON
 from service.api.root_path import route_path
 from service.errors import (
+    BackupConflict,
+    BackupRefused,
     BadHead,
     Forbidden,
     HeadTooLarge,
@@ -48,9 +50,11 @@ STATUS: dict[type[Exception], int] = {
     Forbidden: 403,
     NotFound: 404,
     Conflict: 409,
+    BackupConflict: 409,
     TooLate: 408,
     TooLarge: 413,
     WrongMedia: 415,
+    BackupRefused: 422,
     Invalid: 422,
     RequestValidationError: 422,
     TooManyRequests: 429,
@@ -94,6 +98,8 @@ def _rendered(error: Exception, render: "Render") -> Response:
     headers: dict[str, str] = {}
     if isinstance(error, NotReached):
         extra["version"] = error.version
+    if isinstance(error, BackupRefused):
+        extra |= {"restored": error.report.restored, "skipped": error.report.skipped}
     if isinstance(error, Unavailable | TooManyRequests):
         headers["Retry-After"] = str(max(1, round(error.retry_after_s)))
     if isinstance(error, Unauthorized):

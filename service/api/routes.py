@@ -10,6 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from service.api import (
+    backups,
     challengers,
     configuration,
     copies,
@@ -61,6 +62,7 @@ ROUTERS = (
     state.router,
     copies.router,
     refill.router,
+    backups.router,
     health.router,
     inference_v2.router,
 )

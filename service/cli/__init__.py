@@ -11,6 +11,7 @@
     rows, values     onepass predict and feedback; values typed in a shell, as the model's features understand them
     explanation      why a row is predicted as it is, as a table
     states           onepass export and import
+    backups          onepass backup and restore; backup_file: the file, checked, and continued
     numbers          scores as people read them, and a curve in one line
 
 Help starts without pydantic, NumPy and the like: a module is imported when its command is asked for.

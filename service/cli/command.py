@@ -23,6 +23,8 @@ COMMANDS = {
     "export": ("write a model's state to a file", "states"),
     "import": ("make or replace a model by a state that was exported", "states"),
     "delete": ("delete models", "create"),
+    "backup": ("write all models of a service to a file, as they stand", "backups"),
+    "restore": ("bring the models of a backup into a service", "backups"),
     "replay": ("send a file of rows through a model, one by one, and show how good it was", "files"),
     "compare": ("send a file of rows through several algorithms at once, and show which was best", "files"),
     "keys": ("make a secret for a key of the service", "keys"),

@@ -175,7 +175,7 @@ async def start(store_url: str) -> AsyncIterator[Start]:
     async with AsyncExitStack() as stack:
 
         async def started(**settings: Any) -> Api:
-            app = build(Settings(redis_url=store_url, **settings))
+            app = build(Settings(**{"redis_url": store_url, **settings}))
             await stack.enter_async_context(app.router.lifespan_context(app))
             transport = httpx.ASGITransport(app)
             client = await stack.enter_async_context(httpx.AsyncClient(transport=transport, base_url="http://onepass"))

@@ -67,12 +67,16 @@ STORY = [
     "GET /v2/health/live",
     "GET /v2/health/ready",
     "POST /refill",
+    "GET /backup",
+    "POST /restore",
     "PUT /models/{name}/challengers/{challenger}#candidate",
     "POST /models/{name}/challengers/{challenger}/promote",
     "DELETE /models/{name}/challengers/{challenger}",
     "DELETE /models/{name}",
 ]
 """Every route, in an order in which all its examples can work from an empty service; ``#`` picks one of them."""
+FILES = ("GET /models/{name}/state", "GET /backup")
+"""What they answer is sent to the next route that takes a file."""
 ENDLESS = {"GET /drift/stream", "GET /models/{name}/stream", "GET /stream"}
 """Streams of events have no end; they have tests of their own."""
 
@@ -111,7 +115,7 @@ async def test_every_example_works_from_an_empty_service(start, document):
             answer = await fresh.ask(method, path.replace("{name}", model).replace("{challenger}", other), **how)
             assert answer.status_code < 300, (step, named, how, answer.text)
             fits(document, answer, operation["responses"][str(answer.status_code)], route)
-        if route == "GET /models/{name}/state":
+        if route in FILES:
             state = answer.content
     problem(await fresh.ask("GET", "/models/demo"), 404)
 
@@ -137,7 +141,7 @@ async def test_the_page_works_from_top_to_bottom(start, document):
             how = next((how for _, how in requests(operation, state, "")), {})
             answer = await fresh.ask(method, path, **how)
             assert answer.status_code < 300, (route, how, answer.text)
-            if route == "GET /models/{name}/state":
+            if route in FILES:
                 state = answer.content
     problem(await fresh.ask("GET", "/models/demo"), 404)
 
@@ -165,7 +169,7 @@ def requests(operation, state, picked):
             found.append(("", {"content": content["example"], "headers": headers}))
         elif kind == "text/x-svmlight":
             found.append(("mail", {"content": content["example"], "headers": headers}))
-        elif kind in STATE.values() and "state" in operation["operationId"]:
+        elif kind in STATE.values() and operation["operationId"] in ("import_state", "restore_backup"):
             found.append(("", {"content": state, "headers": headers}))
     return found
 
