@@ -168,7 +168,8 @@ bench-vigo: test-setup ## VIGO, VIGOd, VIGOw: the paper's tables, and rows per s
 lock: .venv/stamp-test ## rewrite the lock files from pyproject.toml: tests, this machine, image, uv
 	$(LOCK) pyproject.toml --extra replay --group dev --output-file tests/requirements.txt
 	$(LOCK) pyproject.toml --extra replay --group build --constraint tests/requirements.txt --output-file service/requirements.txt
-	$(LOCK) pyproject.toml --group build --constraint tests/requirements.txt --output-file docker/requirements.txt
+	$(LOCK) pyproject.toml --constraint tests/requirements.txt --output-file docker/requirements.txt
+	$(LOCK) --group build --constraint tests/requirements.txt --output-file docker/build-requirements.txt
 	$(LOCK) --group installer --constraint tests/requirements.txt --output-file service/first_run/uv-requirements.txt
 
 audit: test-setup ## known vulnerabilities of all locked packages, by pip-audit; needs the network, fails where nothing can be known

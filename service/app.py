@@ -207,7 +207,7 @@ def build(
         single_threaded()
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS_MAX, "onepass"))
-        private = None if given else EmbeddedStore(settings.data_dir, settings.durability)
+        private = None if given else _private_store(settings)
         url = given or ""
         if private is not None:
             try:
@@ -243,6 +243,10 @@ def build(
                 await asyncio.to_thread(private.stop, max(STORE_STOP_S, 0.0 if grace is None else grace.left_s))
 
     return create_app(lifespan, origins, settings.root_path)
+
+
+def _private_store(settings: Settings) -> EmbeddedStore:
+    return EmbeddedStore(settings.data_dir, settings.durability, socket_dir=settings.socket_dir)
 
 
 def store(url: str, timeout_s: float) -> Store:

@@ -2,7 +2,8 @@
 
     DIR/lock           flock of the service: one at a time
     DIR/server.lock    flock of the server, inherited: as long as any server writes DIR, wherever it came from
-    DIR/store.sock     its socket (in a short directory under the system's temporary one, where DIR is too long a path)
+    DIR/store.sock     its socket; in a directory of its own under ONEPASS_SOCKET_DIR, where that is set, or under the
+                       system's temporary one, where DIR is too long a path
     DIR/store.log      its log file
     DIR/appendonly*    the data
 
@@ -65,15 +66,20 @@ class EmbeddedStore:
         data_dir: created where it does not exist.
         durability: whether an answer waits for the disk ("always"), or at most a second's are lost with the machine.
         start_timeout_s: how long loading the data may take.
+        socket_dir: where the server's socket is made, in a directory of its own; None: in ``data_dir``.
     """
 
     def __init__(
-        self, data_dir: Path, durability: Literal["always", "everysec"], start_timeout_s: float = 60.0
+        self,
+        data_dir: Path,
+        durability: Literal["always", "everysec"],
+        start_timeout_s: float = 60.0,
+        socket_dir: Path | None = None,
     ) -> None:
         self._dir = Path(data_dir).absolute()
         self._durability = durability
         self._start_timeout_s = start_timeout_s
-        self._socket = _socket_path(self._dir)
+        self._socket = _socket_path(self._dir, socket_dir)
         self._lock: int | None = None
         self._log_begin = 0
         self._child: _Child | None = None
@@ -288,13 +294,13 @@ def _is_new_enough(path: str) -> bool:
     return found is not None and (int(found[1]), int(found[2])) >= _OLDEST
 
 
-def _socket_path(directory: Path) -> Path:
+def _socket_path(directory: Path, elsewhere: Path | None) -> Path:
     path = directory / "store.sock"
-    if len(os.fsencode(path)) <= _SOCKET_PATH_MAX:
+    if elsewhere is None and len(os.fsencode(path)) <= _SOCKET_PATH_MAX:
         return path
     # Named after the directory, so that the next start finds what this one leaves behind.
     short = hashlib.sha256(os.fsencode(directory)).hexdigest()[:16]
-    return Path(tempfile.gettempdir()) / f"onepass-{short}" / "store.sock"
+    return (elsewhere or Path(tempfile.gettempdir())).absolute() / f"onepass-{short}" / "store.sock"
 
 
 def _private_directory(path: Path) -> None:

@@ -29,6 +29,11 @@ class Settings(BaseSettings):
         "redis+cluster://); empty: a private one.",
     )
     data_dir: Path = Field(Path("onepass-data"), description="Directory of the private store; one service at a time.")
+    socket_dir: Path | None = Field(
+        None,
+        description="Directory of the private store's socket, where that of its data can hold none, as some volumes; "
+        "empty: the directory of its data.",
+    )
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     tls_cert: File = Field(
@@ -82,7 +87,10 @@ class Settings(BaseSettings):
         "everysec", description="When the private store writes to disk: before every answer, or every second."
     )
     memory_budget_mb: int = Field(
-        1024, ge=16, description="Memory for loaded models; the least recently used leave first."
+        1024,
+        ge=16,
+        description="Memory for loaded models; the least recently used leave first. Unless set, a container's limit "
+        "lowers it: to the limit less 512 MB, at least a quarter of it.",
     )
     model_limit_mb: int = Field(512, ge=1, description="Memory one model's state may take; larger models are refused.")
     body_limit_mb: int = Field(

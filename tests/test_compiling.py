@@ -1,6 +1,7 @@
 """Kernels compiled by several processes: the order, what each needs, workers that fail or die, and what is recorded."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -213,6 +214,7 @@ def test_a_worker_that_dies_is_replaced_once(pack: Pack, tmp_path: Path) -> None
 
 def test_no_more_workers_than_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that this process may use; at least one."""
+    monkeypatch.setattr(compiling, "memory_limit", lambda: None)
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {3}, raising=False)
     assert 1 == compiling.worker_count()
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(64)), raising=False)
@@ -247,3 +249,63 @@ def test_kernels_are_counted_once(monkeypatch: pytest.MonkeyPatch, pack: Pack) -
     for kernel in (Kernel("pack.one", "_part"), Kernel("pack.one", "one"), Kernel("pack.one", "one")):
         progress.begins(kernel)
     assert [(1, 1, Kernel("pack.one", "one"))] == said
+
+
+CHOOSE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from service.first_run.choosing import kernels_at_hand
+from service.first_run.kernel_cache import report_compilations
+print(kernels_at_hand("pack"))
+report_compilations(lambda *kernel: print("compiles", *kernel))
+import pack.one
+print(pack.one.one(1.0))
+"""
+
+
+def test_a_start_takes_the_kernels_that_there_are(pack: Pack) -> None:
+    """Those for any processor where its own are missing, without compiling; its own where they are there."""
+    pack.module("one")
+    pack.compile(1, NUMBA_CPU_NAME="generic")
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(pack.cache)}
+
+    def chosen(**more: str) -> list[str]:
+        command = [sys.executable, "-c", CHOOSE, str(pack.folder)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment | more, timeout=60)
+        return done.stdout.splitlines()
+
+    said, *rest = chosen()
+    assert re.match(r"kernels for any \S+ processor, as there are none for this one .*NUMBA_CPU_NAME=", said)
+    assert ["2.0"] == rest
+    own = said.rpartition("NUMBA_CPU_NAME=")[2].split()[0]
+    assert ["None", "compiles pack.one one", "2.0"] == chosen(NUMBA_CPU_NAME=own)
+    pack.compile(1)
+    assert [f"kernels for processors of the type {own}", "2.0"] == chosen()
+
+
+def test_a_name_for_each_set_of_kernels() -> None:
+    """The processor that the record of what is compiled is kept for is the one that Numba compiles for."""
+    code = (
+        "from numba.core.registry import cpu_target as cpu; from service.first_run.kernel_cache import Processor\n"
+        "{}\nassert Processor.chosen() == cpu.target_context.codegen().magic_tuple()"
+    )
+    generic = "Processor.generic().choose(); assert Processor.chosen() == Processor.generic()"
+    for before, environment in (("", {}), ("", {"NUMBA_CPU_NAME": "generic"}), (generic, {})):
+        subprocess.run([sys.executable, "-c", code.format(before)], cwd=ROOT, check=True, env=os.environ | environment)
+
+
+def test_others_may_read_what_is_compiled(pack: Pack) -> None:
+    """An image is built by one user and run by another."""
+    pack.module("one")
+    pack.compile(1)
+    files = [path for path in pack.cache.rglob("*") if path.is_file()]
+    assert len(files) >= 3
+    assert [] == [path.name for path in files if not path.stat().st_mode & 0o004]
+
+
+def test_little_memory_is_for_few_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as fit into the limit, and one in any case."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(64)), raising=False)
+    for expected, limit in ((compiling.WORKERS_MAX, None), (2, 2**30), (1, 2**28)):
+        monkeypatch.setattr(compiling, "memory_limit", lambda limit=limit: limit)
+        assert expected == compiling.worker_count()

@@ -19,6 +19,7 @@ COMPOSE = ROOT / "docker/compose.yaml"
 IMAGE = ROOT / "docker/requirements.txt"
 RUN = ROOT / "service/requirements.txt"
 TEST = ROOT / "tests/requirements.txt"
+BACKEND = ROOT / "docker/build-requirements.txt"
 UV = ROOT / "service/first_run/uv-requirements.txt"
 
 
@@ -38,10 +39,10 @@ def _locked(path: Path) -> dict[str, str]:
 
 
 def _direct(*parts: str) -> dict[str, SpecifierSet]:
-    """What pyproject.toml asks for: run time, the build backend, and the named extras and groups."""
+    """What pyproject.toml asks for: run time, and the named extras and groups."""
     file = tomllib.loads((ROOT / "pyproject.toml").read_text())
     named = file["project"]["optional-dependencies"] | file["dependency-groups"]
-    wanted = file["project"]["dependencies"] + file["build-system"]["requires"]
+    wanted = list(file["project"]["dependencies"])
     wanted += [item for part in parts for item in named[part] if isinstance(item, str)]
     return {canonicalize_name(item.name): item.specifier for item in map(Requirement, wanted)}
 
@@ -82,6 +83,36 @@ def test_the_service_is_process_one() -> None:
     assert 0 == _run("sh", "-n", "-c", commands["ENTRYPOINT"][2])[0]
 
 
+def test_a_release_leaves_the_layer_of_the_dependencies_as_it_is() -> None:
+    """What is copied into the image first depends on the lock alone; what a release changes comes after it."""
+    stages = re.split(r"^FROM ", DOCKERFILE.read_text(), flags=re.MULTILINE)
+    dependencies, image = stages[1], stages[-1]
+    assert ["docker/requirements.txt docker/slim.py ./"] == re.findall(r"^COPY (.*)$", dependencies, flags=re.MULTILINE)
+    assert "ARG" not in dependencies
+    assert ["dependencies", "service", "service"] == re.findall(r"^COPY --from=(\w+)", image, flags=re.MULTILINE)
+    assert image.index("ARG COMMIT") > image.rindex("COPY")
+
+
+def test_bytecode_does_not_depend_on_times() -> None:
+    """Image builders round or replace the times of files, which would make ordinary bytecode stale."""
+    compiled = re.findall(r"-m compileall .*", DOCKERFILE.read_text())
+    assert len(compiled) == 2
+    assert [] == [command for command in compiled if "--invalidation-mode unchecked-hash" not in command]
+
+
+def test_what_serving_never_reads_is_removed(tmp_path: Path) -> None:
+    """Tests of packages, headers, libraries to link with; code and data stay."""
+    packages = tmp_path / "lib/python3.13/site-packages"
+    kept = ["a/__init__.py", "a/b/testing.py", "a/b/c.so", "a/py.typed", "a-1.dist-info/METADATA", "a/tests.py"]
+    gone = ["a/tests/test_a.py", "a/b/tests/deep/tests/x.py", "a/b/c.pyx", "a/lib.a", "a/include/a.h", "a/stub.pyi"]
+    for name in (*kept, *gone):
+        (packages / name).parent.mkdir(parents=True, exist_ok=True)
+        (packages / name).write_text("x" * 500_000)
+    assert (0, "3 MB removed\n") == _run(sys.executable, ROOT / "docker/slim.py", tmp_path)
+    left = {path.relative_to(packages).as_posix() for path in packages.rglob("*") if path.is_file()}
+    assert set(kept) == left
+
+
 def test_the_healthcheck_is_python_that_compiles() -> None:
     """The health check needs nothing but Python, and asks for life, not readiness."""
     check = next(rest for name, rest in _instructions() if name == "HEALTHCHECK")
@@ -108,7 +139,7 @@ def test_the_version_is_the_same_everywhere() -> None:
     assert f"image: onepass:{version}\n" in COMPOSE.read_text()
 
 
-@pytest.mark.parametrize("path", [IMAGE, RUN, TEST, UV], ids=["image", "run", "test", "uv"])
+@pytest.mark.parametrize("path", [IMAGE, BACKEND, RUN, TEST, UV], ids=["image", "backend", "run", "test", "uv"])
 def test_locks_are_hashed_and_name_no_place(path: Path) -> None:
     """Every locked package has hashes; no address, no path, no option."""
     text = path.read_text()
@@ -122,10 +153,13 @@ def test_the_locks_agree() -> None:
     """What runs is what was tested: each lock is a part of the next larger one."""
     assert set(_locked(IMAGE).items()) < set(_locked(RUN).items()) < set(_locked(TEST).items())
     assert {"uv": _locked(TEST)["uv"]} == _locked(UV)
+    assert set(_locked(BACKEND).items()) < set(_locked(RUN).items())
 
 
-def test_the_image_holds_nothing_of_replay() -> None:
-    """What only the extra asks for is locked for this machine and left out of the image."""
+def test_the_image_holds_nothing_of_replay_and_no_build_backend() -> None:
+    """What only the extra asks for is locked for this machine and left out of the image; what builds stays behind."""
+    assert "hatchling" in _locked(BACKEND)
+    assert "hatchling" not in _locked(IMAGE)
     extra = set(_direct("replay")) - set(_direct())
     assert {"matplotlib"} == extra
     assert set() == extra & set(_locked(IMAGE))
@@ -133,7 +167,7 @@ def test_the_image_holds_nothing_of_replay() -> None:
 
 @pytest.mark.parametrize(
     ("path", "parts"),
-    [(IMAGE, ["build"]), (RUN, ["build", "replay"]), (TEST, ["build", "dev", "replay"])],
+    [(IMAGE, []), (RUN, ["build", "replay"]), (TEST, ["build", "dev", "replay"])],
     ids=["image", "run", "test"],
 )
 def test_the_locks_fulfil_the_project(path: Path, parts: list[str]) -> None:

@@ -11,10 +11,12 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from service import memory_limit
 from service.cli import flags, sources
 from service.replay import ports
 from service.settings import Settings
@@ -47,10 +49,10 @@ def run(options: argparse.Namespace) -> int:
     """Serve; the exit status."""
     try:
         found = sources.gather(flags.given(options), options.settings)
-    except sources.Unusable as error:
+        settings = _within_limit(found.settings)
+    except (sources.Unusable, memory_limit.TooSmall) as error:
         print(error, file=sys.stderr)
         return 2
-    settings = found.settings
     if (refusal := _refusal(settings, options.fd)) is not None:
         print(refusal, file=sys.stderr)
         return 2
@@ -58,10 +60,13 @@ def run(options: argparse.Namespace) -> int:
 
     logs.configure(settings.log_level, settings.log_format, settings.access_log)
     logging.getLogger("uvicorn.error").addFilter(_NoTraceback())
+    logger.info("Onepass %s starts", version("onepass"))
     for file in found.files:
         logger.info("settings from %s", file)
     for note in found.notes:
         logger.warning("%s", note)
+    if settings.memory_budget_mb != found.settings.memory_budget_mb:
+        logger.info("models have %d MB, as the memory of this container or unit is limited", settings.memory_budget_mb)
     for kind in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again after it has stopped in good order
         signal.signal(kind, lambda *_: sys.exit(0))
     if options.fd is None and (taken := _taken(settings)):
@@ -87,6 +92,13 @@ def _refusal(settings: Settings, descriptor: int | None) -> str | None:
     return None
 
 
+def _within_limit(settings: Settings) -> Settings:
+    """The settings with the memory for models that the limit of the container leaves, where nobody has set it."""
+    given = "memory_budget_mb" in settings.model_fields_set
+    budget_mb = memory_limit.budget_mb(settings.memory_budget_mb, given, memory_limit.memory_limit())
+    return settings.model_copy(update={"memory_budget_mb": budget_mb})
+
+
 def _taken(settings: Settings) -> str:
     """That somebody listens on the port already, and which one is free; empty where there is nothing to say."""
     try:
@@ -104,11 +116,12 @@ def _taken(settings: Settings) -> str:
 
 def _compile_kernels() -> bool:
     """Compile what is missing of core's kernels, in processes of their own, before anything is started."""
-    from service.first_run.kernel_cache import KernelCache, report_compilations  # noqa: PLC0415  the others start without core
-    from service.first_run.kernels import Sources  # noqa: PLC0415  likewise
+    from service.first_run.choosing import kernels_at_hand  # noqa: PLC0415  the others start without core
+    from service.first_run.kernel_cache import report_compilations  # noqa: PLC0415  likewise
 
     report_compilations(lambda *kernel: logger.warning("compiling while serving, which takes seconds: %s %s", *kernel))
-    if KernelCache(Sources()).complete():
+    if (said := kernels_at_hand()) is not None:
+        logger.info("%s", said)
         return True
     with subprocess.Popen([sys.executable, "-c", _COMPILE, *sys.path], stdout=subprocess.PIPE, text=True) as child:  # noqa: S603  this Python
         assert child.stdout is not None

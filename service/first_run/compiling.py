@@ -23,11 +23,14 @@ from numba.core.registry import cpu_target
 
 from service.first_run.kernel_cache import files_of, report_compilations
 from service.first_run.kernels import Job, Kernel, Sources, chains
+from service.memory_limit import memory_limit
 
 FIRST = ("core.machine", "core.learners.dfop.bank")
 """What a model of the default algorithm imports."""
 WORKERS_MAX = 4
-"""More would wait for the longest chain of modules; each takes up to 400 MB."""
+"""More would wait for the longest chain of modules."""
+WORKER_BYTES = 400 * 2**20
+"""What each takes at most."""
 TRIES = 2
 """How often a module is handed out whose worker dies, for lack of memory, say."""
 
@@ -47,9 +50,11 @@ class _Said(NamedTuple):
 
 
 def worker_count() -> int:
-    """One worker per core that this process may use."""
+    """One worker per core that this process may use, fewer where its memory is limited."""
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(usable, WORKERS_MAX)
+    limit = memory_limit()
+    fit = WORKERS_MAX if limit is None else limit // WORKER_BYTES
+    return max(1, min(usable, fit, WORKERS_MAX))
 
 
 def ranked(sources: Sources, first: Sequence[str] = FIRST) -> list[Job]:

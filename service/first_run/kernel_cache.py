@@ -3,7 +3,8 @@
     DIR/kernels-KEY.json      {"sources": {FILE: SHA256},  "modules": {MODULE: {"sources": [FILE], "files": [FILE]}}}
 
 KEY stands for what Numba's own keys hold: the package, the versions of Python and Numba, the processor. DIR is where
-Numba caches: NUMBA_CACHE_DIR, else the package's ``__pycache__``, else the user's cache.
+Numba caches: NUMBA_CACHE_DIR, else the package's ``__pycache__``, else the user's cache. It may hold the kernels for
+several processors: an image brings those for the builder's and those for any processor of its architecture.
 
 Numba compiles a module anew when its own source has changed, but not when something it imports has: a kernel would keep
 the constants and the inlined functions of before. The record knows, and the files of such a module are removed.
@@ -19,15 +20,49 @@ from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import TypedDict
+from typing import NamedTuple, Self, TypedDict
 
+import llvmlite.binding as llvm
 import numba
-from numba.core import event
+from numba.core import codegen, event
 from numba.core.dispatcher import Dispatcher
-from numba.core.registry import cpu_target
 from numba.misc.appdirs import AppDirs
 
 from service.first_run.kernels import Sources
+
+GENERIC = "generic"
+"""What LLVM calls the processor that has only what all of its architecture have."""
+
+
+class Processor(NamedTuple):
+    """What Numba compiles for, as its own keys name it."""
+
+    triple: str
+    name: str
+    features: str
+
+    @classmethod
+    def chosen(cls) -> Self:
+        """What NUMBA_CPU_NAME and NUMBA_CPU_FEATURES say, or this processor."""
+        chosen = vars(numba.config)
+        features = chosen["CPU_FEATURES"]
+        if features is None:
+            features = codegen.get_host_cpu_features()  # type: ignore[no-untyped-call]
+        return cls(llvm.get_process_triple(), chosen["CPU_NAME"] or llvm.get_host_cpu_name(), features)
+
+    @staticmethod
+    def is_given() -> bool:
+        """Whether NUMBA_CPU_NAME or NUMBA_CPU_FEATURES names one."""
+        return any(vars(numba.config)[name] is not None for name in ("CPU_NAME", "CPU_FEATURES"))
+
+    @classmethod
+    def generic(cls) -> Self:
+        """Any of this architecture."""
+        return cls(llvm.get_process_triple(), GENERIC, "")
+
+    def choose(self) -> None:
+        """Have this process compile for it, and load its kernels; before the first kernel is imported."""
+        numba.config.CPU_NAME, numba.config.CPU_FEATURES = self.name, self.features  # type: ignore[attr-defined]  # set by name
 
 
 class Compiled(TypedDict):
@@ -49,10 +84,11 @@ class KernelCache:
 
     Args:
         sources: the package.
+        processor: whose kernels; None: those of ``Processor.chosen``.
     """
 
-    def __init__(self, sources: Sources) -> None:
-        self._sources = sources
+    def __init__(self, sources: Sources, processor: Processor | None = None) -> None:
+        self._sources, self._processor = sources, processor or Processor.chosen()
         self._folder = next(filter(_writable, _folders(sources.root)), None)
 
     def complete(self) -> bool:
@@ -83,6 +119,7 @@ class KernelCache:
         }
         with tempfile.NamedTemporaryFile("w", dir=self._folder, suffix=".tmp", delete=False) as file:
             json.dump(Record(sources=self._digests, modules=modules), file)
+        Path(file.name).chmod(0o644)  # as Numba's files: who reads the kernels may be another user than who compiled
         Path(file.name).replace(self._path)
 
     @cached_property
@@ -107,7 +144,7 @@ class KernelCache:
     @cached_property
     def _path(self) -> Path:
         """The record's file; without a folder one that does not exist."""
-        version = (str(self._sources.root), sys.version, numba.__version__, _processor())
+        version = (str(self._sources.root), sys.version, numba.__version__, tuple(self._processor))
         key = hashlib.sha256(repr(version).encode()).hexdigest()[:16]
         return (self._folder or Path(os.devnull)) / f"kernels-{key}.json"
 
@@ -163,9 +200,3 @@ def _writable(folder: Path) -> bool:
     except OSError:
         return False
     return True
-
-
-def _processor() -> tuple[str, ...]:
-    """What Numba compiles for: NUMBA_CPU_NAME and NUMBA_CPU_FEATURES, or this processor."""
-    target: tuple[str, ...] = cpu_target.target_context.codegen().magic_tuple()
-    return target

@@ -154,7 +154,7 @@ class Engine:
         try:
             await self._look()
         except StoreDown as error:
-            self._missed(error)
+            await self._missed(error)
         runs = {
             "committer": self.committer.run,
             "follower": self.follower.run,
@@ -208,12 +208,13 @@ class Engine:
             try:
                 await self._look()
             except StoreDown as error:
-                self._missed(error)
+                await self._missed(error)
             await asyncio.sleep(POLL_S)
 
-    def _missed(self, error: StoreDown) -> None:
+    async def _missed(self, error: StoreDown) -> None:
         if self.store_ok is not False:
-            logger.warning("the store does not answer, feedback gets 503 until it does: %s", error.detail)
+            why = await self.store.connection.refusal() or error.detail
+            logger.warning("the store does not answer, feedback gets 503 until it does: %s", why)
         self.store_ok = False
 
     async def _look(self) -> None:

@@ -215,6 +215,38 @@ def test_what_the_store_cannot_do_is_said_without_its_address(detail, error):
     assert SECRET not in str(caught.value)
 
 
+async def test_a_server_that_lets_nobody_in_is_asked_why():
+    """Redis in protected mode says so to whoever connects, and hangs up: no error but StoreDown comes of it."""
+
+    async def denies(reader, writer):
+        writer.write(b"-DENIED Redis is running in protected mode because protected mode is enabled\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(denies, "127.0.0.1", 0) as server:
+        url = f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with connected(url, 1.0) as connection:
+            for _ in range(20):
+                with pytest.raises(StoreDown):
+                    await connection.ask(("GET", "x"))
+            assert "protected mode" in await connection.refusal()
+    async with connected(url, 1.0) as connection:
+        assert await connection.refusal() is None
+    async with connected("unix:///none", 1.0) as connection:
+        assert await connection.refusal() is None
+
+
+async def test_writing_to_a_connection_that_is_closed_is_a_lost_one(connection, monkeypatch):
+    """The loop, uvloop, says it by a RuntimeError, which the client library lets through."""
+
+    async def closed(*_):
+        raise RuntimeError("unable to perform operation on <TCPTransport closed=True>; the handler is closed")
+
+    node = await connection.topology.node(None)
+    monkeypatch.setattr(node.client.connection_pool, "get_connection", closed)
+    with pytest.raises(StoreDown, match="cannot be reached"):
+        await connection.ask(("GET", "x"))
+
+
 @pytest.mark.parametrize(
     ("what", "error"),
     [

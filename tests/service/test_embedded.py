@@ -245,6 +245,20 @@ def test_an_old_server_on_path_is_passed_over(monkeypatch, directory):
         EmbeddedStore(directory / "data", "everysec").start()
 
 
+def test_the_socket_may_be_apart_from_the_data(start, directory):
+    """Some volumes hold no sockets; what the server has written is found again wherever the socket is."""
+    sockets = directory / "run"
+    sockets.mkdir()
+    store = start(socket_dir=sockets)
+    assert (sockets, 0o700) == (store._socket.parent.parent, stat.S_IMODE(store._socket.parent.stat().st_mode))
+    with client(store) as redis:
+        assert redis.set("x", "y")
+    store.stop()
+    assert ([], []) == (list(sockets.iterdir()), list((directory / "data").glob("*.sock")))
+    with client(start()) as redis:
+        assert redis.get("x") == "y"
+
+
 def test_a_long_path_has_its_socket_elsewhere(start, directory):
     """In a directory of this user alone under the temporary one, gone with the store."""
     where = directory / ("long" * 30)

@@ -20,6 +20,7 @@ from redis.asyncio.connection import AbstractConnection
 from service.errors import StoreDown, StoreFull
 from service.store.redis.node import Command, Node, Subscription
 from service.store.redis.redis_errors import translated, unavailable
+from service.store.redis.refusal import refusal
 from service.store.redis.topology import Cluster, Sentinels, Single, Topology
 from service.store.redis.url import Server, parse
 
@@ -94,6 +95,7 @@ class Connection:
         found = parse(url)
         first = Node(found.where, timeout_s, connections_max)  # does not connect: it checks the options
         self._single = first if found.kind == "single" else None
+        self._where = found.where if found.kind == "single" else {}
 
         def make(server: Server) -> Node:
             return Node({**found.where, "host": server[0], "port": server[1]}, timeout_s, connections_max)
@@ -110,6 +112,10 @@ class Connection:
     def node_key(self, key: str) -> str:
         """Equal for keys that wait for the same server."""
         return "" if self._single is not None else self.topology.node_key(key)
+
+    async def refusal(self) -> str | None:
+        """Why a single server lets nobody in, as far as it says so to whoever connects; see refusal.py."""
+        return await refusal(self._where)
 
     async def run(
         self, calls: Sequence[Call], *, quick: bool = False, safety: Safety | None = None, large_bytes: int = 0

@@ -153,10 +153,13 @@ def _pool(
 
 async def _executed(client: Redis, commands: Sequence[Command], timeout_s: float) -> list[Any]:
     """The results of a pipeline; a task that goes on without its caller ends at the same time."""
-    async with asyncio.timeout(timeout_s), client.pipeline(transaction=False) as pipeline:
-        for command in commands:
-            pipeline.execute_command(*command)
-        results: list[Any] = await pipeline.execute(raise_on_error=False)
+    try:
+        async with asyncio.timeout(timeout_s), client.pipeline(transaction=False) as pipeline:
+            for command in commands:
+                pipeline.execute_command(*command)
+            results: list[Any] = await pipeline.execute(raise_on_error=False)
+    except RuntimeError as error:  # uvloop's, for writing to a connection that the server has closed meanwhile
+        raise ConnectionResetError from error
     return results
 
 

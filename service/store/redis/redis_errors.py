@@ -19,6 +19,7 @@ _CANNOT = {
     "LOADING": "the store is loading its data",
     "NOREPLICAS": "the store has too few replicas to write",
     "BUSY": "the store is busy",
+    "DENIED": "the store is in protected mode: it has no password and takes connections from its own machine only",
     "CLUSTERDOWN": "the store's cluster is down",
     "TRYAGAIN": "the store is moving its data",
     "MASTERDOWN": "the store has lost its primary",

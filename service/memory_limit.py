@@ -1,0 +1,86 @@
+"""The memory that a container, a unit of systemd or another control group may take, and what of it models get.
+
+    PROC/self/cgroup       0::/GROUP (version 2), N:memory:/GROUP (version 1)
+    CGROUPS/GROUP/memory.max, CGROUPS/memory/GROUP/memory.limit_in_bytes
+
+Each group above it limits it as well. Inside a container GROUP may be the path that the host knows, while CGROUPS shows
+the container's own group at its root: so paths that do not exist are passed over, and the root is looked at, too.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+CGROUPS, PROC = Path("/sys/fs/cgroup"), Path("/proc")
+RESERVED_MB = 512
+"""For everything but models: the process itself, its private store, request bodies and queues."""
+REST_MB = 256
+"""The least of it: a service at rest takes some 180 MB, small requests little more."""
+LIMIT_MIN_MB = 384
+
+
+class TooSmall(ValueError):
+    """The limit leaves no room; the message is for the operator."""
+
+
+def memory_limit(groups: Path = CGROUPS, proc: Path = PROC) -> int | None:
+    """Bytes that this process and all others of its group may take; None: as much as the machine has."""
+    found = [limit for file in _files(groups, proc) if (limit := _limit(file)) is not None]
+    return min(found, default=None)
+
+
+def budget_mb(wanted_mb: int, given: bool, limit: int | None) -> int:
+    """The memory for loaded models, in MB.
+
+    Args:
+        wanted_mb: the setting.
+        given: whether somebody has set it; else a limit lowers it.
+        limit: of ``memory_limit``.
+
+    Raises:
+        TooSmall: the limit leaves no room for a service, or less than was asked for.
+    """
+    if limit is None:
+        return wanted_mb
+    limit_mb = limit // 2**20
+    if limit_mb < LIMIT_MIN_MB:
+        raise TooSmall(f"the memory limit of this container or unit is {limit_mb} MB; Onepass needs {LIMIT_MIN_MB} MB")
+    if not given:
+        return min(wanted_mb, max(limit_mb - RESERVED_MB, limit_mb // 4))
+    if wanted_mb + REST_MB > limit_mb:
+        raise TooSmall(
+            f"ONEPASS_MEMORY_BUDGET_MB: {wanted_mb} MB for models do not fit into the memory limit of this container "
+            f"or unit, {limit_mb} MB; raise the limit to {wanted_mb + RESERVED_MB} MB, or leave the setting out: the "
+            "limit decides then"
+        )
+    return wanted_mb
+
+
+def _files(groups: Path, proc: Path) -> Iterator[Path]:
+    """Where a limit may stand: of the own group and of those above it."""
+    lines = []
+    with suppress(OSError):
+        lines = (proc / "self/cgroup").read_text().splitlines()
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            root, name = groups, "memory.max"
+        elif "memory" in controllers.split(","):
+            root, name = groups / "memory", "memory.limit_in_bytes"
+        else:
+            continue
+        own = root / path.lstrip("/")
+        yield from (folder / name for folder in (own, *own.parents) if folder.is_relative_to(root))
+
+
+def _limit(file: Path) -> int | None:
+    """The limit that a file states; None: there is no such file, or no limit. Version 1 says none by a huge number."""
+    with suppress(OSError, ValueError):
+        limit = int(file.read_text())
+        return limit if limit < _machine_bytes() else None
+    return None
+
+
+def _machine_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -1,0 +1,96 @@
+"""The memory limit of a container, and what of it models get."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from service import cli, memory_limit
+from service.cli import serve
+from service.memory_limit import TooSmall, budget_mb
+
+MB = 2**20
+
+
+def limit(tmp_path: Path, membership: str, files: dict[str, str]) -> int | None:
+    """The limit that is found where these files are."""
+    proc, groups = tmp_path / "proc", tmp_path / "cgroup"
+    (proc / "self").mkdir(parents=True)
+    (proc / "self/cgroup").write_text(membership)
+    for name, content in files.items():
+        (groups / name).parent.mkdir(parents=True, exist_ok=True)
+        (groups / name).write_text(content)
+    return memory_limit.memory_limit(groups, proc)
+
+
+@pytest.mark.parametrize(
+    ("expected", "membership", "files"),
+    [
+        (300 * MB, "0::/\n", {"memory.max": f"{300 * MB}\n"}),
+        (None, "0::/\n", {"memory.max": "max\n"}),
+        (None, "0::/\n", {}),
+        (200 * MB, "0::/a.slice/b\n", {"a.slice/memory.max": f"{200 * MB}", "a.slice/b/memory.max": f"{300 * MB}"}),
+        (300 * MB, "0::/host/path\n", {"memory.max": f"{300 * MB}\n"}),
+        (400 * MB, "5:cpu:/x\n4:memory:/docker/1\n0::/\n", {"memory/memory.limit_in_bytes": f"{400 * MB}\n"}),
+        (400 * MB, "4:memory:/pod/1\n", {"memory/pod/1/memory.limit_in_bytes": f"{400 * MB}\n"}),
+        (None, "4:memory:/\n", {"memory/memory.limit_in_bytes": "9223372036854771712\n"}),
+    ],
+)
+def test_the_least_limit_counts(tmp_path: Path, expected: int | None, membership: str, files: dict[str, str]) -> None:
+    """Of both versions of control groups, of the own group and of those above it; a huge one is none."""
+    assert expected == limit(tmp_path, membership, files)
+
+
+def test_without_control_groups_there_is_no_limit(tmp_path: Path) -> None:
+    """Other systems than Linux have none of the files."""
+    assert memory_limit.memory_limit(tmp_path / "none", tmp_path / "none") is None
+
+
+@pytest.mark.parametrize(
+    ("expected", "wanted", "given", "limited"),
+    [
+        (1024, 1024, False, None),
+        (1024, 1024, False, 4096),
+        (1024, 1024, False, 1536),
+        (512, 1024, False, 1024),
+        (128, 1024, False, 512),
+        (96, 1024, False, 384),
+        (64, 64, False, 1024),
+        (768, 768, True, 1024),
+        (5000, 5000, True, None),
+    ],
+)
+def test_models_get_what_the_limit_leaves(expected: int, wanted: int, given: bool, limited: int | None) -> None:
+    """All but half a gigabyte, a quarter at least; what somebody has set stays."""
+    assert expected == budget_mb(wanted, given, None if limited is None else limited * MB)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "given", "limited", "said"),
+    [
+        (1024, False, 383, r"is 383 MB; Onepass needs 384 MB"),
+        (769, True, 1024, r"MEMORY_BUDGET_MB: 769 MB.*to 1281 MB"),
+    ],
+)
+def test_a_limit_that_leaves_no_room_is_refused(wanted: int, given: bool, limited: int, said: str) -> None:
+    """The message says what the limit is and what it would have to be."""
+    with pytest.raises(TooSmall, match=said):
+        budget_mb(wanted, given, limited * MB)
+
+
+def test_a_start_keeps_to_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`onepass serve` lowers what nobody has set, and refuses to start where that cannot do."""
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("ONEPASS_")]:
+        monkeypatch.delenv(name)
+    budgets = []
+    monkeypatch.setattr(serve, "_compile_kernels", lambda: True)
+    monkeypatch.setattr(serve, "_run_server", lambda settings, *_: budgets.append(settings.memory_budget_mb) or 0)
+    monkeypatch.setattr(memory_limit, "memory_limit", lambda: 1024 * MB)
+    assert (0, 0) == (cli.main(["serve"]), cli.main(["serve", "--memory-budget-mb", "600"]))
+    assert [512, 600] == budgets
+    capsys.readouterr()
+    assert 2 == cli.main(["serve", "--memory-budget-mb", "1024"])
+    assert "do not fit into the memory limit" in capsys.readouterr().err
