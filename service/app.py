@@ -140,6 +140,12 @@ def end_streams(app: FastAPI) -> None:
         app.state.context.places.stop()
 
 
+def leave(app: FastAPI) -> None:
+    """Tell balancers, by /readyz, to send nothing more; what comes all the same is answered."""
+    if hasattr(app.state, "context"):
+        app.state.context.engine.leaving = True
+
+
 def refused(app: FastAPI, status: int) -> None:
     """Count a connection that was refused before it had a route."""
     if hasattr(app.state, "context"):

@@ -113,7 +113,8 @@ async def ready(ctx: Ctx, response: Response) -> Ready:
     """Whether the service takes traffic.
 
     503 while the store does not answer (`store`), a background task is down (`tasks`), half of the loaded models or
-    more are ten seconds behind their logs (`lag`), or the store has lost models that are held here. `durability` is
+    more are ten seconds behind their logs (`lag`), the store has lost models that are held here, or the service was
+    told to stop and answers on for a while (`stays`, see `ONEPASS_DRAIN_S`). `durability` is
     what the store was found to do: `always`, `everysec`, `none`, or `unknown` where it may not be asked.
 
     The other checks are reported only: `hints` (notices of appends are received), `eviction` (the store evicts

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args, get_origin
 from service.settings import Settings
 
 GROUPS = {
-    "address": ("host", "port", "connections_max", "grace_s", "root_path", "tls_cert", "tls_key", "tls_ca"),
+    "address": ("host", "port", "connections_max", "drain_s", "grace_s", "root_path", "tls_cert", "tls_key", "tls_ca"),
     "store": ("redis_url", "data_dir", "socket_dir", "durability", "min_replicas", "store_timeout_s"),
     "who may ask": ("api_keys", "rate_per_s", "insecure", "allowed_hosts", "trusted_proxies", "cors_origins"),
     "models": (

@@ -148,16 +148,26 @@ class _NoTraceback(logging.Filter):
 def _run_server(settings: Settings, options: argparse.Namespace, keys_file: Path | None = None) -> int:
     import uvicorn  # noqa: PLC0415  the other commands start without it
 
-    from service.app import Grace, build, crasher, end_streams, refused  # noqa: PLC0415  likewise
+    from service.app import Grace, build, crasher, end_streams, leave, refused  # noqa: PLC0415  likewise
     from service.server import descriptors, tls  # noqa: PLC0415  likewise
+    from service.server.drain import Drain  # noqa: PLC0415  likewise
     from service.server.http_protocol import KEEP_ALIVE_S, Gate, bounded  # noqa: PLC0415  likewise
 
     grace, is_new = Grace(settings.grace_s), _is_new(settings)
 
+    drain = Drain(settings.drain_s, lambda: leave(app))
+
     class Server(uvicorn.Server):
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-            grace.begin()
-            super().handle_exit(sig, frame)
+            if not drain.begin():
+                grace.begin()
+                super().handle_exit(sig, frame)
+
+        async def on_tick(self, counter: int) -> bool:
+            if drain.over:
+                grace.begin()
+                self.should_exit = True
+            return await super().on_tick(counter)
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)

@@ -90,6 +90,7 @@ class Engine:
 
     Attributes:
         companions: further background tasks, started, supervised and ended with the engine's own.
+        leaving: a stop was asked for: everything is answered on for a while, but balancers are to send nothing more.
     """
 
     def __init__(self, store: Store, bounds: Bounds, failpoint: Callable[[str], None] | None = None) -> None:
@@ -142,7 +143,7 @@ class Engine:
         self.durability = "unknown"
         self.eviction_ok: bool | None = None
         self.store_ok: bool | None = None
-        self._full = False
+        self._full = self.leaving = False
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._dead: set[str] = set()
         self.companions: dict[str, Callable[[], Awaitable[None]]] = {}
@@ -266,12 +267,13 @@ class Engine:
             "tasks": bool(self._tasks) and not self._dead and not any(task.done() for task in self._tasks.values()),
             "lag": self._keeping_up(),
             "hints": self.notices.hearing,
+            "stays": not self.leaving,
             "eviction": self.eviction_ok,
             "room": not self.store.connection.full,
             "store_data": not self.models.lost and self._watch.steady,
             "log": not any(lost.time_s > time.time() - LOST_SHOWN_S for lost in self.reader.lost_tails),
         }
-        return all(checks[name] for name in ("store", "tasks", "lag")) and not self.models.lost, checks
+        return all(checks[name] for name in ("store", "tasks", "lag", "stays")) and not self.models.lost, checks
 
     # ---------------------------------------------------------------- reads
 

@@ -141,6 +141,10 @@ class Service:
         """Let it go on."""
         os.kill(self._process.pid, signal.SIGCONT)
 
+    def ask_to_stop(self) -> None:
+        """SIGTERM, without waiting for what becomes of it."""
+        self._process.terminate()
+
     def stop(self) -> int:
         """Ask it to stop and wait; its exit status."""
         self._process.terminate()

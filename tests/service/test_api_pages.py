@@ -29,7 +29,7 @@ async def test_ready(api):
     found = await api.get("/readyz")
     assert {"ready", "store", "durability", "lag", "checks"} == set(found)
     assert (True, "up", "everysec", 0) == tuple(found[name] for name in ("ready", "store", "durability", "lag"))
-    assert {"store", "store_data", "tasks", "lag", "hints", "eviction", "room", "log"} == set(found["checks"])
+    assert {"store", "store_data", "tasks", "lag", "stays", "hints", "eviction", "room", "log"} == set(found["checks"])
     assert all(found["checks"][name] for name in ("store", "store_data", "tasks", "lag", "eviction", "room", "log"))
 
 

@@ -1,0 +1,38 @@
+"""The time between the request to stop and the stop: /readyz says no, and everything is answered on.
+
+A balancer that looks at /readyz moves the traffic meanwhile, so that nobody meets a closed port.
+"""
+
+import logging
+from collections.abc import Callable
+from time import monotonic
+
+logger = logging.getLogger(__name__)
+
+
+class Drain:
+    """One drain.
+
+    Args:
+        seconds: how long it lasts; 0: there is none.
+        begun: called when it begins.
+        clock: in seconds.
+    """
+
+    def __init__(self, seconds: float, begun: Callable[[], None], clock: Callable[[], float] = monotonic) -> None:
+        self._seconds, self._begun, self._clock = seconds, begun, clock
+        self._until: float | None = None
+
+    def begin(self) -> bool:
+        """Begin; False where there is none, or it has begun: who asks twice wants the stop now."""
+        if not self._seconds or self._until is not None:
+            return False
+        self._until = self._clock() + self._seconds
+        self._begun()
+        logger.info("a stop was asked for: serving on for %g s while balancers move the traffic", self._seconds)
+        return True
+
+    @property
+    def over(self) -> bool:
+        """Whether the stop is due."""
+        return self._until is not None and self._clock() >= self._until

@@ -1,0 +1,99 @@
+"""A balancer in the test's own process: each model goes to one of the services that are ready, by hashing its name."""
+
+import hashlib
+import http.client
+import threading
+from collections.abc import Sequence
+
+from tests.faults.load import Client, Row
+from tests.faults.processes import Answer, Service, eventually
+
+LOOK_S = 0.02
+
+
+class Router:
+    """Looks at every service's /readyz all the time, and knows where each model belongs.
+
+    Args:
+        services: all of them, in an order that stays.
+
+    Attributes:
+        sent: (model, service) of every row that was answered with 200, in order.
+    """
+
+    def __init__(self, services: Sequence[Service]) -> None:
+        self._services = services
+        self._ready = set(range(len(services)))
+        self._ended = threading.Event()
+        self.sent: list[tuple[str, int]] = []
+        self._threads = [threading.Thread(target=self._watch, args=(at,), daemon=True) for at in range(len(services))]
+        for thread in self._threads:
+            thread.start()
+
+    def end(self) -> None:
+        """Look no more."""
+        self._ended.set()
+        for thread in self._threads:
+            thread.join()
+
+    def home(self, model: str) -> int:
+        """The service of a model: the highest of the hashes of both names, as long as that one is ready."""
+        ready = [*self._ready] or range(len(self._services))
+        return max(ready, key=lambda at: hashlib.blake2b(f"{model} {at}".encode()).digest())
+
+    def homes(self, models: Sequence[str]) -> dict[str, int]:
+        """Of several models."""
+        return {model: self.home(model) for model in models}
+
+    def until(self, at: int, *, ready: bool) -> None:
+        """Wait until a service is known to be ready, or not to be."""
+        assert ready is eventually(ready, lambda: at in self._ready)
+
+    def _watch(self, at: int) -> None:
+        while not self._ended.wait(LOOK_S):
+            if self._is_ready(self._services[at]):
+                self._ready.add(at)
+            else:
+                self._ready.discard(at)
+
+    @staticmethod
+    def _is_ready(service: Service) -> bool:
+        try:
+            return service.port != 0 and service.request("GET", "/readyz").status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+
+    def client(self, _: Service, model: str) -> "Routed":
+        """What ``Load`` makes its clients with."""
+        return Routed(self, self._services, model)
+
+
+class Routed:
+    """A client whose rows go where their model belongs, on a connection of its own to each service.
+
+    Args:
+        router: knows where.
+        services: all of them.
+        model: name.
+    """
+
+    def __init__(self, router: Router, services: Sequence[Service], model: str) -> None:
+        self._router, self._model = router, model
+        self._clients = [Client(service, model) for service in services]
+
+    def send(self, row: Row) -> Answer:
+        """One try.
+
+        Raises:
+            OSError, HTTPException: the connection broke; nothing is known of the row.
+        """
+        home = self._router.home(self._model)
+        answer = self._clients[home].send(row)
+        if answer.status == 200:
+            self._router.sent.append((self._model, home))
+        return answer
+
+    def close(self) -> None:
+        """Hang up."""
+        for client in self._clients:
+            client.close()

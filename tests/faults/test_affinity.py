@@ -1,0 +1,119 @@
+"""Services that share models by affinity: one dies or is replaced under load, and only its models notice."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+
+from tests.faults.affinity import Router
+from tests.faults.load import Load, Row, rows
+from tests.faults.processes import Service, Store, eventually
+from tests.faults.rebuild import history, judge, meta, repeat, whole_log
+
+pytestmark = pytest.mark.faults
+NAMES = [f"m{number}" for number in range(6)]
+ROWS = 150
+
+
+@pytest.fixture
+def pair(serve, store) -> list[Service]:
+    """Two services that are told to stop for long before they do, with six models."""
+    made = [serve(REDIS_URL=store.url, SNAPSHOT_MIN_KB=10**6, DRAIN_S=600).start() for _ in range(2)]
+    for name in NAMES:
+        made[0].create(name)
+    return made
+
+
+@pytest.fixture
+def router(pair) -> Iterator[Router]:
+    """In front of both."""
+    made = Router(pair)
+    yield made
+    made.end()
+
+
+def _tables(prefix: str) -> dict[str, list[Row]]:
+    """Rows for every model."""
+    return {name: rows(ROWS, 50, f"{prefix}-{name}-") for name in NAMES}
+
+
+def _under_load(
+    pair: Sequence[Service], router: Router, tables: dict[str, list[Row]], step: Callable[[dict[str, Load]], None]
+) -> dict[str, Load]:
+    """Learn rows of every model; what happens after a third of them; all of them are acknowledged."""
+    loads = {name: Load(pair, tables[name], clients=2, model=name, client=router.client) for name in NAMES}
+    for load in loads.values():
+        load.start()
+    for load in loads.values():
+        load.acknowledged(ROWS // 3)
+    step(loads)
+    for load in loads.values():
+        load.finish()
+    return loads
+
+
+def _judge(service: Service, store: Store, name: str, *loads: tuple[Load, list[Row]]) -> None:
+    """What is acknowledged is learned, once, in the state of a serial replay."""
+    table = [row for _, own in loads for row in own]
+    entries = history(store.data, name, meta(store.url, name).incarnation)
+    judge(service, entries, table, *(load for load, _ in loads), name=name)
+    for load, own in loads:
+        repeat(service, own[:20], load, clients=2, name=name)
+
+
+def test_only_the_models_of_a_killed_service_move(pair, router, store):
+    """The other service loads these and no others; no acknowledged row is lost, none is in twice."""
+    homes = router.homes(NAMES)
+    assert {0, 1} == {*homes.values()}
+    loaded = pair[1].metric("loads")
+    moved = [name for name in NAMES if homes[name] == 0]
+
+    def kill(_: dict[str, Load]) -> None:
+        pair[0].kill()
+
+    tables = _tables("k")
+    loads = _under_load(pair, router, tables, kill)
+    assert {(name, 1) for name in NAMES} | {(name, 0) for name in moved} == {*router.sent}
+    stayed = [name for name in NAMES if homes[name] == 1]
+    assert [0] * len(stayed) == [loads[name].broken + loads[name].refused.total() for name in stayed]
+    assert len(NAMES) == pair[1].metric("loads") - loaded
+    for name in NAMES:
+        _judge(pair[1], store, name, (loads[name], tables[name]))
+
+
+def test_services_are_replaced_one_after_the_other(pair, router, store):
+    """Each is not ready first and stops when the router has seen it: no connection breaks, no row is refused."""
+
+    def leave(loads: dict[str, Load]) -> None:
+        service.ask_to_stop()
+        router.until(at, ready=False)
+        before = {name: len(load.answers) for name, load in loads.items()}
+        for name, load in loads.items():
+            load.wait(lambda load, name=name: len(load.answers) > min(before[name] + 2, ROWS - 1))
+        assert 0 == service.stop()
+
+    done: list[tuple[dict[str, Load], dict[str, list[Row]]]] = []
+    for at, service in enumerate(pair):
+        tables = _tables(f"r{at}")
+        loads = _under_load(pair, router, tables, leave)
+        assert (0, 0) == (
+            sum(each.broken for each in loads.values()),
+            sum(len(each.refused) for each in loads.values()),
+        )
+        done.append((loads, tables))
+        service.start()
+        router.until(at, ready=True)
+    assert {0, 1} == {at for _, at in router.sent}
+    for name in NAMES:
+        _judge(pair[0], store, name, *((loads[name], tables[name]) for loads, tables in done))
+    assert "ERROR" not in pair[0].log + pair[1].log
+
+
+def test_a_model_that_has_moved_away_leaves_memory(serve, store):
+    """It was learned here, then elsewhere: after the time that is set its log is followed no more."""
+    first, second = (serve(REDIS_URL=store.url, IDLE_UNLOAD_S=0.3).start() for _ in range(2))
+    first.create()
+    table = rows(40, 51)
+    before = Load([first], table[:20]).run()
+    after = Load([second], table[20:]).run()
+    assert (1, 0) == eventually((1, 0), lambda: (first.metric("idle_unloads"), first.metric("models_loaded")))
+    judge(first, whole_log(store.url), table, before, after)
