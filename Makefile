@@ -103,6 +103,9 @@ bench-auto: test-setup ## auto beside every other algorithm and river's forests,
 bench-calibration: test-setup ## how far probabilities are from what comes true, for every classifier on every stream
 	$(PY) -m tests.benchmarks.calibration
 
+bench-new-label: test-setup ## what one row of a label never seen draws to itself, and how soon a class that comes late is learned
+	$(PY) -m tests.benchmarks.new_label $(BENCH_ARGS)
+
 bench-drift: test-setup ## what the drift tests detect, how late, with how many false alarms, at which cost
 	$(PY) -m tests.benchmarks.detection
 

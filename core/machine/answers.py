@@ -2,8 +2,9 @@ r"""What is said of a row: from a learner's prediction over the classes it has s
 
 Learners know classes by index, in the order in which they appeared. What is said, scored and counted is over the labels
 that the configuration declares, in its order, or where it declares none over those seen, in the order in which they
-appeared: K of them. With p_k the learner's probability of label k, calibrated (core.machine.calibration; 0 where the
-class has not been seen), and n the rows that the model has learned before,
+appeared: K of them. With p_k the learner's probability of label k, weighed by how few rows the class had
+(core.machine.class_priors) and calibrated (core.machine.calibration; 0 where the class has not been seen), and n the
+rows that the model has learned before,
 
     q_k = (1 - m) p_k + m / max(K, 2)            m = max(1 / (n + 1), 1e-6)
 
@@ -35,12 +36,13 @@ from core.contract import Floats, Header, Ints, Prediction
 from core.entry import ServedPrediction
 from core.features.labels import Label, LabelSet
 from core.machine.calibration import LAYOUT, calibrate_row, fit_row
+from core.machine.class_priors import log_priors, others_are_rare, with_labels
 from core.metrics.class_kernels import GONE, NOTHING
 from core.metrics.losses import FACTS, note_facts
 
 MASS_MIN = 1e-6
 """Least m: what all labels together share equally after many rows."""
-_NO_WEIGHTS = np.empty(0)
+_NO_WEIGHTS = _NO_ROWS = np.empty(0)
 _ROWS_IN = "Array(f8, 2, 'C', readonly=True)"
 _CLASSES_IN = "Array(i8, 1, 'C', readonly=True)"
 
@@ -94,12 +96,12 @@ def _say(r: Floats, order: Ints, costs: Floats, known: int, rows: float, q: Floa
 
 
 @njit(
-    f"Tuple((i8[::1], f8[:,::1]))({_ROWS_IN}, i8[::1], f8[::1], f8[::1], i8, f8)",
+    f"Tuple((i8[::1], f8[:,::1]))({_ROWS_IN}, i8[::1], f8[::1], f8[::1], f8[::1], i8, f8)",
     cache=True,
     nogil=True,
 )
 def say_rows(
-    p: Floats, order: Ints, costs: Floats, calibration: Floats, labels: int, rows: float
+    p: Floats, order: Ints, costs: Floats, counts: Floats, calibration: Floats, labels: int, rows: float
 ) -> tuple[Ints, Floats]:
     """What is said of n rows that are predicted at the same time.
 
@@ -107,6 +109,7 @@ def say_rows(
         p: (n, classes) the learner's probabilities.
         order: (classes,) the label of each class.
         costs: (K,) of missing each label; (0,): all alike.
+        counts: (K,) rows of each label.
         calibration: see core.machine.calibration.
         labels: K.
         rows: that the model has learned.
@@ -116,9 +119,10 @@ def say_rows(
     """
     n = p.shape[0]
     said, q = np.empty(n, dtype=np.int64), np.empty((n, labels))
-    logs, s, r = np.empty((3, p.shape[1]))
+    priors, logs, s, r = np.empty((4, p.shape[1]))
+    log_priors(order, counts, counts.sum(), priors)
     for i in range(n):
-        calibrate_row(p, i, calibration, logs, s, r)
+        calibrate_row(p, i, priors, calibration, logs, s, r)
         said[i] = _say(r, order, costs, labels, rows, q[i])
     return said, q
 
@@ -126,7 +130,7 @@ def say_rows(
 @njit(
     "Tuple((i8[::1], i8[::1], f8[:,::1], f8[::1]))"
     f"({_CLASSES_IN}, {_ROWS_IN}, {_CLASSES_IN}, Array(f8, 1, 'C', readonly=True), i8[::1], f8[::1], f8[::1],"
-    " b1, i8, i8, f8)",
+    " f8[::1], b1, i8, i8, f8)",
     cache=True,
     nogil=True,
 )
@@ -137,6 +141,7 @@ def score_rows(
     weights: Floats,
     order: Ints,
     costs: Floats,
+    counts: Floats,
     calibration: Floats,
     fits: bool,
     labels: int,
@@ -152,6 +157,7 @@ def score_rows(
         weights: (n,) of the rows, or (0,): every row counts once.
         order: the label of each class, those of ``truth`` among them.
         costs: (K,) of missing each label; (0,): all alike.
+        counts: (K,) rows of each label before; updated.
         calibration: see core.machine.calibration; updated.
         fits: whether it learns from these rows.
         labels: K.
@@ -167,18 +173,23 @@ def score_rows(
     n, classes = truth.shape[0], p.shape[1]
     said, came = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     facts, errors, q = np.empty((FACTS, n)), np.empty(n), np.empty((1, labels))
-    logs, s, r = np.empty((3, classes))
+    priors, logs, s, r = np.empty((4, classes))
+    counted = counts.sum()
     for i in range(n):
         if not 0 <= truth[i] < order.shape[0]:
             raise IndexError("a class that is none")
-        calibrate_row(p, i, calibration, logs, s, r)
+        log_priors(order, counts, counted, priors)
+        calibrate_row(p, i, priors, calibration, logs, s, r)
         said[i] = _say(r, order, costs, known, rows + i, q[0])
         came[i] = order[truth[i]]
+        counts[came[i]] += 1.0
+        counted += 1.0
         note_facts(q[0], said[i], came[i], facts, i)
         wrong = said[i] != came[i] if costs.shape[0] else value[i] != truth[i]
         errors[i] = 1.0 if wrong else 0.0
         if fits and classes > 1 and truth[i] < classes:
-            fit_row(truth[i], calibration, logs, s, weights[i] if weights.shape[0] else 1.0)
+            rare = others_are_rare(order, counts, counted, classes)
+            fit_row(truth[i], calibration, logs, s, weights[i] if weights.shape[0] else 1.0, rare)
     return said, came, facts, errors
 
 
@@ -190,23 +201,29 @@ class Answers:
         seen: the classes seen, by index; ``add`` adds to it.
         calibration: of the same model so far, or ``fresh``.
         before: rows of the model that came before the learner's first: it was a challenger then, or not there yet.
+        counts: rows of each label so far, in the order in which labels are said; those behind them have none.
 
     Attributes:
         seen: as given.
         said: the labels that are said: the declared ones, or ``seen`` itself.
         calibration: the parameters of core.machine.calibration; the state.
+        counts: (K,) rows of each label; those of the metrics, with which they are saved.
     """
 
-    def __init__(self, config: Config, seen: LabelSet, calibration: Floats, before: int = 0) -> None:
+    def __init__(
+        self, config: Config, seen: LabelSet, calibration: Floats, before: int = 0, counts: Floats = _NO_ROWS
+    ) -> None:
         self.seen, self.before = seen, before
         self.said = seen if config.labels is None else LabelSet(config.labels)
-        self.calibration = calibration
+        self.calibration, self.counts = calibration, counts
         self._config = config
         self._arrange()
 
     def _arrange(self) -> None:
-        self._order = self.said.indices(self.seen.labels)
+        order = self.said.indices(self.seen.labels)
         self._costs = np.array(self._config.costs_of(self.said))
+        self.counts = with_labels(self.counts, len(self.said))
+        self._of_labels = order, self._costs, self.counts
 
     @property
     def costs(self) -> Floats | None:
@@ -219,10 +236,15 @@ class Answers:
         self._arrange()
         return index
 
+    def count(self, counts: Floats) -> None:
+        """Go on from rows of each label that were counted elsewhere: (K,), labels behind them have none."""
+        self.counts = counts
+        self._arrange()
+
     def of(self, prediction: Prediction, rows: int) -> Prediction:
         """A learner's prediction in terms of the labels, after so many rows."""
         p, labels, n = self._probabilities(prediction), len(self.said.labels), rows - self.before
-        return Prediction(*say_rows(p, self._order, self._costs, self.calibration, labels, n))
+        return Prediction(*say_rows(p, *self._of_labels, self.calibration, labels, n))
 
     def score(self, prediction: Prediction, truth: Ints, rows: int, given: "Given" = Given()) -> Answered:  # noqa: B008
         """A-priori predictions of n rows beside the classes that came, from which the calibration learns.
@@ -236,7 +258,7 @@ class Answers:
         labels = len(self.said.labels)
         known = labels - (given.new and self.said is self.seen)
         p, weights = self._probabilities(prediction), _NO_WEIGHTS if given.weights is None else given.weights
-        own, state = (prediction.value, p, truth, weights), (self._order, self._costs, self.calibration)
+        own, state = (prediction.value, p, truth, weights), (*self._of_labels, self.calibration)
         return Answered(*score_rows(*own, *state, given.fits, labels, known, rows - self.before))
 
     def _probabilities(self, prediction: Prediction) -> Floats:
@@ -246,8 +268,9 @@ class Answers:
         return np.asarray(prediction.value[:, None] == np.arange(len(self.seen.labels)), dtype=np.float64)
 
     def unsaid(self, labels: Sequence[Label]) -> Answered:
-        """Rows of which nothing was said, with their labels."""
+        """Rows of which nothing was said, with their labels, which count."""
         truth = self.said.indices(labels)
+        np.add.at(self.counts, truth, 1.0)
         n = len(truth)
         return Answered(np.full(n, NOTHING), truth, np.full((FACTS, n), np.nan), np.ones(n))
 

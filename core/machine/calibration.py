@@ -5,9 +5,10 @@ model that the data have left behind is wrong systematically. Between the learne
 classes seen and what is said (core.machine.answers) stand two corrections, each of which goes one Newton step per row
 on the log loss of its a-priori probabilities.
 
-**One slope** a on their logarithms l_k = ln max(p_k, 1e-9), y the row's class:
+**One slope** a on their logarithms l_k = ln max(p_k, 1e-9), y the row's class, beside the priors of classes of few rows
+(core.machine.class_priors):
 
-    s_k ~ exp(a l_k)
+    s_k ~ exp(a l_k + ln(rho_k) / n_k^2)
     H <- min(H + sum_k s_k l_k^2 - (sum_k s_k l_k)^2, 2000)                   curvature; from H = 1
     a <- a + (l_y - sum_k s_k l_k) / H                                        from a = 1, within [.02, 20]
 
@@ -19,9 +20,11 @@ apart in u(z) = sign(z) ln(1 + |z| / .2), that is densest where classes are equa
     d_j <- d_j + w_j (t - r) / (1 + H_j)       t = 1 if the class came true, else 0
 
 Two classes have one d, of the second one that appeared: one may be rare; h = 2. It may change which one is more
-probable. With more classes all share one, which starts anew with the third, h = 30; each class is corrected against the
-others where s_k is .001 or more, and the r_k are normalised. Here z + d(z) is kept increasing, and with it the order of
-the classes: between the knots u_j and u_j+1, d_j+1 - d_j is held above -.98 (u_j+1 - u_j) min |dz/du|.
+probable. It stays while other classes have 1 % of the rows at most: s_1 / (s_0 + s_1) is corrected, and the first two
+share so what they have together. With more classes all share one d, which starts anew then, h = 30; each class is
+corrected against the others where s_k is .001 or more, and the r_k are normalised. Here z + d(z) is kept increasing,
+and with it the order of the classes: between the knots u_j and u_j+1, d_j+1 - d_j is held above
+-.98 (u_j+1 - u_j) min |dz/du|.
 
 The limits of H make it forget by what rows tell, not by their number: a thousand rows without a single one of a rare
 class say little of it. A row of weight c counts c times.
@@ -40,7 +43,7 @@ from core.state.layout import Array, Layout, Range
 
 KNOTS = 17
 SLOPE, CURVATURE, SHARED, OFFSETS, WEIGHTS = 0, 1, 2, 3, 3 + KNOTS
-"""Where in the calibration its parts begin; SHARED: 1 once more than two classes share the offsets."""
+"""Where in the calibration its parts begin; SHARED: 1 once all of more than two classes share the offsets."""
 SIZE = WEIGHTS + KNOTS
 SLOPE_MIN, SLOPE_MAX, OFFSET_MAX = 0.02, 20.0, 8.0
 
@@ -90,21 +93,34 @@ def _place(z: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _corrected(z: float, c: Floats) -> float:
-    """Share r of log odds z."""
+def _offset(z: float, c: Floats) -> float:
+    """d(z) of log odds z."""
     at = _place(z)
     j = min(int(at), KNOTS - 2)
     w = at - j
-    return 1.0 / (1.0 + math.exp(-(z + (1.0 - w) * c[OFFSETS + j] + w * c[OFFSETS + j + 1])))
+    return float((1.0 - w) * c[OFFSETS + j] + w * c[OFFSETS + j + 1])
 
 
 @njit(cache=True, nogil=True)
-def calibrate_row(p: Floats, i: int, c: Floats, logs: Floats, s: Floats, r: Floats) -> None:
-    """Row i of p (n, K): its logarithms l (K,), with the slope, s (K,), and calibrated, r (K,)."""
+def _corrected(z: float, c: Floats) -> float:
+    """Share r of log odds z."""
+    return 1.0 / (1.0 + math.exp(-(z + _offset(z, c))))
+
+
+@njit(cache=True, nogil=True)
+def _odds_of_two(s: Floats) -> float:
+    """Log odds of the second class against the first, whatever others there are."""
+    both = s[0] + s[1]
+    return _odds(s[1] / both) if both > 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True)
+def calibrate_row(p: Floats, i: int, priors: Floats, c: Floats, logs: Floats, s: Floats, r: Floats) -> None:
+    """Row i of p (n, K): its logarithms l (K,), with slope and log priors (K,), s (K,), and calibrated, r (K,)."""
     K, top, total = p.shape[1], -np.inf, 0.0
     for k in range(K):
         logs[k] = math.log(max(p[i, k], _SHARE_MIN))
-        s[k] = c[SLOPE] * logs[k]
+        s[k] = c[SLOPE] * logs[k] + priors[k]
         top = max(top, s[k])
     for k in range(K):
         s[k] = math.exp(s[k] - top)
@@ -115,7 +131,11 @@ def calibrate_row(p: Floats, i: int, c: Floats, logs: Floats, s: Floats, r: Floa
     if K == 2:
         r[1] = _corrected(_odds(s[1]), c)
         r[0] = 1.0 - r[1]
-    elif K > 2 and c[SHARED]:
+    elif K > 2 and not c[SHARED]:
+        raised = s[1] * math.exp(_offset(_odds_of_two(s), c))
+        scale = (s[0] + s[1]) / (s[0] + raised) if raised > 0.0 else 1.0  # 1 to the bit without an offset
+        r[0], r[1] = s[0] * scale, raised * scale
+    elif K > 2:
         total = 0.0
         for k in range(K):
             if s[k] >= _CORRECTED_MIN:
@@ -152,16 +172,20 @@ def _step(z: float, came: bool, c: Floats, weight: float) -> None:
 
 
 @njit(cache=True, nogil=True)
-def fit_row(y: int, c: Floats, logs: Floats, s: Floats, weight: float) -> None:
-    """The calibration c after a row of class y < K; l and s (K,) as ``calibrate_row`` left them."""
+def fit_row(y: int, c: Floats, logs: Floats, s: Floats, weight: float, rare: bool) -> None:
+    """The calibration c after a row of class y < K; l and s (K,) as ``calibrate_row`` left them.
+
+    ``rare``: whether all classes but the first two are.
+    """
     K, mean, square = s.shape[0], 0.0, 0.0
     for k in range(K):
         mean += s[k] * logs[k]
         square += s[k] * logs[k] * logs[k]
-    if K > 2 and not c[SHARED]:
+    if K > 2 and not c[SHARED] and not rare:
         c[OFFSETS:], c[SHARED] = 0.0, 1.0
-    if K == 2:
-        _step(_odds(s[1]), y == 1, c, weight)
+    if not c[SHARED]:
+        if y < 2:
+            _step(_odds_of_two(s), y == 1, c, weight)
     else:
         for k in range(K):
             if s[k] >= _CORRECTED_MIN:

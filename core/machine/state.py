@@ -92,7 +92,8 @@ class ModelState:
     def configure(self, config: Config) -> None:
         """Go on under another configuration, which ``core.config_changes`` has made of the present one."""
         self.config = config
-        self.answers = Answers(config, self.labels, self.answers.calibration, self.before)
+        counts = self.answers.counts
+        self.answers = Answers(config, self.labels, self.answers.calibration, self.before, counts)
         self.switching.configure(config)
         if self.drift_response is not None and self.prediction_schema is not None:
             self.drift_response.configure(config, self.prediction_schema)
@@ -235,6 +236,8 @@ class ModelState:
         unflatten({**self.parts(), **held}, arrays, state)
         self.rows = state["rows"]
         self._check_together()
+        if isinstance(self.metrics, ClassificationMetrics):
+            self.answers.count(self.metrics.labels_seen)
 
     def _check_together(self) -> None:
         """Parts that are each a state of their own must be of one and the same model."""

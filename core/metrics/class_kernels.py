@@ -162,10 +162,10 @@ def _weigh_anew(s: Floats, sums: Floats, tallies: Floats, confusion: Floats, sco
 
 
 @njit(cache=True)
-def _window_scores(ring: Floats, width: int, K: int) -> tuple[float, float, float]:
-    """Accuracy, kappa and the accuracy of ``no_change`` in the window; NaN where no row was scored."""
+def _window_scores(ring: Floats, width: int, K: int) -> tuple[float, float, float, float]:
+    """Accuracy, kappa, and the accuracies of ``no_change`` and ``majority`` in the window; NaN without scored rows."""
     counts = np.zeros((2, K))
-    scored = right = no_change = 0.0
+    scored = right = no_change = majority = 0.0
     for i in range(width):
         guess, y = int(ring[i, GUESS]), int(ring[i, TRUTH])
         if guess == NOTHING:
@@ -173,15 +173,16 @@ def _window_scores(ring: Floats, width: int, K: int) -> tuple[float, float, floa
         scored += 1.0
         right += 1.0 if guess == y else 0.0
         no_change += int(ring[i, FLAGS]) % 2
+        majority += int(ring[i, FLAGS]) // 2
         counts[LABELS, y] += 1.0
         if guess >= 0:
             counts[GUESSES, guess] += 1.0
     if scored == 0.0:
-        return np.nan, np.nan, np.nan
+        return np.nan, np.nan, np.nan, np.nan
     chance = 0.0
     for k in range(K):
         chance += (counts[LABELS, k] / scored) * (counts[GUESSES, k] / scored)
-    return right / scored, beyond_chance(right / scored, chance), no_change / scored
+    return right / scored, beyond_chance(right / scored, chance), no_change / scored, majority / scored
 
 
 @njit("f8(f8, f8)", cache=True)
@@ -239,7 +240,7 @@ def absorb(
         confusion: see above.
         scores: see above.
         ring: (rows, RING).
-        history: points of four metrics.
+        history: points of five metrics.
     """
     K = classes.shape[1]
     if not _possible(predicted, truth, facts, told, K):
@@ -256,9 +257,9 @@ def absorb(
         if s[ROWS] % WINDOW == 0.0:
             _weigh_anew(s, sums[1], faded, confusion[1], scores[1])
         if s[ROWS] % s[STRIDE] == 0.0:
-            accuracy, kappa, no_change = _window_scores(ring, int(min(s[ROWS], float(WINDOW))), K)
+            accuracy, kappa, no_change, majority = _window_scores(ring, int(min(s[ROWS], float(WINDOW))), K)
             so_far = sums[0, RIGHT] / sums[0, SCORED] if sums[0, SCORED] > 0.0 else np.nan
-            add_point(s, history, accuracy, so_far, kappa, no_change)
+            add_point(s, history, np.array([accuracy, so_far, kappa, no_change, majority]))
     return True
 
 

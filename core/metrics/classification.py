@@ -89,7 +89,8 @@ class ClassificationMetrics(PrequentialMetrics):
                 **dict.fromkeys(range(R_LOSS, RING), NOT_NEGATIVE._replace(undefined=True)),
             },
         ),
-        undefined=range(1, 5),
+        metrics=5,
+        undefined=range(1, 6),
         sums=Array(2, SUMS, within=NOT_NEGATIVE),
         classes=Array(
             CLASS_ROWS,
@@ -101,7 +102,7 @@ class ClassificationMetrics(PrequentialMetrics):
         confusion=Array(2, "S", "S", within=NOT_NEGATIVE, places={0: WHOLE}, axis=0),
         scores=Array(2, 2, "B", within=NOT_NEGATIVE, places={0: WHOLE}, axis=0),
     )
-    POINT = ("accuracy", "overall", "kappa", "no_change")
+    POINT = ("accuracy", "overall", "kappa", "no_change", "majority")
 
     def __init__(self) -> None:
         scalars = np.zeros(SCALARS)
@@ -145,6 +146,12 @@ class ClassificationMetrics(PrequentialMetrics):
     def classes(self) -> int:
         """Number of classes known when the last row was scored."""
         return int(self._classes.shape[1])
+
+    @property
+    def labels_seen(self) -> Floats:
+        """Rows of each class, (K,)."""
+        seen: Floats = self._classes[SEEN]
+        return seen
 
     def baselines(self) -> tuple[int, int]:
         """What ``no_change`` and ``majority`` say now: class indices, ``NOTHING`` before the first label."""

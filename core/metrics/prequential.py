@@ -33,8 +33,6 @@ POINTS_MAX: Final = 512
 """Points in the history."""
 STRIDE_FIRST: Final = 10
 """Rows between the points of a young history."""
-HISTORY: Final = 5
-"""Columns of the history: the row, then four metrics."""
 UNDEFINED: Final = Range(undefined=True)
 _CAPACITY_FIRST: Final = 16
 
@@ -42,12 +40,12 @@ READ_FLOATS: Final = "Array(f8, 1, 'C', readonly=True)"
 READ_INTS: Final = "Array(i8, 1, 'C', readonly=True)"
 
 
-@njit("void(f8[::1], f8[:,::1], f8, f8, f8, f8)", cache=True)
-def add_point(s: Floats, history: Floats, first: float, second: float, third: float, fourth: float) -> None:
-    """One more point of four metrics; a full history keeps its 2nd, 4th ... point and doubles the stride."""
+@njit("void(f8[::1], f8[:,::1], f8[::1])", cache=True)
+def add_point(s: Floats, history: Floats, metrics: Floats) -> None:
+    """One more point of some metrics; a full history keeps its 2nd, 4th ... point and doubles the stride."""
     point = int(s[-1])
     history[point, 0] = s[0]
-    history[point, 1], history[point, 2], history[point, 3], history[point, 4] = first, second, third, fourth
+    history[point, 1:] = metrics
     s[-1] += 1.0
     if s[-1] == POINTS_MAX:
         for kept in range(POINTS_MAX // 2):
@@ -74,17 +72,17 @@ class PrequentialMetrics(ABC):
     Attributes:
         rows: rows scored.
         LAYOUT: the arrays of a state, of which "scalars", "ring" and "history" are common to both tasks.
-        POINT: names of the four metrics in a point of the history.
+        POINT: names of the metrics in a point of the history.
     """
 
     LAYOUT: ClassVar[Layout]
-    POINT: ClassVar[tuple[str, str, str, str]]
+    POINT: ClassVar[tuple[str, ...]]
 
     def __init__(self, scalars: Floats, ring_columns: int) -> None:
         self.rows = 0
         self._scalars = scalars
         self._ring = np.zeros((capacity(0, WINDOW), ring_columns))
-        self._history = np.zeros((capacity(0, POINTS_MAX), HISTORY))
+        self._history = np.zeros((capacity(0, POINTS_MAX), 1 + len(self.POINT)))
         self._marks = Marks()
 
     def mark(self, row: int, kind: str, **extra: Any) -> None:
@@ -188,17 +186,18 @@ class PrequentialMetrics(ABC):
         del found, rows
 
 
-def layout(scalars: Array, ring: Array, undefined: Collection[int], **more: Array) -> Layout:
+def layout(scalars: Array, ring: Array, metrics: int, undefined: Collection[int], **more: Array) -> Layout:
     """The layout of a task's state.
 
     Args:
         scalars: the running sums.
         ring: what the window needs of each row.
+        metrics: how many there are in a point of the history.
         undefined: the columns of the history that may be NaN.
         more: further arrays.
     """
-    columns = {column: FINITE for column in range(HISTORY) if column not in undefined}
-    history = Array("points", HISTORY, within=UNDEFINED, places=columns)
+    columns = {column: FINITE for column in range(1 + metrics) if column not in undefined}
+    history = Array("points", 1 + metrics, within=UNDEFINED, places=columns)
     arrays = {"scalars": scalars, **more, "ring": ring, "history": history}
     for name, array in arrays.items():
         array.at = f"_{name}"

@@ -158,7 +158,7 @@ def _absorb(
 
         if n % s[_STRIDE] == 0.0:
             _window_means(ring, int(min(n, float(WINDOW))), means)
-            add_point(s, history, means[0], s[_MSE], means[1], means[2])
+            add_point(s, history, np.array([means[0], s[_MSE], means[1], means[2]]))
     return _DONE
 
 
@@ -183,6 +183,7 @@ class RegressionMetrics(PrequentialMetrics):
             within=Range(-ERROR_MAX, ERROR_MAX, undefined=True),
             places=dict.fromkeys((0, 1), Range(-ERROR_MAX, ERROR_MAX)),
         ),
+        metrics=4,
         undefined=(4,),
         errors=Array(2, "bins", within=NOT_NEGATIVE, places={0: WHOLE}, axis=0),
     )

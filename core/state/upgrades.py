@@ -14,7 +14,15 @@ from typing import Any
 from numpy.typing import NDArray
 
 from core.contract import Header
-from core.state import answers_of_3, drift_of_3, intervals_of_3, label_range_of_3, mappings_of_3, metrics_of_3
+from core.state import (
+    answers_of_3,
+    drift_of_3,
+    history_of_4,
+    intervals_of_3,
+    label_range_of_3,
+    mappings_of_3,
+    metrics_of_3,
+)
 
 Arrays = dict[str, NDArray[Any]]
 """All arrays of a state by name, "part.array"."""
@@ -43,5 +51,7 @@ FROM_3: tuple[Upgrade, ...] = (
     mappings_of_3.upgraded,
 )
 """What makes a state of format 3 one of format 4, part by part."""
-UPGRADERS: dict[int, Upgrade] = {3: in_turn(*FROM_3)}
+FROM_4: tuple[Upgrade, ...] = (history_of_4.upgraded,)
+"""The same for format 4. Beside that, rows make another state of the same one: what is said of classes of few rows."""
+UPGRADERS: dict[int, Upgrade] = {3: in_turn(*FROM_3), 4: in_turn(*FROM_4)}
 """By format n, from the oldest that is read on: what makes a state of format n + 1 of one of format n."""

@@ -132,7 +132,10 @@ class Metrics(BaseModel):
     )
     unscored: int = Field(examples=[0], description="Of all rows, those for which nothing could have been said.")
     history: list[dict[str, Score]] = Field(
-        examples=[HISTORY], description="The window's scores at every so many rows."
+        examples=[HISTORY],
+        description="The window's scores at every so many rows: `accuracy`, `kappa`, and the accuracies of `no_change` "
+        "and `majority`; for regression `mse`, `mae`, and the `mse` of `last_value`. `overall` is the first one over "
+        "all rows until then. `majority` is null at points from before state format 5.",
     )
     history_every: int = Field(
         examples=[10],

@@ -8,11 +8,14 @@ For a row z of scaled columns, with B bins of a column and C of each column in a
 
 Per row of class y, for every cell c that it is in:
 
-    g_k  = p_k - [k = y]          G_ck <- G_ck + g_k^2          w_ck <- w_ck - r g_k / sqrt(G_ck)       (AdaGrad)
+    g_k  = p_k - [k = y]          G_ck <- G_ck + g_k^2
+    m_k  = sum_c r |g_k| / sqrt(G_ck)                                        how far the row would move s_k
+    w_ck <- w_ck - min(1, 4 |g_k| / m_k) r g_k / sqrt(G_ck)                  (AdaGrad)
 
-r is the learning rate. Every cell has steps of its own, so that one that is seldom seen still learns fast. Weights
-start at zero, so a pair that says no more than its columns stays small. Thresholds, stripes and interactions of two
-columns are exact to a bin; a row costs a look-up per cell.
+r is the learning rate. Every cell has steps of its own, so that one that is seldom seen still learns fast; together
+they move s_k by 4 |g_k| at most: of many cells that are new at once, a single row would be certain. Weights start at
+zero, so a pair that says no more than its columns stays small. Thresholds, stripes and interactions of two columns are
+exact to a bin; a row costs a look-up per cell.
 
 Two classes have one column w = w_1 - w_0, which makes softmax the logistic loss; at the third class it becomes
 [-w/2, w/2, 0], the same probabilities. Reported probabilities are p (1 - K e) + e with e = 1e-6. A row of weight c has
@@ -44,6 +47,7 @@ from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout, counts
 
 PROBABILITY_MIN = 1e-6
 WEIGHT_MAX = 100.0
+MOVE_MAX = 4.0
 
 _FIRST_TWO = (-0.5, 0.5)
 _BELOW_ONE = 1.0 - 2.0**-30
@@ -115,6 +119,23 @@ def predict_rows(Z: Floats, B: int, C: int, cells_of_row: int, W: Floats, P: Flo
         _report(p, i, P, value)
 
 
+@njit(cache=True, nogil=True)
+def _step(found: Ints, k: int, g: float, rate: float, W: Floats, G: Floats) -> None:
+    """Move the numbers of class k in these cells against the gradient g, in place."""
+    if g == 0.0:
+        return
+    move = 0.0
+    for cell in found:
+        G[cell, k] += g * g
+        if G[cell, k] > 0.0:  # a gradient whose square is 0 moves nothing
+            move += rate * abs(g) / math.sqrt(G[cell, k])
+    share = rate * g * min(1.0, MOVE_MAX * abs(g) / move) if move > 0.0 else 0.0
+    for cell in found:
+        if G[cell, k] > 0.0:
+            w = W[cell, k] - share / math.sqrt(G[cell, k])
+            W[cell, k] = min(max(w, -WEIGHT_MAX), WEIGHT_MAX)
+
+
 @njit(f"void({_READ2}, {_READ1}, {_READ1}, i8, i8, i8, f8, f8[:,::1], f8[:,::1], f8[:,::1], i8[::1])",
       cache=True, nogil=True)  # fmt: skip
 def learn_rows(
@@ -137,12 +158,8 @@ def learn_rows(
         weight = weights[i] if weights.shape[0] else 1.0
         for k in range(m):
             g[k] = weight * ((p[1] - y[i]) if m == 1 else p[k] - (1.0 if y[i] == k else 0.0))
-        for cell in found:
-            for k in range(m):
-                G[cell, k] += g[k] * g[k]
-                if G[cell, k] > 0.0:
-                    w = W[cell, k] - rate * g[k] / math.sqrt(G[cell, k])
-                    W[cell, k] = min(max(w, -WEIGHT_MAX), WEIGHT_MAX)
+        for k in range(m):
+            _step(found, k, g[k], rate, W, G)
 
 
 class Ga2m:

@@ -81,4 +81,6 @@ FADING: dict[str, Any] = {
     ],
     "baselines": {"no_change": {"accuracy": 0.388}, "majority": {"accuracy": 0.555}},
 }
-HISTORY: list[dict[str, Any]] = [{"row": 10, "accuracy": 0.4, "overall": 0.4, "kappa": -0.2, "no_change": 0.5}]
+HISTORY: list[dict[str, Any]] = [
+    {"row": 10, "accuracy": 0.4, "overall": 0.4, "kappa": -0.2, "no_change": 0.5, "majority": 0.6}
+]

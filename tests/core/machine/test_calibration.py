@@ -36,6 +36,7 @@ class Literal:
 
     def __init__(self, K):
         self.K, self.a, self.H, self.d, self.w = K, 1.0, 1.0, np.zeros(KNOTS), np.zeros(KNOTS)
+        self.counts, self.shared = np.zeros(K), False
 
     def knots(self, z):
         """(knot, what it counts for) of the two beside z."""
@@ -46,7 +47,7 @@ class Literal:
 
     def held(self, j, offset):
         """Of more than two classes: so that z + d(z) increases."""
-        if self.K == 2:
+        if not self.shared:
             return offset
         u = np.linspace(-1, 1, KNOTS) * math.log1p(40)
         falls = [0.98 * (u[1] - u[0]) * 0.2 * math.exp(min(abs(a), abs(b))) for a, b in itertools.pairwise(u)]
@@ -60,18 +61,24 @@ class Literal:
     def row(self, p, y):
         """What is said of a row before its class y is learned."""
         logs = np.log(np.maximum(p, 1e-9))
-        s = np.exp(self.a * logs - (self.a * logs).max())
+        own = np.maximum(self.counts, 1.0)
+        s = np.exp(self.a * logs) * np.minimum(1.0, self.K * (own + 1) / (self.counts.sum() + self.K)) ** (1 / own**2)
+        self.counts[y] += 1
         s /= s.sum()
-        classes = [1] if self.K == 2 else [k for k in range(self.K) if s[k] >= 1e-3]
-        r = s.copy()
-        for k in classes:
-            r[k] = self.corrected(s[k])[1]
-        if self.K == 2:
-            r[0] = 1 - r[1]
-        for k in classes:
-            z, now = self.corrected(s[k])
+        r, both, classes = s.copy(), s[:2].sum(), [k for k in range(self.K) if s[k] >= 1e-3]
+        if self.shared:
+            for k in classes:
+                r[k] = self.corrected(s[k])[1]
+        else:
+            r[1] = both * self.corrected(s[1] / both)[1]
+            r[0] = both - r[1]
+        if not self.shared and self.counts[2:].sum() > 0.01 * self.counts.sum():
+            self.shared, self.d, self.w = True, np.zeros(KNOTS), np.zeros(KNOTS)
+        odds = [(k, s[k]) for k in classes] if self.shared else [(1, s[1] / both)] if y < 2 else []
+        for k, before in odds:
+            z, now = self.corrected(before)
             for j, share in self.knots(z):
-                self.w[j] = min(self.w[j] + share * now * (1 - now), 2.0 if self.K == 2 else 30.0)
+                self.w[j] = min(self.w[j] + share * now * (1 - now), 30.0 if self.shared else 2.0)
                 self.d[j] = np.clip(self.held(j, self.d[j] + share * ((y == k) - now) / (1 + self.w[j])), -8, 8)
         self.H = min(self.H + (s * logs**2).sum() - (s * logs).sum() ** 2, 2000.0)
         self.a = np.clip(self.a + (logs[y] - (s * logs).sum()) / self.H, 0.02, 20)
@@ -159,17 +166,36 @@ def test_rows_that_do_not_fit_leave_it_alone():
 def test_a_third_class_starts_the_offsets_anew():
     """Two classes have an offset of the second one's odds; three share one. Predicting does not change which."""
     ours = answers(3)
-    two, y = stream(2)
+    two, y = stream(2, 99)
     ours.score(Prediction(two.argmax(axis=1), two), y, 0, Given())
     slope = ours.calibration[SLOPE]
     assert ours.calibration[OFFSETS:].any()
-    three, y = stream(3, 1)
+    three, _ = stream(3, 2)
     before = ours.calibration.copy()
     ours.of(Prediction(three.argmax(axis=1), three), 10)
     assert_array_equal(before, ours.calibration)
-    ours.score(Prediction(three.argmax(axis=1), three), y, 10, Given())
+    ours.score(Prediction(three.argmax(axis=1), three), np.array([2, 2]), 10, Given())
     assert (1.0, True) == (ours.calibration[SHARED], abs(ours.calibration[SLOPE] - slope) < 0.1)
     assert np.count_nonzero(ours.calibration[WEIGHTS:]) <= 6
+
+
+def test_a_third_class_of_one_row_in_a_hundred_leaves_the_offsets_of_the_first_two():
+    """They go on for the odds between the two, and share what these have together."""
+    ours, pair = answers(3), answers(2)
+    two, y = stream(2, 99)
+    for one in (ours, pair):
+        one.score(Prediction(two.argmax(axis=1), two), y, 0, Given())
+    three = np.column_stack([0.9 * two, np.full(99, 0.1)])
+    ours.score(Prediction(three[:1].argmax(axis=1), three[:1]), np.array([2]), 99, Given())
+    assert_array_equal(pair.calibration[OFFSETS:], ours.calibration[OFFSETS:])
+    assert 0.0 == ours.calibration[SHARED]
+    ours.calibration[SLOPE] = pair.calibration[SLOPE] = 1.0
+    told = (one.of(Prediction(p.argmax(axis=1), p), NO_ROWS).probabilities for one, p in ((ours, three), (pair, two)))
+    of_three, of_two = told
+    assert_allclose(of_two[:, 1], of_three[:, 1] / of_three[:, :2].sum(axis=1), atol=1e-3)
+    ours.score(Prediction(three.argmax(axis=1), three), y, 100, Given())
+    assert 0.0 == ours.calibration[SHARED]
+    assert (pair.calibration[WEIGHTS:] != ours.calibration[WEIGHTS:]).any()
 
 
 def test_a_weight_counts_in_the_calibration():

@@ -210,15 +210,19 @@ def test_the_history_is_bounded_and_regular(n):
     assert points(n) == [point["row"] for point in history]
     assert report["history_every"] == history[1]["row"] - history[0]["row"] if len(history) > 1 else 10
     before, scored = np.concatenate([[0], truth[:-1]]), predicted >= 0
+    seen = np.concatenate([np.zeros((1, 3)), np.cumsum(truth[:-1, None] == np.arange(3), axis=0)])
+    leader = seen.argmax(axis=1)
     for point in history[:: max(1, len(history) // 7)]:
         last = slice(max(0, point["row"] - 1000), point["row"])
-        w_truth, w_predicted, w_before = (each[last][scored[last]] for each in (truth, predicted, before))
+        rows = (each[last][scored[last]] for each in (truth, predicted, before, leader))
+        w_truth, w_predicted, w_before, w_leader = rows
         so_far = scored[: point["row"]]
         assert (predicted == truth)[: point["row"]][so_far].mean() == pytest.approx(point["overall"])
         assert (w_truth == w_predicted).mean() == pytest.approx(point["accuracy"])
         batch = classification_batch(w_predicted, w_truth, np.full(len(w_truth), math.nan))
         assert batch["kappa"] == pytest.approx(point["kappa"])
         assert (w_before == w_truth).mean() == pytest.approx(point["no_change"])
+        assert (w_leader == w_truth).mean() == pytest.approx(point["majority"])
 
 
 def test_points_of_rows_that_are_all_unscored_are_undefined():

@@ -19,7 +19,7 @@ def learner(dimension, classes=2, **params):
 
 
 def oracle(Z, y, classes, weights, rate=0.2):
-    """Softmax over cells named by what they are of, with AdaGrad on each; probabilities a priori."""
+    """Softmax over cells named by what they are of, with AdaGrad on each, together bounded; probabilities a priori."""
     d = Z.shape[1]
     B, C = 32, 8
     w, G, told = {}, {}, []
@@ -36,7 +36,11 @@ def oracle(Z, y, classes, weights, rate=0.2):
         g = weight * (p - np.eye(classes)[label])
         for cell in found:
             G[cell] = G.get(cell, 0.0) + g**2
-            w[cell] -= rate * np.divide(g, np.sqrt(G[cell]), out=np.zeros(classes), where=G[cell] > 0)
+        steps = {cell: rate * g / np.sqrt(np.where(G[cell] > 0, G[cell], 1.0)) for cell in found}
+        moves = np.abs(sum(steps.values()))
+        share = np.minimum(1.0, 4.0 * np.abs(g) / np.where(moves > 0, moves, 1.0))
+        for cell in found:
+            w[cell] -= share * steps[cell]
     return np.array(told)
 
 
@@ -48,6 +52,19 @@ def test_it_adds_up_cells(classes):
     y = (Z[:, 0] > 0).astype(np.int64) + (classes == 3) * (Z[:, 1] > 0.5)
     told = learner(4, classes).learn(Z, y, None, weights).probabilities
     assert_allclose(oracle(Z, y, classes, weights), told, atol=5e-6)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_one_row_in_cells_that_are_all_new_decides_little(classes):
+    """It moves a score by four times its gradient at most, however many cells it is in."""
+    Z = np.zeros((1, 12))
+    built = learner(12, classes)
+    built.learn(Z, np.array([1]))
+    told = built.predict(Z).probabilities[0]
+    g = 1 / classes
+    scores = [4 * (1 - g)] if classes == 2 else [-4 * g, 4 * (1 - g), -4 * g]
+    odds = np.exp([0.0, *scores] if classes == 2 else scores)
+    assert_allclose(odds / odds.sum(), told, atol=5e-6)
 
 
 def test_stripes_and_boxes_are_learned():
