@@ -40,7 +40,8 @@ def test_a_summary_tells_of_drift_and_of_challengers_that_are_ahead():
     machine = Machine(Config.parse({**config, "watch": {"error_rate": {"batch_size": 50}}}))
     machine.apply(Entry(1, 1000, (Challenge("good", {"algorithm": "rls"}, 8),)))
     machine.apply(Entry(2, 1000, (Challenge("same", {"algorithm": "dfop", "params": config["params"]}, 8),)))
-    assert (None, 2, 0) == machine.summary()[-3:]
+    said = machine.summary()
+    assert (None, 2, 0) == (said.drift, said.challengers, said.ahead)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 2))
     truth = X @ [2.0, -1.0] + rng.normal(size=2000)
