@@ -14,7 +14,7 @@ from typing import Any
 
 from core.config import Config
 from core.features.feature import Feature
-from core.features.labels import Label, LabelSet, distinct, same
+from core.features.labels import Label, LabelSet, clashes, distinct, same
 from core.problems import PROBLEMS_MAX, Invalid, Problem, suggestion
 
 REPLACEABLE = ("watch", "on_drift", "missing", "unknown", "ignore", "class_costs", "description", "tags")
@@ -82,8 +82,8 @@ def _with_labels(config: Config, added: object) -> list[Label]:
     known = LabelSet(declared)
     new = [label for label in distinct(added, field) if known.index(label) < 0]
     for label in new:
-        if known.clash(label) is not None:
-            raise Invalid.of(field, "holds a label that shows under the same JSON key as another one of the model")
+        if (other := known.clash(label)) is not None:
+            raise Invalid.of(field, f"holds a label that {clashes(other, 'of the model')}")
     if len(declared) + len(new) > (bound := config.algorithm.class_bound):
         raise Invalid.of(field, f"makes {len(declared) + len(new)} labels", f"{config.algorithm_id}: at most {bound}")
     return [*declared, *new]

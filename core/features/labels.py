@@ -30,6 +30,20 @@ _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
+_TYPES = {str: "string", int: "integer", bool: "boolean"}
+
+
+def clashes(other: Label, whose: str) -> str:
+    """What is wrong with a label that another one, of another type, would look like.
+
+    Args:
+        other: that one.
+        whose: where it is from.
+    """
+    alike = f"looks in answers like the {_TYPES[type(other)]} {json.dumps(other)}, another label {whose}"
+    return f"{alike}: send it as that, or under another name"
+
+
 def canonical(value: object, field: str) -> Label:
     """The label a JSON value stands for; ``1.0`` is 1, ``false`` stays False.
 
@@ -206,8 +220,8 @@ def distinct(raw: Sequence[object], field: str) -> tuple[Label, ...]:
 def _join(found: LabelSet, label: Label, field: str) -> None:
     if found.index(label) >= 0:
         raise Invalid.of(field, "is there twice")
-    if found.clash(label) is not None:
-        raise Invalid.of(field, "shows under the same JSON key as a label before it")
+    if (other := found.clash(label)) is not None:
+        raise Invalid.of(field, clashes(other, "before it"))
     found.add(label)
 
 

@@ -207,7 +207,12 @@ def _run_server(settings: Settings, options: argparse.Namespace, keys_file: Path
             backlog=2048,
         )
     )
-    server.run(sockets)
+    try:
+        server.run(sockets)
+    except SystemExit:  # after one line of its own
+        if sockets is None and (taken := _taken(settings)):
+            print(taken, file=sys.stderr)
+        raise
     return 0 if server.started else 1
 
 

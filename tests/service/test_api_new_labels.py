@@ -7,7 +7,7 @@ import pytest
 from service.store import codec
 from service.store.codec import Answer
 from service.store.records import FORMAT
-from tests.service.api_fixtures import DFOP
+from tests.service.api_fixtures import DFOP, problem
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -26,6 +26,16 @@ async def test_a_row_names_the_class_that_it_adds(api):
     path = await api.new(OPEN)
     assert [["UP"], None, ["DWON"], None] == [await told(api, path, label) for label in ("UP", "UP", "DWON", "DWON")]
     assert [[3], None] == [await told(api, path, label) for label in (3, 3)]
+
+
+async def test_labels_that_answers_could_not_tell_apart(api):
+    """The refusal says which label it looks like, and of which type that is."""
+    path = await api.new(OPEN)
+    await told(api, path, True)
+    answer = await api.ask("POST", f"{path}/feedback", json={"features": ROW, "label": "true"})
+    said = problem(answer, 422, "label")["errors"][0]
+    assert "looks in answers like the boolean true, another label of the model" in said["problem"]
+    assert [True] == said["allowed"]
 
 
 async def test_a_retry_gets_the_first_answer(api):

@@ -13,7 +13,7 @@ import numpy as np
 from core.contract import Floats
 from core.entry import Overlap, Rows
 from core.features import Schema, Space, SparseSchema, propose
-from core.features.labels import Label, LabelSet, canonical_all, from_texts
+from core.features.labels import Label, LabelSet, canonical_all, clashes, from_texts
 from core.problems import FILLED, PROBLEMS_MAX, SUGGESTED_MAX, Invalid, Problem, lacking, suggestion
 from service.errors import RequestConflict
 from service.runtime.rows import number_tables, row_numbers
@@ -22,7 +22,6 @@ from service.runtime.rows.named_rows import first_lacking, read_ragged
 from service.runtime.rows.row_numbers import FieldPath
 from service.runtime.rows.table import Table, first_row, names_field, names_of
 
-LABEL_KINDS = "a string, an integer or a boolean"
 Labels = list[Label] | Floats
 
 
@@ -278,8 +277,8 @@ class RowValidator:
         trial = LabelSet(self.known.labels)  # a copy: the model may move on meanwhile
         new: list[int] = []
         for at, label in enumerate(found):
-            if trial.clash(label) is not None:
-                raise Invalid.of(path(at), "shows under the same JSON key as another label of the model", LABEL_KINDS)
+            if (other := trial.clash(label)) is not None:
+                raise Invalid.of(path(at), clashes(other, "of the model"), [other])
             if trial.index(label) < 0:
                 new.append(at)
                 trial.add(label)
