@@ -4,13 +4,14 @@ import argparse
 import os
 import ssl
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote, urljoin
 
 import httpx
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from service.replay import Failed, trust
@@ -156,6 +157,24 @@ def console() -> Console:
     """What people read: as wide as the terminal, and uncut in a pipe or file."""
     terminal = sys.stdout.isatty()
     return Console(highlight=False, markup=False, width=None if terminal else WIDE)
+
+
+def fitting(out: Console, table: Callable[[list[str]], Table], columns: Iterable[str], spared: Iterable[str]) -> Table:
+    """A table as wide as the terminal: where that is narrow, without what can be missed.
+
+    Args:
+        out: where it is printed.
+        table: makes it of the columns that are shown.
+        columns: all of them.
+        spared: those that may be left out, in this order.
+    """
+    shown, unbounded = [*columns], out.options.update(max_width=WIDE)
+    for one in spared:
+        found = table(shown)
+        if out.measure(found, options=unbounded).maximum <= out.width:
+            return found
+        shown.remove(one)
+    return table(shown)
 
 
 def text(value: object, style: str = "") -> Text:

@@ -2,18 +2,18 @@
 
 import argparse
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Literal
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from service.cli.connection import (
-    WIDE,
     Connection,
     carry_out,
     console,
     declare_json,
+    fitting,
     print_document,
     text,
 )
@@ -35,7 +35,7 @@ COLUMNS: dict[str, Literal["left", "right"]] = {
     "challengers": "left",
     "updated": "left",
 }
-SPARED = ("updated", "algorithm", "rows/s", "phase", "challengers")
+SPARED = ("updated", "algorithm", "rows/s", "phase", "challengers", "last drift", "baseline")
 """What a narrow terminal goes without, in this order."""
 _PAST = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
@@ -73,20 +73,9 @@ def _list(connection: Connection, options: argparse.Namespace) -> None:
     if not page["models"]:
         out.print("no models" if options.search is None else f"no model's name contains {options.search}")
         return
-    out.print(_fitting(page["models"], out))
+    out.print(fitting(out, partial(_table, page["models"]), COLUMNS, SPARED))
     if page["next"] is not None:
         out.print(f"there are more: --cursor {page['next']}", soft_wrap=True)
-
-
-def _fitting(models: list[dict[str, Any]], out: Console) -> Table:
-    """A table as wide as the terminal: where it is narrow, without what can be missed."""
-    shown, unbounded = [*COLUMNS], out.options.update(max_width=WIDE)
-    for spared in SPARED:
-        table = _table(models, shown)
-        if out.measure(table, options=unbounded).maximum <= out.width:
-            return table
-        shown.remove(spared)
-    return _table(models, shown)
 
 
 def _table(models: list[dict[str, Any]], shown: list[str]) -> Table:

@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from rich import box
@@ -15,6 +16,7 @@ from service.cli.connection import (
     console,
     declare_json,
     declare_name,
+    fitting,
     path_of,
     print_document,
     text,
@@ -62,7 +64,9 @@ def _show(connection: Connection, options: argparse.Namespace) -> None:
     beside = connection.ask("GET", path_of(options.name, "challengers")).json()["challengers"]
     _head(out, model, features)
     if model["rows"]:
-        out.print(_scores(model["config"]["task"], model["metrics"]))
+        spans = _spans(model["metrics"])
+        spared = [*model["metrics"]["baselines"], "window"]
+        out.print(fitting(out, partial(_scores, model["config"]["task"], spans), spans, spared))
         _curve(out, model["config"]["task"], model["metrics"])
     for title, lines in (
         ("experts", _experts(model["info"].get("experts") or [])),
@@ -102,17 +106,21 @@ def _some(names: list[str]) -> str:
     return ", ".join(names[:FEATURES]) + (f" and {more} more" if more > 0 else "")
 
 
-def _scores(task: str, metrics: dict[str, Any]) -> Table:
+def _spans(metrics: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """All rows, the last ones, and the baselines over all rows."""
-    spans = {"overall": metrics["overall"], "window": metrics["window"], **metrics["baselines"]}
+    return {"overall": metrics["overall"], "window": metrics["window"], **metrics["baselines"]}
+
+
+def _scores(task: str, spans: dict[str, dict[str, Any]], shown: list[str]) -> Table:
+    """A line for each measure, a column for each span that is shown."""
     table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("")
-    for name in spans:
-        head = f"last {metrics['window']['rows']:,}" if name == "window" else SPANS.get(name, name)
+    table.add_column("", no_wrap=True)
+    for name in shown:
+        head = f"last {spans[name]['rows']:,}" if name == "window" else SPANS.get(name, name)
         table.add_column(head, justify="right", no_wrap=True)
     for measure in MEASURES[task]:
         shares = task == "classification" and measure.endswith("accuracy")
-        cells = [one.get(measure) for one in spans.values()]
+        cells = [spans[name].get(measure) for name in shown]
         told = [score(task, cell) if shares else figure(cell) for cell in cells]
         table.add_row(measure.replace("_", " "), *told)
     return table

@@ -7,6 +7,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ import pytest
 from rich.console import Console
 
 from service import cli
-from service.cli import listing, values
+from service.cli import listing, show, values
+from service.cli.connection import fitting
 from service.cli.listing import ago
 from service.cli.numbers import POINTS, sparkline
 
@@ -104,16 +106,28 @@ def test_the_list_tells_what_happens(shell: Shell, url: str) -> None:
     assert expected == "|".join(listing._cells(model, now))
 
 
-@pytest.mark.parametrize(("width", "without"), [(200, 0), (105, 2), (80, 4), (10, 5)])
+@pytest.mark.parametrize(("width", "without"), [(200, 0), (105, 2), (80, 4), (10, 7)])
 def test_a_narrow_terminal_goes_without_some_columns(width: int, without: int) -> None:
     """What is left is whole, down to the columns that make the list."""
     model = {"name": "a-model-of-length", "algorithm": "dynamic_odm", "task": "classification", "rows": 1234567}
     model |= {"rows_per_s": 12.5, "score": 0.5, "baseline": 0.4, "phase": "ensemble", "drift": None, "challengers": 2}
     model |= {"ahead": 1, "updated": "2026-01-31T00:00:00Z"}
-    table = listing._fitting([model], Console(width=width))
+    shown = partial(listing._table, [model])
+    table = fitting(Console(width=width), shown, listing.COLUMNS, listing.SPARED)
     assert [*listing.SPARED[:without]] == [
         name for name in listing.SPARED if name not in {one.header for one in table.columns}
     ]
+
+
+@pytest.mark.parametrize(("width", "columns"), [(120, 5), (50, 3), (20, 2)])
+def test_a_narrow_terminal_keeps_the_names_of_scores(width: int, columns: int) -> None:
+    """Baselines go first, then the last rows; what each line is stays."""
+    each = {"accuracy": 0.5, "kappa": 0.25}
+    spans = {"overall": each, "window": {**each, "rows": 1000}, "no_change": each, "majority": each}
+    scores = partial(show._scores, "classification", spans)
+    table = fitting(Console(width=width), scores, spans, ["no_change", "majority", "window"])
+    assert columns == len(table.columns)
+    assert "balanced accuracy" in table.columns[0]._cells
 
 
 def test_json_is_the_api_s_document(shell: Shell, url: str) -> None:
