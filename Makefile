@@ -168,6 +168,11 @@ bench-vigo: test-setup ## VIGO, VIGOd, VIGOw: the paper's tables, and rows per s
 	$(PY) -m tests.benchmarks.vigo_speed
 	$(PY) -m tests.benchmarks.vigo_prior
 
+sbom: test-setup ## what the image holds beside its base, as CycloneDX, in dist/onepass.cdx.json
+	mkdir -p dist
+	$(BIN)/cyclonedx-py requirements docker/requirements.txt --pyproject pyproject.toml --output-reproducible \
+		--output-file dist/onepass.cdx.json
+
 lock: .venv/stamp-test ## rewrite the lock files from pyproject.toml: tests, this machine, image, uv
 	$(LOCK) pyproject.toml --extra replay --group dev --output-file tests/requirements.txt
 	$(LOCK) pyproject.toml --extra replay --group build --constraint tests/requirements.txt --output-file service/requirements.txt

@@ -179,6 +179,21 @@ def test_the_locks_fulfil_the_project(path: Path, parts: list[str]) -> None:
     }
 
 
+def test_the_bill_of_materials_is_that_of_the_image(tmp_path: Path) -> None:
+    """`make sbom` names what is locked for the image, with versions and hashes, the same each time."""
+    files = [tmp_path / "one.json", tmp_path / "two.json"]
+    command = re.search(r"\$\(BIN\)/cyclonedx-py (.*?--output-reproducible)", (ROOT / "Makefile").read_text())
+    assert command
+    for file in files:
+        code, said = _run(BIN / "cyclonedx-py", *command[1].split(), "--no-validate", "--output-file", file)
+        assert 0 == code, said
+    assert files[0].read_bytes() == files[1].read_bytes()
+    bill = json.loads(files[0].read_text())
+    assert _locked(IMAGE) == {one["name"].lower(): one["version"] for one in bill["components"]}
+    assert all(place["hashes"] for one in bill["components"] for place in one["externalReferences"])
+    assert "onepass" == bill["metadata"]["component"]["name"]
+
+
 def test_one_version_serves_every_python() -> None:
     """No package is locked twice for different Pythons or systems: the same bits everywhere."""
     names = re.findall(r"^([a-z0-9.-]+)==", TEST.read_text(), flags=re.MULTILINE)

@@ -1,0 +1,129 @@
+"""The manifests: rendered by kustomize, judged by the schemas of Kubernetes, and whether their parts fit together."""
+
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from service.memory_limit import RESERVED_MB
+from service.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+OVERLAYS = ["dev", "prod"]
+VERSION = "1.34"
+ELSEWHERE = {"ServiceMonitor"}
+"""Kinds whose schemas are not those of Kubernetes itself."""
+
+
+@cache
+def rendered(overlay: str) -> list[dict[str, Any]]:
+    """The manifests of an overlay."""
+    command = ["kustomize", "build"] if shutil.which("kustomize") else ["kubectl", "kustomize"]
+    if shutil.which(command[0]) is None:
+        pytest.skip("neither kustomize nor kubectl is installed: the manifests are not rendered")
+    path = ROOT / "deploy/kubernetes/overlays" / overlay
+    text = subprocess.run([*command, path], capture_output=True, text=True, check=True).stdout
+    return list(yaml.safe_load_all(text))
+
+
+def only(overlay: str, kind: str, name: str = "onepass") -> dict[str, Any]:
+    (found,) = [one for one in rendered(overlay) if (kind, name) == (one["kind"], one["metadata"]["name"])]
+    return found
+
+
+def pods(overlay: str) -> list[dict[str, Any]]:
+    return [one["spec"]["template"] for one in rendered(overlay) if one["kind"] in {"StatefulSet", "Deployment"}]
+
+
+def container(overlay: str) -> dict[str, Any]:
+    (found,) = only(overlay, "StatefulSet")["spec"]["template"]["spec"]["containers"]
+    return found
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_manifests_follow_the_schemas(overlay: str) -> None:
+    """Strictly: a field that Kubernetes does not know is an error."""
+    judged = [one for one in rendered(overlay) if one["kind"] not in ELSEWHERE]
+    assert len(judged) >= 6
+    for one in judged:
+        kubernetes_validate.validate(one, VERSION, strict=True)
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_selectors_find_pods_and_references_objects(overlay: str) -> None:
+    """Every selector matches the labels of a pod; ConfigMaps that are referred to are there, or said to be made."""
+    labels = [pod["metadata"]["labels"] for pod in pods(overlay)]
+    selectors = [one["spec"]["selector"] for one in rendered(overlay) if one["kind"] == "Service"]
+    selectors += [
+        pods["spec"]["selector"]["matchLabels"] for pods in rendered(overlay) if "template" in pods.get("spec", {})
+    ]
+    selectors += [
+        one["spec"]["podSelector"]["matchLabels"] for one in rendered(overlay) if one["kind"] == "NetworkPolicy"
+    ]
+    assert [] == [one for one in selectors if not any(one.items() <= label.items() for label in labels)]
+    made = {one["metadata"]["name"] for one in rendered(overlay) if one["kind"] == "ConfigMap"}
+    assert {container(overlay)["envFrom"][0]["configMapRef"]["name"]} == made
+    ports = {port["name"] for pod in pods(overlay) for one in pod["spec"]["containers"] for port in one["ports"]}
+    assert {"http"} == ports
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_pods_may_do_no_more_than_they_have_to(overlay: str) -> None:
+    """What the profile "restricted" asks for, a root that is read-only, no token, no variables of other services."""
+    for pod in (template["spec"] for template in pods(overlay)):
+        assert (False, False) == (pod["enableServiceLinks"], pod["automountServiceAccountToken"])
+        assert pod["securityContext"]["runAsNonRoot"]
+        assert "RuntimeDefault" == pod["securityContext"]["seccompProfile"]["type"]
+        for one in pod["containers"]:
+            expected = {
+                "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]},
+            }
+            assert expected == one["securityContext"]
+            assert {"startupProbe", "livenessProbe", "readinessProbe"} <= one.keys()
+            assert "memory" in one["resources"]["limits"]
+            assert ":" in one["image"]
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_a_pod_has_time_and_memory(overlay: str) -> None:
+    """Longer than a stop takes, and no limit that would lower the memory for models below its default in production."""
+    pod = only(overlay, "StatefulSet")["spec"]["template"]["spec"]
+    assert Settings().grace_s + 5 < pod["terminationGracePeriodSeconds"]
+    limit = int(container(overlay)["resources"]["limits"]["memory"].removesuffix("Mi"))
+    assert {"dev": 768, "prod": Settings().memory_budget_mb + RESERVED_MB}[overlay] == limit
+    probes = {name: container(overlay)[name]["httpGet"]["path"] for name in ("livenessProbe", "readinessProbe")}
+    assert {"livenessProbe": "/healthz", "readinessProbe": "/readyz"} == probes
+
+
+def test_production_asks_for_keys_and_a_store_and_development_for_neither() -> None:
+    """Secrets are files of a Secret; the private store of development has a volume that lasts."""
+    variables = {one["name"]: one["value"] for one in container("prod")["env"]}
+    (mount,) = [one["mountPath"] for one in container("prod")["volumeMounts"] if "secrets" == one["name"]]
+    assert {"ONEPASS_REDIS_URL_FILE": f"{mount}/redis-url", "ONEPASS_API_KEYS_FILE": f"{mount}/api-keys"} == variables
+    said = [one["data"] for one in rendered("prod") if one["kind"] == "ConfigMap"]
+    assert [] == [data for data in said if "ONEPASS_INSECURE" in data]
+    assert "env" not in container("dev")
+    assert ["data"] == [one["metadata"]["name"] for one in only("dev", "StatefulSet")["spec"]["volumeClaimTemplates"]]
+
+
+def test_clients_of_production_ask_the_balancer() -> None:
+    """It finds the services, and Prometheus each of them, by the Service without an address."""
+    assert {"app.kubernetes.io/name": "onepass-balancer"} == only("prod", "Service")["spec"]["selector"]
+    (haproxy,) = only("prod", "Deployment", "onepass-balancer")["spec"]["template"]["spec"]["containers"]
+    given = {one["name"]: one["value"] for one in haproxy["env"]}
+    headless = only("prod", "Service", given["ONEPASS_HOST"])
+    assert "None" == headless["spec"]["clusterIP"]
+    assert (
+        only("prod", "ServiceMonitor")["spec"]["selector"]["matchLabels"].items()
+        <= headless["metadata"]["labels"].items()
+    )
+    assert int(given["ONEPASS_SLOTS"]) >= only("prod", "StatefulSet")["spec"]["replicas"]
+    used = (ROOT / "deploy/haproxy.cfg").read_text()
+    assert [] == [name for name in given if name not in used]
