@@ -167,4 +167,7 @@ class Settings(BaseSettings):
     log_format: Annotated[Literal["console", "json"], BeforeValidator(_lower)] = Field(
         "console", description="How it is written: lines of text, or of JSON for programs."
     )
+    otel: bool = Field(
+        False, description="Send spans of requests by OTLP, as the variables OTEL_* say; needs the extra otel."
+    )
     access_log: bool = Field(False, description="Whether every answer is logged; at the level debug all are.")

@@ -4,8 +4,11 @@ A line says what was asked and how it was answered, never by which key, with whi
 """
 
 import logging
+from typing import Any
 
 from starlette.types import Scope
+
+from service.stages import Stages
 
 PATH_MAX = 200
 """Characters of a path in a line."""
@@ -20,8 +23,20 @@ def switch(wanted: bool) -> None:
     on = wanted
 
 
-def write(scope: Scope, status: int, seconds: float) -> None:
-    """Log an answer."""
+def write(scope: Scope, status: int, seconds: float, stages: Stages | None = None) -> None:
+    """Log an answer, with what its stages took where they were measured."""
     path = "".join(letter if letter.isprintable() else "?" for letter in scope["path"][:PATH_MAX])
     asked = {"method": scope["method"], "path": path, "status": status, "ms": round(1000 * seconds, 1)}
-    _logger.info("answered", extra=asked)
+    _logger.info("answered", extra=asked if stages is None else {**asked, **_measured(stages)})
+
+
+def _measured(stages: Stages) -> dict[str, Any]:
+    """The rows of a request, the model's version, and how many milliseconds each kind of stage took."""
+    told: dict[str, Any] = {"rows": stages.rows} if stages.rows else {}
+    if stages.version is not None:
+        told["version"] = stages.version
+    taken: dict[str, int] = {}
+    for stage in stages.done:
+        name = stage.name.partition(" ")[0]
+        taken[name] = taken.get(name, 0) + stage.ended_ns - stage.begun_ns
+    return told | {f"{name}_ms": round(spent / 1e6, 3) for name, spent in taken.items()}

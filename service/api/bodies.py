@@ -5,6 +5,7 @@ from typing import cast
 from starlette.requests import ClientDisconnect, Request
 
 from core.problems import Invalid, Problem
+from service import stages
 from service.api import content_encoding
 from service.api.body_budget import BodyBudget
 from service.api.cross_site import is_browser
@@ -71,7 +72,10 @@ async def read_body(request: Request, limit: int) -> bytes:
         _count(budget, request, max(announced, len(body)))
         if more:
             body = await _rest(budget, request, limit, body)
-    return await _unpacked(request, limit, body) if packed else body
+    whole = await _unpacked(request, limit, body) if packed else body
+    if stages.on:
+        stages.reached("body")
+    return whole
 
 
 async def _unpacked(request: Request, limit: int, packed: bytes) -> bytes:

@@ -11,26 +11,29 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.api import access_log, request_id
+from service import stages
+from service.api import access_log, request_id, tracing
 from service.api.answer_headers import ALWAYS, MODEL, PAGES
 from service.api.context import NAME
 from service.api.route import Handler
 from service.api.row_answer import RowAnswer
 
 
-def identified(handler: Handler) -> Handler:
-    """A handler of the short way, whose answers have what every answer has."""
+def identified(route: str, handler: Handler) -> Handler:
+    """A handler of the short way, whose answers have what every answer has; ``route``: its path."""
 
     async def handle(request: Request) -> Response:
         own, model = request_id.begin(request.scope), request.scope["path_params"]["name"].encode()
-        started = perf_counter()
+        started, measured = perf_counter(), stages.begin() if stages.on else None
         response = await handler(request)
         if type(response) is RowAnswer:
             response.request_id, response.model = own, model
         else:
             response.raw_headers += ((request_id.HEADER, own), (MODEL, model), *ALWAYS)
         if access_log.on:
-            access_log.write(request.scope, response.status_code, perf_counter() - started)
+            access_log.write(request.scope, response.status_code, perf_counter() - started, measured)
+        if measured is not None and tracing.on:
+            tracing.export(request.scope, route, response.status_code, measured)
         return response
 
     return handle
@@ -39,7 +42,7 @@ def identified(handler: Handler) -> Handler:
 async def by_long_way(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
     """Let an app answer a request."""
     request_id.begin(scope)
-    started = perf_counter()
+    started, measured = perf_counter(), stages.begin() if stages.on else None
     head = scope["method"] == "HEAD"
     asked = {**scope, "method": "GET"} if head else scope
     answer = _Head(receive, send, asked) if head else _Answer(receive, send, asked)
@@ -47,7 +50,9 @@ async def by_long_way(app: ASGIApp, scope: Scope, receive: Receive, send: Send) 
         await app(asked, answer.receive, answer.send)
     finally:
         if access_log.on:
-            access_log.write(scope, answer.status, perf_counter() - started)
+            access_log.write(scope, answer.status, perf_counter() - started, measured)
+        if measured is not None and tracing.on:
+            tracing.export(scope, getattr(asked.get("route"), "path", None), answer.status, measured)
 
 
 class _Answer:

@@ -18,6 +18,7 @@ from core.features import Space, SparseSchema
 from core.features.labels import key
 from core.machine import Machine
 from core.problems import Invalid, Problem
+from service import stages
 from service.api import bodies, json_body, large_bodies, row_requests
 from service.api.context import Context, Ctx, Fresh, ModelName
 from service.api.csv_queries import csv_form
@@ -204,9 +205,14 @@ async def predict_many(
         TooLarge: they would take hours.
     """
     assert space is not None
+    if stages.on:
+        stages.reached("decode", len(raw), replica.version)
     flops = replica.machine.flops_to_predict(len(raw)) + ROW_FLOPS * len(raw)
     threads.refuse_hours(flops, len(raw))
-    return await _held(replica, space, flops, partial(_many, replica, raw, level))
+    answer = await _held(replica, space, flops, partial(_many, replica, raw, level))
+    if stages.on:
+        stages.reached("predict")
+    return answer
 
 
 async def predicted(
@@ -233,11 +239,17 @@ async def predicted(
 
 async def predict_in(replica: Replica, space: Space, raw: Floats, predict: Callable[[Machine, Floats], T]) -> T | None:
     """Predict from a consistent state; None if the model no longer predicts in this space."""
+    if stages.on:
+        stages.reached("decode", len(raw), replica.version)
     machine = replica.machine
     flops = machine.flops_to_keep() if predict is Machine.predict_to_keep else machine.flops_to_predict(len(raw))
     if flops <= threads.THREAD_FLOPS and not replica.lock.locked():
-        return predict(machine, raw) if machine.prediction_schema == space else None
-    return await _held(replica, space, flops, lambda: predict(replica.machine, raw))
+        prediction = predict(machine, raw) if machine.prediction_schema == space else None
+    else:
+        prediction = await _held(replica, space, flops, lambda: predict(replica.machine, raw))
+    if stages.on:
+        stages.reached("predict")
+    return prediction
 
 
 async def _held(replica: Replica, space: Space, flops: float, answer: Callable[[], T]) -> T | None:

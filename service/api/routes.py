@@ -142,7 +142,8 @@ def _reading(
         fresh = await fresh_by_query(request, *queries) if request.scope["query_string"] else None
         return await endpoint(context, name, request, fresh)
 
-    return identified(answered(f"/models/{{name}}/{last}", answer))
+    route = f"/models/{{name}}/{last}"
+    return identified(route, answered(route, answer))
 
 
 def _learning(last: str, endpoint: Callable[[Context, str, Request], Awaitable[Response]], *queries: str) -> Handler:
@@ -153,7 +154,8 @@ def _learning(last: str, endpoint: Callable[[Context, str, Request], Awaitable[R
             known_queries(request, *queries)
         return await endpoint(context, name, request)
 
-    return identified(answered(f"/models/{{name}}/{last}", answer))
+    route = f"/models/{{name}}/{last}"
+    return identified(route, answered(route, answer))
 
 
 HOT_ROUTES: dict[str, Handler] = {

@@ -37,7 +37,7 @@ GROUPS = {
         "webhook_secret",
         "webhook_budget_s",
     ),
-    "logs": ("log_level", "log_format", "access_log"),
+    "logs": ("log_level", "log_format", "access_log", "otel"),
 }
 """Settings that belong together; all others come last."""
 OTHERS = "others"

@@ -148,6 +148,7 @@ class _NoTraceback(logging.Filter):
 def _run_server(settings: Settings, options: argparse.Namespace, keys_file: Path | None = None) -> int:
     import uvicorn  # noqa: PLC0415  the other commands start without it
 
+    from service import otel  # noqa: PLC0415  likewise
     from service.app import Grace, build, crasher, end_streams, leave, refused  # noqa: PLC0415  likewise
     from service.server import descriptors, tls  # noqa: PLC0415  likewise
     from service.server.drain import Drain  # noqa: PLC0415  likewise
@@ -179,11 +180,14 @@ def _run_server(settings: Settings, options: argparse.Namespace, keys_file: Path
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             end_streams(app)
             await super().shutdown(sockets)
+            if spans is not None:
+                spans.close()
             _leave()
 
     try:
         certificates = tls.from_settings(settings.tls_cert, settings.tls_key, settings.tls_ca)
         sockets = None if options.fd is None else [socket.socket(fileno=options.fd)]
+        spans = otel.Spans() if settings.otel else None
         app = build(settings, crasher(os.environ.get("ONEPASS_FAILPOINT", "")), grace, keys_file)
     except (ValueError, OSError) as error:
         print(error if isinstance(error, ValueError) else f"--fd {options.fd}: {error.strerror}", file=sys.stderr)

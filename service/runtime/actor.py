@@ -39,10 +39,9 @@ from service.store.states import States
 
 logger = logging.getLogger(__name__)
 
-LITTLE_BYTES = 2**20
-"""Most bytes of requests that are encoded where they come, and finished in the committer's call: a millisecond."""
-LITTLE_ROWS = 1024
-"""Most rows that are encoded where they come: with the longest labels and ids they stay below ``NAMED_BYTES``."""
+LITTLE_BYTES, LITTLE_ROWS = 2**20, 1024
+"""Most bytes and rows that are encoded where they come, and finished in the committer's call: a millisecond. With the
+longest labels and ids so many rows stay below ``NAMED_BYTES``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +123,7 @@ class Actor:
             QueueFull: as many requests, or bytes of them, wait as may.
             TooLarge: its rows would be learned for minutes, or hours.
             StoreDown: the store is known to be down.
-            NotFound, Recreated: the model is gone.
-            ModelLost: the store has lost it.
+            NotFound, Recreated, ModelLost: the model is gone, or the store has lost it.
         """
         if self._shared.committer.store_down:
             raise StoreDown(DOWN)
@@ -233,11 +231,11 @@ class Actor:
             resolve(syncs, down)
             return None
         self._commit = Commit(append, jobs, size, syncs)
+        self._commit.reached("queue")
         return append
 
     def _append(self, jobs: Sequence[Job], size: int) -> Append:
-        replica, shared = self._replica, self._shared
-        number = next(shared.numbers)
+        replica, shared, number = self._replica, self._shared, next(self._shared.numbers)
         return Append(
             name=replica.name,
             incarnation=replica.incarnation,
@@ -261,6 +259,7 @@ class Actor:
         if commit is None:
             return
         commit.resent = resent
+        commit.reached("append")
         if commit.append.summary and appended.made is not None:
             self._replica.summary.settle(commit.append.version, commit.append.summary)
         self._shared.grown(self._replica, True)
@@ -333,6 +332,7 @@ class Actor:
         self._go_on()
 
     def _answer(self, commit: Commit, appended: Appended, answers: list[Answer]) -> None:
+        commit.reached("apply", self._replica.version)
         self._shared.answerer.answer(self._replica, commit, appended, answers)
         if commit.syncs:
             resolve(commit.syncs)

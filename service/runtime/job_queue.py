@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from core.entry import Overlap, Rows, Segment
 from core.machine import Machine
+from service import stages
 from service.errors import OnepassError, QueueFull, StoreDown
 from service.runtime.jobs import Job, Reply, Waiting
 from service.store.log import SegmentIn
@@ -54,6 +55,8 @@ class JobQueue:
     def put(self, segment: Segment, sent: SegmentIn, size: int, flops: float) -> "asyncio.Future[Reply]":
         """Queue a request of ``size`` bytes that takes ``flops`` to apply; what it will be answered."""
         job = Job(segment, sent, size, flops, self._loop.create_future())
+        if stages.on:
+            job.way = stages.way(sent.rows)
         self._waiting.used += size
         self.jobs.append(job)
         return job.reply

@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from core.entry import Entry, Overlap, Restore, Rows, Segment
+from service import stages
 from service.errors import OnepassError
 from service.runtime.steps import One
+from service.stages import Way
 from service.store.appends import NamedState
 from service.store.codec import Answer
 from service.store.log import Append, Appended, SegmentIn
@@ -43,6 +45,7 @@ class Job:
         flops: floating-point operations of applying it.
         reply: resolved with a Reply, or an error.
         attempts: how often it has been put back because the replica had to reload.
+        way: told how far it is, where that is measured.
     """
 
     segment: Segment
@@ -51,6 +54,7 @@ class Job:
     flops: float
     reply: "asyncio.Future[Reply]"
     attempts: int = 0
+    way: Way | None = None
 
     @property
     def goes_alone(self) -> bool:
@@ -79,6 +83,12 @@ class Commit:
     size: int
     syncs: "list[asyncio.Future[None]]"
     resent: bool = False
+
+    def reached(self, stage: str, version: int | None = None) -> None:
+        """Tell the requests in it that they are so far."""
+        for job in self.jobs if stages.on else ():
+            if job.way is not None:
+                job.way.reached(stage, version)
 
     def fail(self, error: OnepassError) -> None:
         """Fail everything that waits for it."""
