@@ -4,6 +4,8 @@ import asyncio
 
 import pytest
 
+from service.runtime.model_cache import LOADS_MAX
+
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
@@ -30,6 +32,30 @@ async def test_a_model_is_loaded_once_for_requests_in_between(api, monkeypatch):
         await asyncio.sleep(0)
     assert [first] * 4 == await asyncio.gather(*late)
     assert [name] == loads
+
+
+async def test_few_models_are_loaded_at_a_time(api, monkeypatch):
+    """However many are asked for: what each will take the budget does not know before it is there."""
+    models = api.app.state.context.engine.models
+    names = [(await api.learnt()).removeprefix("/models/") for _ in range(3 * LOADS_MAX)]
+    for name in names:
+        models.forget(await models.get(name))
+    load, loading, most = models._loader.load, set(), 0
+
+    async def and_wait(asked_for):
+        nonlocal most
+        loading.add(asked_for)
+        most = max(most, len(loading))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        found = await load(asked_for)
+        loading.discard(asked_for)
+        return found
+
+    monkeypatch.setattr(models._loader, "load", and_wait)
+    found = await asyncio.gather(*map(models.get, names))
+    assert names == [replica.name for replica in found]
+    assert LOADS_MAX == most
 
 
 def _in_turns(turns, call):
