@@ -91,6 +91,8 @@ ROUTES_OF_ALL = {
     "GET /drift/stream": Row("read", endless=True),
     "GET /metrics": Row("read"),
     "POST /refill": Row("admin"),
+    "GET /backup": Row("admin", asked=("", "models=?-*", "after=a", "after=b")),
+    "POST /restore": Row("admin", b"no backup", STATE),
 }
 """What is made of models: a key is told of its own alone."""
 
