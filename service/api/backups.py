@@ -17,9 +17,10 @@ from service.api.connection import connection_of
 from service.api.context import NAME, Caller, Context, Ctx
 from service.api.route import ADMIN, Route
 from service.api.state_file import STATE
-from service.errors import BackupConflict, BackupRefused, TooLate
+from service.errors import BackupConflict, BackupRefused, OnepassError, TooLate
 from service.runtime.backup.making import BackupMaker
 from service.runtime.backup.restoring import Report, Restoring
+from service.runtime.threads import in_thread_if_large
 from service.store.backup.frames import Damaged, FrameReader
 from service.store.pieces import PIECE_BYTES
 
@@ -71,12 +72,8 @@ class BackupStream(Response):
     def __init__(self, ctx: Context, maker: BackupMaker, headers: Mapping[str, str]) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no", **headers})
         del self.headers["content-length"]
-        self._ctx, self._maker, self._over = ctx, maker, False
-        ctx.places.take(self, self.stop)
-
-    def stop(self) -> None:
-        """Break off: the service stops."""
-        self._over = True
+        self._ctx, self._maker = ctx, maker
+        ctx.places.take(self, maker.stop)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it; a client that does not read is hung up on."""
@@ -85,8 +82,8 @@ class BackupStream(Response):
             async with aclosing(self._maker.frames()) as frames:
                 await _sent(send, {"type": "http.response.start", "status": 200, "headers": self.raw_headers})
                 async for frame in frames:
-                    await self._send(send, self._maker.broken_off("the service stops") if self._over else frame)
-                    if self._over or leaving.done():
+                    await self._send(send, frame)
+                    if leaving.done():
                         break
             await _sent(send, {"type": "http.response.body", "body": b"", "more_body": False})
         except TimeoutError:
@@ -178,10 +175,13 @@ async def restore_backup(ctx: Ctx, request: Request, models: Models = "*") -> Re
     try:
         await _read(ctx, request, restoring)
     except Damaged as error:
+        connection.linger(request.scope)
         raise BackupRefused(f"{restoring.behind} the backup cannot be read: {error}", [], restoring.report) from error
+    except OnepassError:
+        connection.linger(request.scope)
+        raise
     finally:
         await restoring.drop()
-        connection.linger(request.scope)
     return _told(restoring.report)
 
 
@@ -206,7 +206,9 @@ async def _read(ctx: Context, request: Request, restoring: Restoring) -> None:
         reader.feed(message.get("body", b""))
         if reader.held > bodies.SMALL_BYTES:
             ctx.budget.reserve(request.scope, reader.held)
-        while (frame := reader.next()) is not None:
+        while size := reader.ready:
+            if (frame := await in_thread_if_large(size, reader.next)) is None:
+                break
             await restoring.take(frame)
         if reader.held <= bodies.SMALL_BYTES:
             ctx.budget.release(request.scope)

@@ -182,14 +182,14 @@ class Service:
         return self.log_file.read_text() if self.log_file.exists() else ""
 
     def request(self, method: str, path: str, body: object = None, **headers: str) -> Answer:
-        """One request on a connection of its own, in JSON; ``a_b`` is the header ``a-b``.
+        """One request on a connection of its own, in JSON or as bytes; ``a_b`` is the header ``a-b``.
 
         Raises:
             OSError, HTTPException: the connection broke.
         """
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         try:
-            data = None if body is None else json.dumps(body).encode()
+            data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
             given = {name.replace("_", "-"): value for name, value in headers.items()}
             connection.request(method, path, data, {"Content-Type": "application/json", **given})
             return Answer.read(connection.getresponse())

@@ -24,12 +24,14 @@ from service.api.content_encoding import Gunzip
 from service.api.inference_v2 import requests as inference
 from service.api.tables import Sent
 from service.errors import OnepassError
+from service.runtime.backup.restoring import REFUSED
 from service.runtime.rows.row_validation import RowValidator
 from service.store import codec, entries, summaries, tracked
 from service.store.codec import Answer
 from service.store.snapshots import SnapshotInfo
 from service.store.snapshots import _info as snapshot_info
 from tests.core.state.samples import SAMPLES, SETTLED
+from tests.fuzzing import backups
 
 ROWS_MAX, BYTES_MAX = 1000, 2**20
 REFUSALS = (Invalid, OnepassError)
@@ -227,5 +229,7 @@ DECODERS = {
         [tracked.encode("s", np.array([[1.0, 2.0]]), ServedPrediction("UP", None), 3)], tracked.decode, (ValueError,)
     ),
     "summary": Decoder([_summary()], summaries.decode, ()),
+    "backup": Decoder([backups.whole()], backups.read_whole, (ValueError,)),
+    "part of a backup": Decoder(backups.single_parts(), backups.read_part, REFUSED),
     "state": Decoder([path.read_bytes() for path in STATES], _state, (ValueError,)),
 }  # fmt: skip

@@ -6,7 +6,10 @@ import itertools
 import numpy as np
 import pytest
 
+from service.api.backups import BackupStream
+from service.embedded import EmbeddedStore
 from service.errors import StoreDown
+from service.runtime.backup.making import BackupMaker
 from service.store.catalog import Catalog
 from service.store.keys import INDEX
 from service.store.redis.connection import Connection
@@ -338,3 +341,58 @@ async def test_what_restores_nothing(api):
     problem(await api.ask("POST", "/restore", content=b"", headers=STATE), 422)
     problem(await api.ask("POST", "/restore", content=b"{}", headers={"Content-Type": "application/json"}), 415)
     problem(await api.ask("GET", "/backup", params={"after": "-"}), 422, "after")
+
+
+async def test_head_makes_no_backup(api):
+    """It ends with its headers."""
+    answer = await api.ask("HEAD", "/backup")
+    assert (200, b"", "application/octet-stream") == (
+        answer.status_code,
+        answer.content,
+        answer.headers["content-type"],
+    )
+
+
+async def test_a_service_that_stops_says_so(start):
+    """In the backup that it breaks off; what is whole in it is restored."""
+    stopping = await start()
+    await named(stopping, "s-1", "s-2")
+    places = stopping.app.state.context.places
+    maker = BackupMaker(stopping.app.state.context.engine, lambda name: name.startswith("s-"))
+    stream = BackupStream(stopping.app.state.context, maker, {})
+    sent = []
+
+    async def send(message):
+        sent.append(message.get("body", b""))
+        if sent[-1].startswith(b"E"):
+            places.stop()
+
+    await stream({}, asyncio.Event().wait, send)
+    body = b"".join(sent)
+    told = await restore(stopping, body, 422)
+    assert "the service stops" in told["detail"]
+    assert ["s-1"] == told["skipped"]
+
+
+async def test_what_a_service_holds_may_be_newer_than_the_backup(start, tmp_path):
+    """In a store that has lost its data: it is written over the restored model, whose ids stay known."""
+    store = EmbeddedStore(tmp_path, "everysec")
+    try:
+        one = await start(redis_url=store.start())
+        path = await one.new()
+        row = {"features": features(1), "label": "UP", "id": "one"}
+        await one.post(f"{path}/feedback", row)
+        body = await backup(one, name_of(path))
+        await one.post(f"{path}/feedback", {**row, "id": "two"})
+        engine = one.app.state.context.engine
+        await engine.store.connection.ask(("FLUSHALL",))
+        while not engine.models.lost:
+            await asyncio.sleep(0.01)
+        assert [name_of(path)] == (await restore(one, body))["restored"]
+        (told,) = (await one.post("/refill"))["models"]
+        assert ("replaced", 2) == (told["outcome"], told["stored_version"])
+        assert (await one.post(f"{path}/feedback", row))["duplicate"]
+        assert 2 == (await one.get(path))["rows"]
+        await engine.stop()
+    finally:
+        store.stop()

@@ -33,13 +33,31 @@ from service.store.pieces import PIECE_BYTES, digest
 NAMES = 100
 """Models asked for at once."""
 AGAIN_S, AGAIN_S_MAX, WAIT_S = 0.1, 2.0, 60.0
-"""Pauses before a model is read again, and how long all of them may take for one model."""
+"""Pauses before a model is read again, and how long all of them may take for one."""
 _FOUND = ("ok", "trimmed", "newer")
 """What the log says of a version that is on it."""
 
 
 class _Moved(Exception):
     """The log has lost the version that was read: a failover came in between."""
+
+
+class _Patience:
+    """Pauses before something is tried again."""
+
+    def __init__(self) -> None:
+        self._backoff, self._clock = Backoff(AGAIN_S, AGAIN_S_MAX), asyncio.get_running_loop().time
+        self._until = self._clock() + WAIT_S
+
+    async def wait(self, error: Unavailable) -> None:
+        """Pause.
+
+        Raises:
+            Unavailable: ``error``, after WAIT_S.
+        """
+        if self._clock() > self._until:
+            raise error
+        await self._backoff.wait()
 
 
 class _Taken(NamedTuple):
@@ -67,7 +85,7 @@ class BackupMaker:
 
     def __init__(self, engine: Engine, wanted: Callable[[str], bool], pattern: str = "*", after: str = "") -> None:
         self._engine, self._wanted, self._pattern, self._after = engine, wanted, pattern, after
-        self._frames = FrameWriter()
+        self._frames, self._stopping = FrameWriter(), False
         self._connection = engine.store.connection
 
     async def frames(self) -> AsyncGenerator[bytes]:
@@ -78,16 +96,18 @@ class BackupMaker:
         try:
             async for name in self._names():
                 async for kind, payload in self._patiently(name):
+                    if self._stopping:
+                        raise Unavailable("the service stops")
                     models, left_out = models + (kind == b"E"), left_out + (kind == b"L")
                     yield await in_thread_if_large(len(payload), self._frames.frame, kind, payload)
         except Unavailable as error:
-            yield self.broken_off(error.detail)
+            yield self._frame(b"F", BrokenOff(error.detail))
             return
         yield self._frame(b"T", parts.Trailer(models, left_out))
 
-    def broken_off(self, why: str) -> bytes:
-        """The frame of a backup that ends before its end."""
-        return self._frame(b"F", BrokenOff(why))
+    def stop(self) -> None:
+        """Break off: the service stops."""
+        self._stopping = True
 
     def _frame(self, kind: bytes, part: Any) -> bytes:
         return self._frames.frame(kind, parts.encode(part))
@@ -95,21 +115,33 @@ class BackupMaker:
     async def _names(self) -> AsyncIterator[str]:
         after: str | None = self._after or None
         while True:
-            found, after = await self._engine.store.catalog.names(NAMES, after)
+            found, after = await self._listed(after)
             for name, _ in found:
                 if self._wanted(name):
                     yield name
             if after is None:
                 return
 
+    async def _listed(self, after: str | None) -> tuple[list[tuple[str, str]], str | None]:
+        """A page of the models there are.
+
+        Raises:
+            Unavailable: the store is away for long.
+        """
+        patience = _Patience()
+        while True:
+            try:
+                return await self._engine.store.catalog.names(NAMES, after)
+            except Unavailable as error:
+                await patience.wait(error)
+
     async def _patiently(self, name: str) -> AsyncIterator[tuple[bytes, bytes]]:
         """The parts of a model, begun again while the store is away or others hold too much memory.
 
         Raises:
-            Unavailable: for longer than WAIT_S.
+            Unavailable: they do so for long.
         """
-        clock, backoff = asyncio.get_running_loop().time, Backoff(AGAIN_S, AGAIN_S_MAX)
-        until = clock() + WAIT_S
+        patience = _Patience()
         while True:
             try:
                 async for found in self._of_model(name):
@@ -119,10 +151,8 @@ class BackupMaker:
             except ModelDown as error:
                 yield b"L", parts.encode(LeftOut(name, error.detail[:2000]))
             except (_Moved, Recreated, RequestConflict, Unavailable) as error:
-                if clock() > until:
-                    detail = error.detail if isinstance(error, OnepassError) else "its log keeps losing its tail"
-                    raise Unavailable(f"model {name} could not be read: {detail}") from error
-                await backoff.wait()
+                detail = error.detail if isinstance(error, OnepassError) else "its log keeps losing its tail"
+                await patience.wait(Unavailable(f"model {name} could not be read: {detail}"))
                 continue
             return
 

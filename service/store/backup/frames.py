@@ -89,6 +89,15 @@ class FrameReader:
             self._at = 0
         self._data += data
 
+    @property
+    def ready(self) -> int:
+        """Bytes that ``next`` would read, or judge; 0 until more has come."""
+        if self.held < _HEAD.size or self._data[self._at] == MAGIC[0]:
+            return self.held
+        size: int = _HEAD.unpack_from(self._data, self._at)[1]
+        whole = FRAME_BYTES + size
+        return whole if self.held >= whole else 0 if size <= self._most else self.held
+
     def next(self) -> Frame | None:
         """The next frame; None until more has come.
 
