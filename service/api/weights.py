@@ -56,7 +56,7 @@ async def show_weights(
         int | None, Whole(1), Query(description="Only so many weights of each output, the largest.")
     ] = None,
 ) -> WeightsAnswer:
-    """Weights of a linear model; one that is not linear in its columns, as with `random_features`, has none: 409.
+    """Weights of a linear model; one that is not linear in its columns, as with random features, has none (409).
 
     `names` picks columns, `sparsity` the largest of each output. After a change of features they are the mean of the
     experts' weights over the present columns, by what each of them counts for; `share` says how much of that is linear.

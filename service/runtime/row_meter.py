@@ -28,12 +28,13 @@ class RowMeter:
 
     def note(self, now: float, rows: int) -> None:
         """Note how many rows there are."""
-        then, count = self._last
+        then, _ = self._last
         unknown = not self._always and now - then >= STILL_S
         if self._before is None or rows < self._seen or unknown:  # the first look, or the count has started again
             self._before = self._last = (now, rows)
         elif now - then >= WINDOW_S:
-            self._before = self._last if now - then < STILL_S else (now - WINDOW_S, count)
+            # After a pause what is new came at its end: whoever brought it made the last look but this one, too.
+            self._before = self._last if now - then < STILL_S else (now - WINDOW_S, self._seen)
             self._last = (now, rows)
         self._seen = rows
 

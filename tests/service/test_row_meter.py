@@ -29,6 +29,13 @@ def test_the_rate_follows_what_changes():
     assert 100.0 == pytest.approx(again[-1], rel=0.2)
 
 
+def test_rows_before_a_pause_are_none_of_its_last_seconds():
+    """Whoever asks long after the last row is told 0, however few looks there were in between."""
+    meter = RowMeter()
+    looked(meter, *((at / 2, 10 * at) for at in range(24)))
+    assert [0.0, 0.0, 0.0] == looked(meter, (100.0, 230), (101.0, 230), (300.0, 230))
+
+
 def test_a_pause_that_nobody_watched_tells_nothing():
     """Rows of a long pause are not those of its last seconds; the rate is known again a second later."""
     meter = RowMeter(always_looked_at=False)

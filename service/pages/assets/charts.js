@@ -7,6 +7,6 @@ export { ConfusionTable } from "./charts/confusion.js";
 export { dataTable, Frame } from "./charts/frame.js";
 export { LineChart } from "./charts/line.js";
 export { ReliabilityChart } from "./charts/reliability.js";
-export { count, number } from "./charts/scale.js";
+export { count, number, rowsText } from "./charts/scale.js";
 export { sparkline } from "./charts/spark.js";
 export { Recording } from "./charts/thin.js";

@@ -43,10 +43,11 @@ export function comparison(own, other) {
     return { part: -Math.min(1, more), kind: "bad", text };
 }
 
-/** A part that is not 0, never shown as 0. */
+/** A part that is not 0, never shown as 0; one that is not 1, never as 1. */
 function atLeast(part) {
     if (part < 0.001) return `<\u2009${percent(0.001)}`;
-    return percent(part, part < 0.1 ? 1 : 0);
+    if (part > 0.999 && part < 1) return `>\u2009${percent(0.999)}`;
+    return percent(part, part < 0.1 || (part > 0.99 && part < 1) ? 1 : 0);
 }
 
 function times(ratio) {

@@ -4,7 +4,7 @@
 
 import { fill, h, s } from "../dom.js";
 import { Frame } from "./frame.js";
-import { number, scale } from "./scale.js";
+import { number, rowsText, scale } from "./scale.js";
 
 const MARGIN = { top: 8, right: 12, bottom: 38, left: 46 };
 const SIDE_MAX = 320;
@@ -80,7 +80,7 @@ export class ReliabilityChart {
                 s(
                     "circle.reliability-dot",
                     { cx: x(mean), cy: y(share), r: 3 + 6 * Math.sqrt(rows / most) },
-                    s("title", {}, `${number(rows)} rows: ${number(mean)} said, ${number(share)} right`),
+                    s("title", {}, `${rowsText(rows)}: ${number(mean)} said, ${number(share)} right`),
                 ),
             ),
         );
@@ -93,7 +93,7 @@ export class ReliabilityChart {
         );
         return (
             `${this.frame.title}: ${this.bins.length} steps of probability; furthest from the diagonal ` +
-            `${number(far.mean)} said, ${number(far.share)} right, of ${number(far.rows)} rows`
+            `${number(far.mean)} said, ${number(far.share)} right, of ${rowsText(far.rows)}`
         );
     }
 

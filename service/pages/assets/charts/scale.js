@@ -37,6 +37,16 @@ export function count(value) {
 }
 
 /**
+ * Rows as text, with their noun.
+ *
+ * @param {number} rows
+ * @returns {string}
+ */
+export function rowsText(rows) {
+    return `${count(rows)} ${rows === 1 ? "row" : "rows"}`;
+}
+
+/**
  * Ticks at 1, 2 or 5 times a power of ten.
  *
  * @param {number} low

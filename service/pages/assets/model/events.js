@@ -5,7 +5,7 @@
 import { dataTable, number } from "../charts.js";
 import { fill, h } from "../dom.js";
 import { ago } from "../format.js";
-import { actionOf, eventSentence, markSentence, when } from "./words.js";
+import { actionOf, eventSentence, markSentence, rowsText, when } from "./words.js";
 
 const SHOWN_MAX = 20;
 
@@ -62,7 +62,7 @@ function eventOf(mark, drift) {
  */
 export function eventDetail(event) {
     const { before, after } = event.windows;
-    const windows = `${before.toLocaleString("en")} rows before, ${after.toLocaleString("en")} after`;
+    const windows = `${rowsText(before)} before, ${rowsText(after)} after`;
     const facts = [
         ["When", `${when(event.time)} (${ago(event.time)}), version ${event.version}`],
         ["Compared", `${windows}; threshold ${number(event.epsilon_cut)}`],

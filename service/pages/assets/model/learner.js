@@ -72,10 +72,12 @@ export function learner(model) {
         }
         fill(facts, factsOf(docs.model));
         facts.hidden = !facts.childElementCount;
-        const elements = present.map((kind) => shown.get(kind).element);
-        const same =
-            elements.length + 1 === place.childElementCount && elements.every((own, at) => place.children[at] === own);
-        if (!same) fill(place, elements, facts);
+        const first = present.length ? shown.get(present[0]).left : place;
+        if (facts.parentElement !== first) first.append(facts);
+        const elements = present.length ? present.map((kind) => shown.get(kind).element) : [facts];
+        const there = [...place.children];
+        const same = elements.length === there.length && elements.every((own, at) => there[at] === own);
+        if (!same) fill(place, elements);
     });
 }
 
@@ -113,7 +115,8 @@ class Members {
             file: `${file}-over-rows`,
             height: HEIGHT,
         });
-        this.element = h("div.pair.pair-learner", {}, this.now.element, this.course.element);
+        this.left = h("div.stacked", {}, this.now.element);
+        this.element = h("div.pair.pair-learner", {}, this.left, this.course.element);
     }
 
     update(members, row) {

@@ -2,7 +2,9 @@
  * How the page says things: times, names of scores, marks and events in words.
  */
 
-import { count, number } from "../charts.js";
+import { number } from "../charts.js";
+
+export { rowsText } from "../charts.js";
 
 /**
  * A time as people of this place write it, to the second.
@@ -120,16 +122,6 @@ export function eventSentence(event) {
 export function actionOf(event) {
     const done = ACTIONS[event.action] ?? event.action;
     return event.held_back ? `${done}; held back by the cooldown` : done;
-}
-
-/**
- * Rows as text, with their noun.
- *
- * @param {number} rows
- * @returns {string}
- */
-export function rowsText(rows) {
-    return `${count(rows)} ${rows === 1 ? "row" : "rows"}`;
 }
 
 /** Text cut to a length, with an ellipsis. */
