@@ -18,6 +18,7 @@ from service.replay import Failed, trust
 from service.replay.client import document_of
 from service.replay.options import key_of, model_name, service_url
 from service.replay.refusals import lines_of
+from service.replay.wording import IN_COMMANDS, in_flags
 
 URL = "http://127.0.0.1:8000"
 TIMEOUT_S = 60.0
@@ -143,7 +144,7 @@ def refusal(response: httpx.Response) -> str:
         lines.append("  the key is given by --key or ONEPASS_KEY")
     if str(document.get("type", "")).startswith("/"):
         lines.append(f"  more: {urljoin(str(response.url), document['type'])}")
-    return "\n".join(lines)
+    return in_flags("\n".join(lines), IN_COMMANDS)
 
 
 def print_document(response: httpx.Response) -> None:

@@ -11,6 +11,17 @@ IN_FLAGS = (
 """What the service says to clients that write JSON, and how a command's user does the same."""
 
 
+IN_COMMANDS = (
+    ("GET /models lists them", "onepass models lists them"),
+    (
+        'declare "missing": "mean" or "zero" to have missing values filled',
+        "a model that is created with --missing mean fills it",
+    ),
+    ("GET .../pending", "they expire; a row that was not tracked is taught by its values"),
+)
+"""The same of what it says to the commands that are clients."""
+
+
 def counted(number: int, what: str = "row") -> str:
     """So many rows, or other things."""
     many = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
@@ -22,9 +33,9 @@ def first(texts: Sequence[str], most: int, about: str = "") -> list[str]:
     return [*texts] if len(texts) <= most else [*texts[:most], f"and {about}{len(texts) - most} more"]
 
 
-def in_flags(said: str) -> str:
-    """A sentence of the service as the user of a command that has these flags would be told it."""
-    for theirs, ours in IN_FLAGS:
+def in_flags(said: str, words: Iterable[tuple[str, str]] = IN_FLAGS) -> str:
+    """A sentence of the service as the user of a command would be told it; ``words``: of which command."""
+    for theirs, ours in words:
         said = said.replace(theirs, ours)
     return said
 
