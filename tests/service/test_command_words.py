@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from core.problems import FILLED, PASSED_OVER
 from service import cli
 from service.cli import explanation
 from service.cli.numbers import percent
@@ -13,7 +14,7 @@ from service.replay import Failed, columns
 from service.replay.client import in_flags
 from service.replay.columns import Reading
 from service.replay.source import Source
-from service.replay.wording import counted
+from service.replay.wording import IN_COMMANDS, IN_FLAGS, counted
 
 
 @pytest.mark.parametrize(
@@ -73,6 +74,12 @@ def test_refusals_in_flags() -> None:
     """What is JSON to the API is a flag to a command."""
     said = 'is missing; declare "missing": "mean" or "zero" to have missing values filled'
     assert "is missing; --missing mean or --missing zero fills it" == in_flags(said)
+
+
+def test_what_is_put_in_other_words_is_what_the_service_says() -> None:
+    """The texts that are looked for are those of core."""
+    assert all(said in dict(IN_FLAGS) for said in (FILLED, PASSED_OVER.removeprefix("; ")))
+    assert FILLED in dict(IN_COMMANDS)
 
 
 def test_how_columns_were_read() -> None:

@@ -91,6 +91,9 @@ class Way:
     def node_key(self, key: str) -> str:
         return ""
 
+    async def refusal(self) -> None:
+        """No server of the simulation says why it does not answer."""
+
     async def run(
         self, calls: Sequence[Call], *, quick: bool = False, safety: Safety | None = None, large_bytes: int = 0
     ) -> list[Any]:
