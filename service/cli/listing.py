@@ -91,14 +91,16 @@ def _table(models: list[dict[str, Any]], shown: list[str]) -> Table:
 
 
 def _cells(model: dict[str, Any], now: datetime) -> tuple[str, ...]:
-    task, drift, beside = model["task"], model["drift"], model["challengers"]
+    drift, beside = model["drift"], model["challengers"]
+    scores = [score(model["task"], model[name]) for name in ("score", "baseline")]
+    if model.get("mean_cost") is not None:  # accuracy is what such a model gives up
+        scores = [f"cost {figure(model[name])}" for name in ("mean_cost", "baseline_cost")]
     return (
         model["name"],
         model["algorithm"],
         "" if model["rows"] is None else f"{model['rows']:,}",
         figure(model["rows_per_s"]),
-        score(task, model["score"]),
-        score(task, model["baseline"]),
+        *scores,
         model["phase"],
         "" if drift is None else ago(drift["time"], now),
         f"{beside}, {model['ahead']} ahead" if model["ahead"] else str(beside or ""),

@@ -67,6 +67,7 @@ def _show(connection: Connection, options: argparse.Namespace) -> None:
         spans = _spans(model["metrics"])
         spared = [*model["metrics"]["baselines"], "window"]
         out.print(fitting(out, partial(_scores, model["config"]["task"], spans), spans, spared))
+        _costs(out, model["metrics"]["overall"].get("costs"))
         _curve(out, model["config"]["task"], model["metrics"])
     for title, lines in (
         ("experts", _experts(model["info"].get("experts") or [])),
@@ -124,6 +125,13 @@ def _scores(task: str, spans: dict[str, dict[str, Any]], shown: list[str]) -> Ta
         told = [score(task, cell) if shares else figure(cell) for cell in cells]
         table.add_row(measure.replace("_", " "), *told)
     return table
+
+
+def _costs(out: Console, costs: dict[str, Any] | None) -> None:
+    """What answers have cost a row, beside the label that would have cost least as the answer to all."""
+    if costs is not None and costs["mean"] is not None:
+        always = f"{figure(costs['constant'])} with {spelt(costs['label'])} as the answer to all"
+        out.print(text(f"cost a row: {figure(costs['mean'])}; {always}"), soft_wrap=True)
 
 
 def _curve(out: Console, task: str, metrics: dict[str, Any]) -> None:

@@ -104,6 +104,20 @@ def test_the_list_tells_what_happens(shell: Shell, url: str) -> None:
     }
     expected = "m|dfop|1,234|12.5|mse 0.5|mse 1|steady|1 min ago|2, 1 ahead|1 min ago"
     assert expected == "|".join(listing._cells(model, now))
+    judged = model | {"task": "classification", "mean_cost": 0.16, "baseline_cost": 0.94}
+    assert expected.replace("mse 0.5|mse 1", "cost 0.16|cost 0.94") == "|".join(listing._cells(judged, now))
+
+
+def test_costs_are_shown(shell: Shell, url: str) -> None:
+    """Of a model with class_costs: what a row has cost, beside the cheapest constant answer."""
+    body = {"task": "classification", "algorithm": "rls", "labels": ["ok", "bad"], "class_costs": {"bad": 5}}
+    httpx.put(f"{url}/models/judged", json=body).raise_for_status()
+    for at in range(4):
+        shell("feedback", "judged", f"x={at}", "--label", ("ok", "bad")[at % 2])
+    costs = httpx.get(f"{url}/models/judged/metrics").json()["overall"]["costs"]
+    assert (
+        f"cost a row: {costs['mean']:.4g}; {costs['constant']:.4g} with {costs['label']}" in shell("show", "judged")[1]
+    )
 
 
 @pytest.mark.parametrize(("width", "without"), [(200, 0), (105, 2), (80, 4), (10, 7)])
