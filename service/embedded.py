@@ -14,6 +14,7 @@ when the service dies (Linux), or is found by the next start, which waits until 
 import fcntl
 import hashlib
 import importlib.util
+import logging
 import os
 import re
 import shutil
@@ -31,6 +32,8 @@ from typing import Literal
 from urllib.parse import quote
 
 from service.store.redis import private
+
+logger = logging.getLogger(__name__)
 
 _OLDEST = (6, 2)
 _SOCKET_PATH_MAX = 100
@@ -139,6 +142,10 @@ class EmbeddedStore:
 
     def _take_directory(self) -> None:
         self._dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _keep_others_out(self._dir)
+        for name in ("lock", "store.log"):
+            if (self._dir / name).is_symlink():
+                raise CannotStart(f"{self._dir / name} is a symbolic link; remove it")
         if self._socket.parent != self._dir:
             _private_directory(self._socket.parent)
         if self._lock is None:
@@ -243,7 +250,7 @@ class _Child:
 
     def _live(self, command: list[str], log: Path, lock: int) -> None:
         try:
-            with log.open("ab") as out:
+            with open(log, "ab", opener=_no_link) as out:
                 self._process = _spawn(command, out.fileno(), lock)
         except OSError as error:
             self._error = error
@@ -311,9 +318,28 @@ def _private_directory(path: Path) -> None:
         raise CannotStart(f"{path} is not a directory of this user alone; remove it")
 
 
+def _keep_others_out(data: Path) -> None:
+    """Take from others the right to write into the data directory: they could replace what is in it.
+
+    A volume that is not this user's keeps its rights (those of a container are its group's); it is said where everybody
+    may write.
+    """
+    found = data.stat()
+    if found.st_uid == os.getuid() and found.st_mode & 0o022:
+        data.chmod(found.st_mode & 0o7755)
+        logger.warning("others could write into the data directory %s; its mode is %o now", data, found.st_mode & 0o755)
+    elif found.st_mode & 0o002 and not found.st_mode & stat.S_ISVTX:
+        logger.warning("everybody may write into the data directory %s, and replace what is in it", data)
+
+
+def _no_link(path: str, flags: int) -> int:
+    """Open a file that is no symbolic link, for this user alone where it is new."""
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
+
+
 def _locked(path: Path) -> int | None:
     """A descriptor that holds the lock on ``path`` until it is closed, or None where another process holds it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    descriptor = _no_link(str(path), os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

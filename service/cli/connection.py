@@ -46,7 +46,8 @@ class Connection:
     """
 
     def __init__(self, url: str, key: str | None, tls: ssl.SSLContext | None = None) -> None:
-        headers, verify = {} if key is None else {"Authorization": f"Bearer {key}"}, True if tls is None else tls
+        headers = {} if key is None else {b"Authorization": f"Bearer {key}".encode()}
+        verify = True if tls is None else tls
         self.url, self._http = url, httpx.Client(base_url=url, headers=headers, timeout=TIMEOUT_S, verify=verify)
 
     def close(self) -> None:

@@ -52,7 +52,7 @@ class Service:
         patience_s: float = PATIENCE_S,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        headers = {} if not key else {"Authorization": f"Bearer {key}"}
+        headers = {} if not key else {b"Authorization": f"Bearer {key}".encode()}
         verify = True if tls is None else tls
         self._http = httpx.Client(
             base_url=url, headers=headers, timeout=TIMEOUT_S, trust_env=not private, verify=verify

@@ -70,8 +70,8 @@ class RowStream:
     ) -> None:
         self._where, self._tls = urlsplit(url), tls
         self._path, self._patience_s = f"{self._where.path}/{path}", patience_s
-        self._headers = {"Content-Type": "application/x-ndjson", "Transfer-Encoding": "chunked"}
-        self._headers |= {"Authorization": f"Bearer {key}"} if key else {}
+        self._headers: dict[str, str | bytes] = {"Content-Type": "application/x-ndjson", "Transfer-Encoding": "chunked"}
+        self._headers |= {"Authorization": f"Bearer {key}".encode()} if key else {}
         self._waiting: deque[Sent] = deque()
         self._change = threading.Condition()
         self._again = 0

@@ -294,16 +294,18 @@ def test_a_file_is_whole_or_as_it_was(shell: Shell, broken_off: str, tmp_path: P
 
 
 def test_a_key_is_sent(shell: Shell, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By --key or ONEPASS_KEY, as a bearer token."""
+    """By --key or ONEPASS_KEY, as a bearer token in UTF-8."""
     sent = []
     monkeypatch.setattr(
-        httpx.Client, "stream", lambda self, *_, **__: sent.append(self.headers["authorization"]) or 1 / 0
+        httpx.Client,
+        "stream",
+        lambda self, *_, **__: sent.append(dict(self.headers.raw)[b"Authorization"].decode()) or 1 / 0,
     )
     monkeypatch.setenv("ONEPASS_KEY", "from-variable")
-    for arguments in ([], ["--key", "from-flag"]):
+    for arguments in ([], ["--key", "from-flag"], ["--key", "schlüssel"]):
         with pytest.raises(ZeroDivisionError):
             shell("models", *arguments)
-    assert ["Bearer from-variable", "Bearer from-flag"] == sent
+    assert ["Bearer from-variable", "Bearer from-flag", "Bearer schlüssel"] == sent
 
 
 @pytest.mark.parametrize(

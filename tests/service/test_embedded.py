@@ -141,8 +141,31 @@ def test_nobody_else_can_reach_it(start, directory):
     files = [path for path in (directory / "data").rglob("*") if path.is_file() or path.is_socket()]
     assert {"lock", "server.lock", "store.sock", "store.log"} < {path.name for path in files}
     open_to_others = [path.name for path in files if path.stat().st_mode & 0o077]
-    assert [] == [name for name in open_to_others if name != "store.log"]
+    assert [] == open_to_others
     assert 0 == (directory / "data").stat().st_mode & 0o077
+
+
+def test_what_others_could_write_is_theirs_no_longer(start, directory, caplog):
+    """A directory of this user that others may write to is mended, which is said; the log is the owner's alone."""
+    data = directory / "data"
+    data.mkdir()
+    data.chmod(0o777)
+    start()
+    assert 0o755 == stat.S_IMODE(data.stat().st_mode)
+    assert 0 == (data / "store.log").stat().st_mode & 0o077
+    assert [f"others could write into the data directory {data}; its mode is 755 now"] == caplog.messages
+
+
+@pytest.mark.parametrize("name", ["lock", "store.log"])
+def test_links_are_not_followed(start, directory, name):
+    """What a link in the data directory leads to is not written."""
+    victim = directory / "victim"
+    victim.write_text("mine")
+    (directory / "data").mkdir(mode=0o700)
+    (directory / "data" / name).symlink_to(victim)
+    with pytest.raises(CannotStart, match=f"{name} is a symbolic link"):
+        start()
+    assert "mine" == victim.read_text()
 
 
 def test_ctrl_c_in_the_terminal_does_not_reach_it(start):
