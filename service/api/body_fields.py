@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -14,6 +15,8 @@ LOOKED_AT_BYTES = 65_536
 PATH_MAX = 200
 """Characters of a name that an error repeats."""
 _STEP = re.compile(r"\.(\w+)|\[[^\]]*\]")
+_type_info = cache(msgspec.inspect.type_info)
+"""Of the few types that bodies are read as."""
 _names = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -55,7 +58,7 @@ def refusal(body: bytes, shape: Any, path: str, name: str) -> Invalid:
 
 def _struct_at(shape: Any, path: str) -> type[msgspec.Struct] | None:
     """The struct that a path leads to; None where there is none, or several may stand there."""
-    found: Any = msgspec.inspect.type_info(shape)
+    found: Any = _type_info(shape)
     for step in [None, *_STEP.finditer(path)]:
         if step is not None:
             found = _member(found, step[1])
