@@ -157,6 +157,9 @@ bench-models: test-setup ## ten thousand models: creating, memory, loading
 bench-isolation: test-setup ## what a row of one model waits for while another is sent heavy work
 	$(PY) -m tests.benchmarks.isolation
 
+bench-scale: test-setup ## services behind HAProxy: CPU per row of 1, 2 and 4 hashed and 2 in turn; one killed and started (apt install haproxy)
+	$(PY) -m tests.benchmarks.scale $(BENCH_ARGS)
+
 bench-follower: test-setup ## the memory of a service that only reads, over a million rows with ids
 	$(PY) -m tests.benchmarks.follower
 

@@ -124,7 +124,7 @@ class Settings(BaseSettings):
     snapshots_kept: int = Field(3, ge=1, le=100, description="Snapshots kept per model.")
     snapshot_min_kb: int = Field(64, ge=1, description="Least log growth, in KiB, between two snapshots of a model.")
     idle_unload_s: float = Field(
-        60.0,
+        30.0,
         ge=0,
         le=604_800,
         description="How long a model stays in memory that only other services are asked for; 0: until the budget "

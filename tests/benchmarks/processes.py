@@ -56,10 +56,10 @@ class Process:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.stop()
 
-    def start(self) -> float:
-        """Start and wait until it answers; how many seconds that took."""
+    def start(self, port: int = 0) -> float:
+        """Start, on a port or on a free one, and wait until it answers; how many seconds that took."""
         begun = time.monotonic()
-        self.port = free_port()
+        self.port = port or free_port()
         command = [part.replace("PORT", str(self.port)) for part in self._command]
         self._process = subprocess.Popen([self._python, *command], cwd=self._checkout, env=self._environment)
         self.system = psutil.Process(self._process.pid)
