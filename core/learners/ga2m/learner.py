@@ -120,20 +120,17 @@ def predict_rows(Z: Floats, B: int, C: int, cells_of_row: int, W: Floats, P: Flo
 
 
 @njit(cache=True, nogil=True)
-def _step(found: Ints, k: int, g: float, rate: float, W: Floats, G: Floats) -> None:
-    """Move the numbers of class k in these cells against the gradient g, in place."""
-    if g == 0.0:
-        return
+def _step(found: Ints, k: int, g: float, rate: float, W: Floats, G: Floats, steps: Floats) -> None:
+    """Move the numbers of class k in these cells against the gradient g; steps (cells of a row,) is scratch."""
     move = 0.0
-    for cell in found:
+    for a, cell in enumerate(found):
         G[cell, k] += g * g
-        if G[cell, k] > 0.0:  # a gradient whose square is 0 moves nothing
-            move += rate * abs(g) / math.sqrt(G[cell, k])
-    share = rate * g * min(1.0, MOVE_MAX * abs(g) / move) if move > 0.0 else 0.0
-    for cell in found:
-        if G[cell, k] > 0.0:
-            w = W[cell, k] - share / math.sqrt(G[cell, k])
-            W[cell, k] = min(max(w, -WEIGHT_MAX), WEIGHT_MAX)
+        steps[a] = rate * g / math.sqrt(G[cell, k]) if G[cell, k] > 0.0 else 0.0
+        move += abs(steps[a])
+    most = MOVE_MAX * abs(g)
+    share = most / move if move > most else 1.0
+    for a, cell in enumerate(found):
+        W[cell, k] = min(max(W[cell, k] - share * steps[a], -WEIGHT_MAX), WEIGHT_MAX)
 
 
 @njit(f"void({_READ2}, {_READ1}, {_READ1}, i8, i8, i8, f8, f8[:,::1], f8[:,::1], f8[:,::1], i8[::1])",
@@ -148,7 +145,7 @@ def learn_rows(
     """
     m, K = W.shape[1], P.shape[1]
     u, found = np.empty(Z.shape[1]), np.empty(cells_of_row, dtype=np.int64)
-    s, p, g = np.empty(m), np.empty(K), np.empty(m)
+    s, p, g, steps = np.empty(m), np.empty(K), np.empty(m), np.empty(cells_of_row)
     for i in range(Z.shape[0]):
         _find_cells(Z, i, B, C, u, found)
         _predict_row(W, found, s, p)
@@ -159,7 +156,7 @@ def learn_rows(
         for k in range(m):
             g[k] = weight * ((p[1] - y[i]) if m == 1 else p[k] - (1.0 if y[i] == k else 0.0))
         for k in range(m):
-            _step(found, k, g[k], rate, W, G)
+            _step(found, k, g[k], rate, W, G, steps)
 
 
 class Ga2m:
