@@ -88,6 +88,9 @@ bench-listing: test-setup ## ten thousand models listed with room for few: time 
 bench-pages: test-setup ## twenty open pages: what they cost a service that learns; ten thousand models: first paint, bytes
 	$(PY) -m tests.benchmarks.pages $(BENCH_ARGS)
 
+bench-backup: test-setup ## ten thousand models backed up while one learns, and restored: time, memory, waits
+	$(PY) -m tests.benchmarks.backup
+
 bench-million: test-setup ## a million rows on one model: memory, log, snapshots, recovery
 	$(PY) -m tests.benchmarks.million
 

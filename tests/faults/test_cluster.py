@@ -65,6 +65,25 @@ def test_models_live_on_all_nodes_of_a_cluster(pair, cluster):
         assert 404 == eventually(404, lambda name=name: pair[0].request("GET", f"/models/{name}").status)
 
 
+def test_backups_move_models_into_a_cluster_and_back(serve, pair, cluster):
+    """From a private store onto all nodes, whose services learn on, and into another private store."""
+    first, last = (serve().start() for _ in range(2))
+    sent = {"Content_Type": "application/octet-stream"}
+    for seed, name in enumerate(NAMES):
+        first.create(name)
+        Load([first], rows(20, seed, name), clients=1, model=name).run()
+    told = pair[0].request("POST", "/restore", first.request("GET", "/backup").body, **sent)
+    assert NAMES == told.json["restored"]
+    assert 1 < len({cluster.primary(name).port for name in NAMES})
+    for seed, name in enumerate(NAMES):
+        assert bare(first.state(name)) == bare(pair[1].state(name))
+        Load(pair, rows(20, 10 + seed, f"{name}-later"), clients=2, model=name).run()
+    assert NAMES == last.request("POST", "/restore", pair[1].request("GET", "/backup").body, **sent).json["restored"]
+    for name in NAMES:
+        assert 40 == last.get(f"/models/{name}")["rows"]
+        assert pair[0].state(name) == last.state(name)
+
+
 def test_drift_events_of_models_on_all_nodes(pair):
     """A model's stream and the service's are on different nodes: each event is in both, once, and live everywhere."""
     for name in NAMES[:3]:
