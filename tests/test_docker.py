@@ -8,9 +8,13 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
+
+from service.memory_limit import RESERVED_MB
+from service.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
@@ -120,6 +124,18 @@ def test_the_healthcheck_is_python_that_compiles() -> None:
     assert "python" == python
     assert "/healthz" in code
     compile(code, "healthcheck", "exec")
+
+
+def test_containers_of_the_composition_are_bounded() -> None:
+    """Memory and processes; the root is read-only; ports are published to this machine unless told otherwise."""
+    services = yaml.safe_load(COMPOSE.read_text())["services"]
+    for name in ("onepass", "replica", "balancer"):
+        one = services[name]
+        assert (True, ["ALL"], 256) == (one["read_only"], one["cap_drop"], one["pids_limit"])
+    assert f"{Settings().memory_budget_mb + RESERVED_MB}m" == services["onepass"]["mem_limit"]
+    published = [port for one in services.values() for port in one.get("ports", [])]
+    assert published
+    assert [] == [port for port in published if not port.startswith("${ONEPASS_ADDRESS:-127.0.0.1}:")]
 
 
 def test_images_are_pinned() -> None:

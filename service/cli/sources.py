@@ -119,7 +119,7 @@ def gather(flags: Mapping[str, str], file: Path | None, environment: Mapping[str
         Unusable: a file cannot be read, or a value cannot be.
     """
     found, files = _Gathered(), []
-    if DOT_ENV.is_file():
+    if _is_there(DOT_ENV):
         _add_file(found, DOT_ENV)
         files.append(DOT_ENV)
     if file is not None:
@@ -136,6 +136,14 @@ def gather(flags: Mapping[str, str], file: Path | None, environment: Mapping[str
     except ValidationError as error:
         problems = [(str(problem["loc"][0]), problem["msg"]) for problem in error.errors()]
         raise Unusable("\n".join(f"{found.origins.get(name, name)}: {text}" for name, text in problems)) from None
+
+
+def _is_there(file: Path) -> bool:
+    """Whether a file is there; what cannot be looked at, in a directory that others own, is not."""
+    try:
+        return file.is_file()
+    except OSError:
+        return False
 
 
 def _add_file(found: _Gathered, file: Path) -> None:

@@ -55,6 +55,12 @@ def test_what_cannot_be_is_named_where_it_stands(given: tuple, origin: str) -> N
     assert str(found.value).startswith(origin)
 
 
+def test_what_cannot_be_looked_at_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The working directory may be one that this user may not enter; the service says later what it cannot use."""
+    monkeypatch.setattr(sources, "DOT_ENV", Path("x" * 300))  # looking at it is an error as well
+    assert [] == gather({}, None, {}).files
+
+
 def test_secrets_from_files() -> None:
     """Each line is a member of the list; the secret itself is nowhere printed."""
     Path("keys").write_text("me:s3cret:admin\n\nyou:other:read\n")
