@@ -152,11 +152,11 @@ def test_the_demo_and_a_comparison_run_against_it(containers: Containers, data: 
     rows = "\n".join(f"{at % 7},{at % 11},{'yes' if at % 7 > 3 else 'no'}" for at in range(2000))
     (tmp_path / "rows.csv").write_text(f"a,b,label\n{rows}\n")
     (tmp_path / "rows.csv").chmod(0o644)
-    options = ("--volume", f"{data}:/data", "--volume", f"{tmp_path}:/rows:ro")
+    options = ("--volume", f"{data}:/data", "--volume", f"{tmp_path / 'rows.csv'}:/rows.csv:ro")
     with running(containers, "shown", free_port(), *options) as service:
         service.wait_until_ready()
         service.run("onepass", "demo", "--url", service.url, "--for", "10")
-        compared = service.run("onepass", "compare", "/rows/rows.csv", "--label", "label", "--algorithms", "dfop,vigo")
+        compared = service.run("onepass", "compare", "/rows.csv", "--label", "label", "--algorithms", "dfop,vigo")
         assert "dfop" in compared
         assert "vigo" in compared
         assert ("running", "false") == (service.state("Status"), service.state("OOMKilled"))
