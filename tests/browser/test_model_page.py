@@ -4,9 +4,11 @@ import asyncio
 import json
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import expect
 
 from tests.browser import streams
+from tests.browser.visits import Visits
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -27,18 +29,38 @@ def look(visits, shown):
     """Opens the page of a model, by its kind or name, and waits until it is drawn."""
 
     async def opened(kind: str, **how):
-        page = await visits.open(f"/ui/models/{shown.get(kind, kind)}", **how)
-        await expect(page.locator(LIVE)).to_be_visible()
-        await expect(page.locator("#quality table").first).to_be_visible()
-        return page
+        return await drawn(visits, shown.get(kind, kind), **how)
 
     return opened
 
 
-async def test_a_classification_is_shown_beside_its_baselines(look, api, shown):
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def seen(browser, url, shown):
+    """A page of each kind that tests look at one after the other: opened once, each leaves it as it was."""
+    visits, pages = Visits(browser, url), {}
+
+    async def opened(kind: str):
+        if kind not in pages:
+            pages[kind] = await drawn(visits, shown[kind], dark=kind == "numbers")
+        return pages[kind]
+
+    yield opened
+    await visits.close()
+    assert [] == visits.wrong
+
+
+async def drawn(visits, name, **how):
+    """The page of a model, once it is live and drawn."""
+    page = await visits.open(f"/ui/models/{name}", **how)
+    await expect(page.locator(LIVE)).to_be_visible()
+    await expect(page.locator("#quality table").first).to_be_visible()
+    return page
+
+
+async def test_a_classification_is_shown_beside_its_baselines(seen, api, shown):
     """Score, classes and confusion are those of the API; the chart says in words what it draws."""
     metrics = api.get(f"/models/{shown['classes']}/metrics").json()
-    page = await look("classes")
+    page = await seen("classes")
     await expect(page.locator("h1")).to_have_text(shown["classes"])
     await expect(page.locator("#score-value")).to_have_text(f"{metrics['window']['accuracy']:.3f}")
     bars = page.get_by_role("list", name="Accuracy beside baselines").get_by_role("listitem")
@@ -53,26 +75,86 @@ async def test_a_classification_is_shown_beside_its_baselines(look, api, shown):
     await expect(page.get_by_role("img", name="Reliability: ")).to_be_visible()
 
 
-@pytest.mark.parametrize(
-    ("kind", "how"), [("classes", {}), ("classes", {"dark": True, "phone": True}), ("numbers", {"dark": True})]
-)
-async def test_a_model_page_is_accessible_and_fits_a_phone(look, axe, kind, how):
+async def test_a_mark_tells_of_its_event(seen, api, shown):
+    """The drift above the chart is a button; below the chart stands what the event of that row found."""
+    row, *_ = streams.drifts(api, shown["classes"])
+    events = api.get(f"/models/{shown['classes']}/drift").json()["events"]
+    (event,) = [event for event in events if event["row"] == row and event["challenger"] is None]
+    page = await seen("classes")
+    await page.get_by_role("button", name=f"drift, row {row:,}").click()
+    await expect(page.locator("#score .event")).to_contain_text(f"Row {row:,}")
+    await expect(page.locator("#score .event-detail")).to_contain_text(f"version {event['version']}")
+    await page.get_by_role("button", name="Close").click()
+    await expect(page.locator("#score .event")).to_be_hidden()
+
+
+async def test_the_numbers_behind_a_chart_are_one_click_away(seen, api, shown):
+    """As a table, CSV and JSON: every point of the history, not the ones that are drawn. Arrow keys read one."""
+    history = api.get(f"/models/{shown['classes']}/metrics").json()["history"]
+    page = await seen("classes")
+    async with page.expect_download() as saved:
+        await page.get_by_role("button", name="Score over rows: numbers as CSV").click()
+    lines = (await (await saved.value).path()).read_text().splitlines()
+    assert [str(point["row"]) for point in history] == [line.split(",")[0] for line in lines[1:]]
+    async with page.expect_download() as saved:
+        await page.get_by_role("button", name="Score over rows: numbers as JSON").click()
+    records = json.loads((await (await saved.value).path()).read_text())
+    assert [point["accuracy"] for point in history] == [record["Last 1,000 rows"] for record in records]
+    await page.locator("#score").get_by_role("button", name="Table").click()
+    table = page.get_by_role("table", name="Score over rows")
+    await expect(table.get_by_role("row")).to_have_count(len(history) + 1)
+
+    await page.get_by_role("group", name="Score over rows: arrow keys show values").focus()
+    await page.keyboard.press("Home")
+    await expect(page.locator("#score .crosshair-box")).to_contain_text("row 10")
+    await page.get_by_role("button", name="All rows", exact=True).first.click()
+    await expect(page.get_by_role("button", name="All rows", exact=True).first).to_have_attribute(
+        "aria-pressed", "false"
+    )
+    await page.locator("#score").get_by_role("button", name="Table").click()
+    await expect(table).to_be_hidden()
+
+
+async def test_charts_thin_out_evenly_and_marks_never_overlap(seen):
+    """Kept points are at even distances; labels of any marks have room of their own."""
+    page = await seen("classes")
+    gaps, overlaps, marks = await page.evaluate(
+        """async () => {
+            const here = document.querySelector('script[src*="model/page.js"]').src;
+            const { thinned } = await import(new URL("../charts/thin.js", here));
+            const { placed } = await import(new URL("../charts/marks.js", here));
+            const kept = thinned(1001, 300);
+            const gaps = kept.slice(1).map((own, at) => own - kept[at]);
+            const xs = Array.from({ length: 100 }, (_, at) => (at * at) % 997).sort((one, other) => one - other);
+            const chips = placed(xs.map((x) => ({ x, kind: "drift", label: "drift" })), (x) => x / 2, 0, 500);
+            const overlaps = chips.filter((one) => chips.some((other) => one !== other && one.lane === other.lane
+                && one.left < other.left + other.width && other.left < one.left + one.width));
+            return [gaps, overlaps.length, chips.flatMap((chip) => chip.marks).length];
+        }"""
+    )
+    assert {4} == set(gaps)
+    assert (0, 100) == (overlaps, marks)
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers", "classes on a phone, dark"])
+async def test_a_model_page_is_accessible_and_fits_a_phone(seen, look, axe, kind):
     """No serious finding, and nothing wider than the screen, with everything unfolded: tables, events, forms."""
-    page = await look(kind, **how)
+    name, *phone = kind.split(" ", 1)
+    page = await look(name, dark=True, phone=True) if phone else await seen(name)
     await page.get_by_role("button", name="Table").first.click()
     await page.get_by_text("Add a challenger").click()
     await page.get_by_role("button", name="Predict", exact=True).click()
     await expect(page.locator(".prediction-value")).to_be_visible()
-    if kind == "classes":
+    if name == "classes":
         await page.get_by_role("button", name="drift, row").first.click()
     await axe(page)
     assert page.viewport_size["width"] >= await page.evaluate("document.documentElement.scrollWidth")
 
 
-async def test_a_regression_shows_errors_intervals_and_weights(look, api, shown):
+async def test_a_regression_shows_errors_intervals_and_weights(seen, api, shown):
     """Coverage of every level, an interval beside a prediction, contributions, and the weights of its features."""
     coverage = api.get(f"/models/{shown['numbers']}/metrics").json()["window"]["coverage"]
-    page = await look("numbers")
+    page = await seen("numbers")
     levels = page.get_by_role("list", name="Coverage by level").get_by_role("listitem")
     await expect(levels).to_have_count(len(coverage))
     await expect(page.get_by_role("table", name="Features in use").locator(".weight")).to_have_count(3)
@@ -84,19 +166,6 @@ async def test_a_regression_shows_errors_intervals_and_weights(look, api, shown)
     await page.get_by_role("button", name="Teach").click()
     await expect(page.get_by_text("Learned, as row 251. Before, the model said")).to_be_visible()
     await expect(page.locator("#model-rows")).to_have_text("251")
-
-
-async def test_a_mark_tells_of_its_event(look, api, shown):
-    """The drift above the chart is a button; below the chart stands what the event of that row found."""
-    row, *_ = streams.drifts(api, shown["classes"])
-    events = api.get(f"/models/{shown['classes']}/drift").json()["events"]
-    (event,) = [event for event in events if event["row"] == row and event["challenger"] is None]
-    page = await look("classes")
-    await page.get_by_role("button", name=f"drift, row {row:,}").click()
-    await expect(page.locator("#score .event")).to_contain_text(f"Row {row:,}")
-    await expect(page.locator("#score .event-detail")).to_contain_text(f"version {event['version']}")
-    await page.get_by_role("button", name="Close").click()
-    await expect(page.locator("#score .event")).to_be_hidden()
 
 
 async def test_a_drift_appears_while_the_page_is_open(look, api):
@@ -196,31 +265,6 @@ async def test_names_labels_and_texts_are_never_markup(look):
     assert "'=1+1," in (await (await saved.value).path()).read_text()
 
 
-async def test_the_numbers_behind_a_chart_are_one_click_away(look, api, shown):
-    """As a table, CSV and JSON: every point of the history, not the ones that are drawn. Arrow keys read one."""
-    history = api.get(f"/models/{shown['classes']}/metrics").json()["history"]
-    page = await look("classes")
-    async with page.expect_download() as saved:
-        await page.get_by_role("button", name="Score over rows: numbers as CSV").click()
-    lines = (await (await saved.value).path()).read_text().splitlines()
-    assert [str(point["row"]) for point in history] == [line.split(",")[0] for line in lines[1:]]
-    async with page.expect_download() as saved:
-        await page.get_by_role("button", name="Score over rows: numbers as JSON").click()
-    records = json.loads((await (await saved.value).path()).read_text())
-    assert [point["accuracy"] for point in history] == [record["Last 1,000 rows"] for record in records]
-    await page.locator("#score").get_by_role("button", name="Table").click()
-    table = page.get_by_role("table", name="Score over rows")
-    await expect(table.get_by_role("row")).to_have_count(len(history) + 1)
-
-    await page.get_by_role("group", name="Score over rows: arrow keys show values").focus()
-    await page.keyboard.press("Home")
-    await expect(page.locator("#score .crosshair-box")).to_contain_text("row 10")
-    await page.get_by_role("button", name="All rows", exact=True).first.click()
-    await expect(page.get_by_role("button", name="All rows", exact=True).first).to_have_attribute(
-        "aria-pressed", "false"
-    )
-
-
 async def test_a_model_that_is_not_there_or_goes_is_said_to_be(look, visits, api):
     """One that never was has no parts; one that is deleted keeps what was seen of it."""
     page = await visits.open("/ui/models/nobody", statuses=[404])
@@ -243,27 +287,6 @@ async def test_a_key_sees_what_it_may_do(visits, locked_url, locked_api, secrets
         await expect(page.get_by_role("button", name=name, exact=True)).to_be_hidden()
     page = await visits.open("/ui/models/seen-locked", url=locked_url, key=secrets["some"], statuses=[403])
     await expect(page.get_by_text("The key in use may not see model seen-locked")).to_be_visible()
-
-
-async def test_charts_thin_out_evenly_and_marks_never_overlap(visits):
-    """Kept points are at even distances; labels of any marks have room of their own."""
-    page = await visits.open("/ui/models/nobody", statuses=[404])
-    gaps, overlaps, marks = await page.evaluate(
-        """async () => {
-            const here = document.querySelector('script[src*="model/page.js"]').src;
-            const { thinned } = await import(new URL("../charts/thin.js", here));
-            const { placed } = await import(new URL("../charts/marks.js", here));
-            const kept = thinned(1001, 300);
-            const gaps = kept.slice(1).map((own, at) => own - kept[at]);
-            const xs = Array.from({ length: 100 }, (_, at) => (at * at) % 997).sort((one, other) => one - other);
-            const chips = placed(xs.map((x) => ({ x, kind: "drift", label: "drift" })), (x) => x / 2, 0, 500);
-            const overlaps = chips.filter((one) => chips.some((other) => one !== other && one.lane === other.lane
-                && one.left < other.left + other.width && other.left < one.left + one.width));
-            return [gaps, overlaps.length, chips.flatMap((chip) => chip.marks).length];
-        }"""
-    )
-    assert {4} == set(gaps)
-    assert (0, 100) == (overlaps, marks)
 
 
 async def test_a_model_out_of_service_is_said_to_be_until_it_is_back(look):

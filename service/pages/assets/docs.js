@@ -52,6 +52,7 @@ const NAMES = [
     ["textarea.body-param__text", "Body"],
     ["select.examples-select-element", "Example"],
     ["select.content-type", "Media type"],
+    [".copy-to-clipboard button", "Copy"],
 ];
 
 /** Swagger UI leaves some controls without a name, and code that scrolls out of the reach of the keyboard. */
