@@ -7,7 +7,7 @@ visits share a storage, a cache or connections. Modules of browser tests begin w
 """
 
 import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 
 import httpx
 import pytest
@@ -102,8 +102,9 @@ async def visits(browser, url) -> AsyncIterator[Visits]:
 def axe():
     """Checks how accessible a page is; fails on what is serious."""
 
-    async def check(page: Page) -> None:
-        found = (await Axe().run(page, options=VIOLATIONS)).response["violations"]
+    async def check(page: Page, rules: Sequence[str] | None = None) -> None:
+        options = {**VIOLATIONS, **({} if rules is None else {"runOnly": rules})}
+        found = (await Axe().run(page, options=options)).response["violations"]
         serious = [
             f"{own['id']}: {own['help']}: {node['target']} {node['html'][:200]}"
             for own in found

@@ -41,7 +41,7 @@ async def seen(browser, url, shown):
 
     async def opened(kind: str):
         if kind not in pages:
-            pages[kind] = await drawn(visits, shown[kind], dark=kind == "numbers")
+            pages[kind] = await drawn(visits, shown[kind], dark=kind == "numbers", statuses=[422, 503])
         return pages[kind]
 
     yield opened
@@ -203,10 +203,9 @@ async def test_a_challenger_is_added_promoted_and_taken_away(look, api):
     assert ["previous"] == names
 
 
-async def test_settings_are_sent_as_far_as_they_were_changed(look, api):
+async def test_settings_are_sent_as_far_as_they_were_changed(seen, api, shown):
     """A refused value is said at its field and nothing changes; then one field is sent and no other."""
-    streams.numbers(api, "seen-settings")
-    page = await look("seen-settings", statuses=[422])
+    page = await seen("numbers")
     delta = page.locator("[data-path='watch.error_rate.delta']")
     await delta.get_by_role("spinbutton").fill("7")
     await page.get_by_role("button", name="Change", exact=True).click()
@@ -217,12 +216,12 @@ async def test_settings_are_sent_as_far_as_they_were_changed(look, api):
         await page.get_by_role("button", name="Change", exact=True).click()
     assert {"description": "Of the north wing"} == json.loads((await sent.value).post_data)
     await expect(page.locator("#model-description")).to_have_text("Of the north wing")
-    assert "Of the north wing" == api.get("/models/seen-settings").json()["config"]["description"]
+    assert "Of the north wing" == api.get(f"/models/{shown['numbers']}").json()["config"]["description"]
 
 
-async def test_a_row_is_predicted_then_taught(look, api, shown):
+async def test_a_row_is_predicted_then_taught(seen, api, shown):
     """What is wrong with the row is said at its fields; a tracked prediction is taught by its id."""
-    page = await look("classes", statuses=[422])
+    page = await seen("classes")
     price = page.get_by_label("price", exact=True)
     await price.fill("")
     await page.get_by_role("button", name="Predict", exact=True).click()
@@ -289,9 +288,9 @@ async def test_a_key_sees_what_it_may_do(visits, locked_url, locked_api, secrets
     await expect(page.get_by_text("The key in use may not see model seen-locked")).to_be_visible()
 
 
-async def test_a_model_out_of_service_is_said_to_be_until_it_is_back(look):
+async def test_a_model_out_of_service_is_said_to_be_until_it_is_back(seen):
     """The reason stands on the page while it tries again by itself, and goes when the stream is there."""
-    page = await look("classes", statuses=[503])
+    page = await seen("classes")
     problem = {
         "type": "/problems/model-down",
         "title": "Service Unavailable",
@@ -324,11 +323,11 @@ async def test_what_is_being_used_stays_while_the_page_is_drawn_again(look, api)
     assert place == await page.locator("#challengers .scroll").evaluate("own => own.scrollLeft") > 0
 
 
-async def test_another_model_of_the_name_gets_a_page_of_its_own(look, api):
+async def test_another_model_of_the_name_gets_a_page_of_its_own(seen):
     """A page that has seen one incarnation loads again when the stream is of another."""
-    page = await look("numbers")
-    seen = '{"incarnation": "another", "snapshots": []}'
-    body = f"event: snapshots\ndata: {seen}\n\n"
+    page = await seen("numbers")
+    told = '{"incarnation": "another", "snapshots": []}'
+    body = f"event: snapshots\ndata: {told}\n\n"
     await page.route("**/stream", lambda route: route.fulfill(content_type="text/event-stream", body=body), times=1)
     loads: asyncio.Queue[None] = asyncio.Queue()
     page.on("load", lambda _: loads.put_nowait(None))

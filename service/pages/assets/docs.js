@@ -63,6 +63,9 @@ function nameControls() {
                 control.setAttribute("aria-label", name);
             }
         }
+        for (const control of place.querySelectorAll("tr[data-param-name] :is(select, input):not([aria-label])")) {
+            control.setAttribute("aria-label", control.closest("tr").dataset.paramName);
+        }
         for (const code of place.querySelectorAll("pre.microlight:not([tabindex])")) {
             code.tabIndex = 0;
         }
@@ -76,7 +79,7 @@ const ui = globalThis.SwaggerUIBundle({
     url: new URL(place.dataset.document, location.href).href,
     domNode: place,
     tryItOutEnabled: true,
-    defaultModelsExpandDepth: 0,
+    defaultModelsExpandDepth: -1, // each operation shows its schemas; a list of all of them doubles the time to draw
     displayRequestDuration: true,
     validatorUrl: null,
     plugins: [ours],
