@@ -301,7 +301,7 @@ def _is_new_enough(path: str) -> bool:
     return found is not None and (int(found[1]), int(found[2])) >= _OLDEST
 
 
-def _socket_path(directory: Path, elsewhere: Path | None) -> Path:
+def _socket_path(directory: Path, elsewhere: Path | None = None) -> Path:
     path = directory / "store.sock"
     if elsewhere is None and len(os.fsencode(path)) <= _SOCKET_PATH_MAX:
         return path
