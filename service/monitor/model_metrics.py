@@ -19,6 +19,8 @@ from service.store.pending import Pending
 
 LEVEL = "0.9"
 """The level of which coverage is shown."""
+PATIENCE_S = 0.5
+"""How long a scrape waits for the store: what goes wrong with it has to be told while it does."""
 
 
 class Shown(NamedTuple):
@@ -76,6 +78,7 @@ class ModelMetrics:
     def __init__(self, pending: Pending) -> None:
         self._pending = pending
         self._known: dict[str, Shown] = {}
+        self._asked: asyncio.Task[dict[tuple[str, str], tuple[int, int]]] | None = None
 
     async def collect(self, replicas: Sequence[Replica]) -> list[Metric]:
         """The metrics of some models as they are now."""
@@ -94,18 +97,33 @@ class ModelMetrics:
         return Shown.of(replica)
 
     async def _awaited(self, shown: Sequence[Shown]) -> list[Metric]:
-        """Tracked predictions; nothing where the store does not answer."""
-        try:
-            counts = await self._pending.counts_of([(one.name, one.incarnation) for one in shown])
-        except Unavailable:
-            return []
-        known = [((one.name,), count) for one, count in zip(shown, counts, strict=True) if count is not None]
+        """Tracked predictions of the models of which the store tells within ``PATIENCE_S``.
+
+        What it does not answer in time it may still be answering when the next scrape comes, which waits for that.
+        """
+        if self._asked is None:
+            self._asked = asyncio.get_running_loop().create_task(self._counts(shown))
+        done, _ = await asyncio.wait({self._asked}, timeout=PATIENCE_S)
+        counts = self._asked.result() if done else {}
+        self._asked = None if done else self._asked
+        known = [
+            ((one.name,), counts[one.name, one.incarnation]) for one in shown if (one.name, one.incarnation) in counts
+        ]
         waiting = [(model, count[0]) for model, count in known]
         expired = [(model, count[1]) for model, count in known]
         return [
             gauge("model_pending_labels", "Tracked predictions that wait for their labels", ("model",), waiting),
             counter("model_expired_labels", "Tracked predictions whose labels came too late", ("model",), expired),
         ]
+
+    async def _counts(self, shown: Sequence[Shown]) -> dict[tuple[str, str], tuple[int, int]]:
+        """How many wait and how many have expired, by name and incarnation; nothing of models that cannot be told."""
+        models = [(one.name, one.incarnation) for one in shown]
+        try:
+            counts = await self._pending.counts_of(models)
+        except Unavailable:
+            return {}
+        return {model: count for model, count in zip(models, counts, strict=True) if count is not None}
 
 
 class _Figure(NamedTuple):

@@ -166,6 +166,37 @@ async def test_a_store_that_is_down_leaves_out_what_it_would_tell(start):
     assert "pending_labels" not in one
 
 
+async def test_a_store_that_is_frozen_holds_nobody_up(start):
+    """What the store would tell is left out until it answers; the next scrapes wait for the same answer."""
+    api = await start()
+    path = await api.learnt()
+    pending, hung = api.app.state.context.engine.pending, _Hung()
+    own, pending._connection = pending._connection, hung
+    for _ in range(2):
+        async with asyncio.timeout(20):
+            one = of_model(await scraped(api), name_of(path))
+        assert 3.0 == one["rows_total"]
+        assert "pending_labels" not in one
+    assert 1 == hung.asked
+    hung.answers.set()
+    pending._connection = own
+    for _ in range(2):
+        one = of_model(await scraped(api), name_of(path))
+    assert 0.0 == one["pending_labels"]
+
+
+class _Hung:
+    """A connection to a store that does not answer before it is let."""
+
+    def __init__(self):
+        self.asked, self.answers = 0, asyncio.Event()
+
+    async def run(self, calls):
+        self.asked += 1
+        await self.answers.wait()
+        return [ConnectionError("late") for _ in calls]
+
+
 class _Refusing:
     """A connection to a store that answers no single call."""
 
