@@ -154,6 +154,11 @@ class DriftDetector:
         self._counters = np.zeros((classes, COUNTERS))
         self._reference[:] = 0.0
 
+    def forget_errors(self) -> None:
+        """Empty the windows of the error test: what counts as an error from now on is not what counted before."""
+        self._counters[:, COUNT:] = 0.0
+        self._reference[:] = 0.0
+
     def adopt(self, other: "DriftDetector") -> None:
         """Take over the windows of another detector of the same columns and classes, of tests with as long batches."""
         (mean_batch, error_batch), means, counters, reference, started = other.windows

@@ -90,13 +90,19 @@ class ModelState:
         self.drift_response = None if now is None else DriftResponse(self.config, now.schema)
 
     def configure(self, config: Config) -> None:
-        """Go on under another configuration, which ``core.config_changes`` has made of the present one."""
+        """Go on under another configuration, which ``core.config_changes`` has made of the present one.
+
+        With other class costs other answers are errors: the error-rate test begins anew, or it would find a drift.
+        """
+        other_errors = config.class_costs != self.config.class_costs
         self.config = config
         counts = self.answers.counts
         self.answers = Answers(config, self.labels, self.answers.calibration, self.before, counts)
         self.switching.configure(config)
         if self.drift_response is not None and self.prediction_schema is not None:
             self.drift_response.configure(config, self.prediction_schema)
+            if other_errors:
+                self.drift_response.detector.forget_errors()
 
     def extend(self, features: tuple[Feature, ...]) -> None:
         """Go on with further categories of some features in force, to which ``Switching`` sees no obstacle."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from core.config import Config
-from core.entry import Entry, Rows
+from core.entry import Configure, Entry, Rows
 from core.machine import Machine
 from tests.benchmarks.generators import fraud
 
@@ -69,3 +69,30 @@ def test_the_error_rate_test_is_of_the_answer():
     rows = Rows(machine.prediction_schema.id, None, -X, [LABELS[k] for k in y])
     machine.apply(Entry(2, 0, (rows,)))
     assert 2 == machine.outbox.last[0]
+
+
+@pytest.mark.parametrize("on_drift", ["report", "reset"])
+def test_other_costs_are_no_drift(on_drift):
+    """Answers of other costs are other errors: the error test compares none from before with them, and goes on."""
+    rng = np.random.default_rng(3)
+    body = {"algorithm": "dfop", "task": "classification", "features": ["a"], "labels": ["ok", "fail"]}
+    machine = Machine(Config.parse({**body, "watch": {"error_rate": {}}, "on_drift": on_drift}))
+
+    def learn(version, rows, sign=1.0):
+        X = rng.normal(size=(rows, 1))
+        fails = sign * X[:, 0] + 0.5 * rng.normal(size=rows) > 1.8
+        labels = np.where(fails, "fail", "ok").tolist()
+        machine.apply(Entry(version, 0, (Rows(machine.prediction_schema.id, None, X, labels),)))
+
+    def wrong_of_ok():
+        return 1.0 - machine.metrics_report()["window"]["per_class"]["ok"]["recall"]
+
+    learn(1, 4000)
+    before = wrong_of_ok()
+    machine.apply(Entry(2, 0, (Configure({"class_costs": {"fail": 20}}),)))
+    learn(3, 500)
+    assert wrong_of_ok() > 5 * before
+    assert 0 == machine.outbox.total
+    learn(4, 1000, sign=-1.0)
+    event = machine.outbox.newest
+    assert event.rows_before + event.rows_after <= event.row - 4000
