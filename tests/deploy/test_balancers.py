@@ -76,6 +76,15 @@ async def test_a_model_goes_to_one_service(site):
     assert 12 <= min(shares), shares
 
 
+async def test_a_prefix_changes_nothing(site):
+    """Where a proxy leaves a prefix on, a model goes where it goes without; so does one named models."""
+    homes = await site.homes() | {"models": await site.asks("GET", "/models/models")}
+    for name, home in homes.items():
+        assert home == await site.asks("POST", f"/ml/models/{name}/feedback?x=/models/y", json={"label": 1})
+        assert home == await site.asks("POST", f"/a/ml/v2/models/{name}/infer", json={})
+        assert home == await site.asks("GET", f"/ml/ui/models/{name}")
+
+
 async def test_what_names_no_model_goes_anywhere(site):
     """Lists, and the stream of all drift events."""
     assert {"one", "two"} == {await site.asks("GET", f"/drift?limit={number}") for number in range(1, 40)}

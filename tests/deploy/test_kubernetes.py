@@ -12,12 +12,17 @@ import yaml
 
 from service.memory_limit import RESERVED_MB
 from service.settings import Settings
+from tests.service.monitoring import RULES
 
 ROOT = Path(__file__).resolve().parents[2]
 OVERLAYS = ["dev", "prod"]
 VERSION = "1.34"
-ELSEWHERE = {"ServiceMonitor"}
+ELSEWHERE = {"ServiceMonitor", "PrometheusRule"}
 """Kinds whose schemas are not those of Kubernetes itself."""
+STORE_S = 5
+"""What the private store may need beyond the grace period."""
+NOTICED_S = 1 + 2 * 0.2
+"""How long the checks of haproxy.cfg take to find a service that is not ready: inter, then fastinter twice."""
 
 
 @cache
@@ -38,6 +43,12 @@ def only(overlay: str, kind: str, name: str = "onepass") -> dict[str, Any]:
 
 def pods(overlay: str) -> list[dict[str, Any]]:
     return [one["spec"]["template"] for one in rendered(overlay) if one["kind"] in {"StatefulSet", "Deployment"}]
+
+
+def configured(overlay: str) -> dict[str, str]:
+    """The variables of the service that are no secrets."""
+    (found,) = [one["data"] for one in rendered(overlay) if one["kind"] == "ConfigMap"]
+    return found
 
 
 def container(overlay: str) -> dict[str, Any]:
@@ -93,9 +104,10 @@ def test_pods_may_do_no_more_than_they_have_to(overlay: str) -> None:
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_a_pod_has_time_and_memory(overlay: str) -> None:
-    """Longer than a stop takes, and no limit that would lower the memory for models below its default in production."""
+    """Longer than drain and stop take; in production models have the memory that they have by default."""
     pod = only(overlay, "StatefulSet")["spec"]["template"]["spec"]
-    assert Settings().grace_s + 5 < pod["terminationGracePeriodSeconds"]
+    said = configured(overlay)
+    assert Settings().grace_s + float(said["ONEPASS_DRAIN_S"]) + STORE_S < pod["terminationGracePeriodSeconds"]
     limit = int(container(overlay)["resources"]["limits"]["memory"].removesuffix("Mi"))
     assert {"dev": 768, "prod": Settings().memory_budget_mb + RESERVED_MB}[overlay] == limit
     probes = {name: container(overlay)[name]["httpGet"]["path"] for name in ("livenessProbe", "readinessProbe")}
@@ -107,8 +119,7 @@ def test_production_asks_for_keys_and_a_store_and_development_for_neither() -> N
     variables = {one["name"]: one["value"] for one in container("prod")["env"]}
     (mount,) = [one["mountPath"] for one in container("prod")["volumeMounts"] if "secrets" == one["name"]]
     assert {"ONEPASS_REDIS_URL_FILE": f"{mount}/redis-url", "ONEPASS_API_KEYS_FILE": f"{mount}/api-keys"} == variables
-    said = [one["data"] for one in rendered("prod") if one["kind"] == "ConfigMap"]
-    assert [] == [data for data in said if "ONEPASS_INSECURE" in data]
+    assert "ONEPASS_INSECURE" not in configured("prod")
     assert "env" not in container("dev")
     assert ["data"] == [one["metadata"]["name"] for one in only("dev", "StatefulSet")["spec"]["volumeClaimTemplates"]]
 
@@ -127,3 +138,34 @@ def test_clients_of_production_ask_the_balancer() -> None:
     assert int(given["ONEPASS_SLOTS"]) >= only("prod", "StatefulSet")["spec"]["replicas"]
     used = (ROOT / "deploy/haproxy.cfg").read_text()
     assert [] == [name for name in given if name not in used]
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_a_service_that_leaves_says_so_before_it_stops(overlay: str) -> None:
+    """It drains for longer than the balancer's checks take; a preStop would only delay the signal that begins it."""
+    assert NOTICED_S + 3 < float(configured(overlay)["ONEPASS_DRAIN_S"])
+    assert "lifecycle" not in container(overlay)
+
+
+def test_prometheus_names_the_job_as_the_rules_do() -> None:
+    """The operator takes the job from the label of the Service that jobLabel names."""
+    label = only("prod", "ServiceMonitor")["spec"]["jobLabel"]
+    job = only("prod", "Service", "onepass-services")["metadata"]["labels"][label]
+    assert f'up{{job="{job}"}}' in RULES.read_text()
+
+
+def test_the_operator_gets_the_rules_that_prometheus_loads() -> None:
+    """What is shipped for the operator is the file of rules, group by group."""
+    assert yaml.safe_load(RULES.read_text()) == only("prod", "PrometheusRule")["spec"]
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_every_pod_is_selected_by_a_policy(overlay: str) -> None:
+    """A pod that no NetworkPolicy selects is open to the whole cluster, the balancer's too."""
+    selectors = [
+        one["spec"]["podSelector"]["matchLabels"].items()
+        for one in rendered(overlay)
+        if one["kind"] == "NetworkPolicy" and [{"podSelector": {}}] in [way["from"] for way in one["spec"]["ingress"]]
+    ]
+    for pod in pods(overlay):
+        assert any(selector <= pod["metadata"]["labels"].items() for selector in selectors)
