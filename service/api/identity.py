@@ -13,7 +13,7 @@ from service.api.tables import check_size
 from service.runtime.rows.row_numbers import FieldPath
 from service.runtime.rows.row_validation import Labels
 from service.runtime.rows.table import IDS
-from service.store.pending import LABEL
+from service.store.keys import LABEL
 
 NO_IDENTITY = "is not 1 to 200 printable characters, or an integer"
 Id = str | int

@@ -107,6 +107,9 @@ def meta_key(name: str) -> str:
     return f"onepass:{{{name}}}:meta"
 
 
+LABEL = "p:"
+"""What the id begins with by which the label of a tracked prediction is remembered; its prediction id follows."""
+
 TEXT = ("utf-8", "surrogatepass")
 """How a client's text is encoded: total, since one odd id must not fail the pipeline it shares with other models."""
 

@@ -10,9 +10,6 @@ from service.store.keys import ModelKeys, raw, text
 from service.store.redis.connection import Call, Connection, Script
 from service.store.scripts import BASICS, LOOK, SWEEP
 
-LABEL = "p:"
-"""What the id begins with by which the label of a tracked prediction is remembered; its prediction id follows."""
-
 # KEYS meta, pending, pending_due, seen_due, seen; ARGV incarnation, prediction id, blob, life in ms, most, most ids,
 # the id that the label would be remembered by, "" where the prediction id is known to be new.
 # Not while the model remembers as many ids as it may: the label that is to come would be refused.

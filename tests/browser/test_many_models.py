@@ -51,13 +51,14 @@ async def test_the_calls_of_an_empty_service_work(visits, axe, empty_url):
     calls = page.locator(".calls li")
     assert 3 == await calls.count()
     assert "onepass demo" == await page.locator("pre").last.inner_text()
-    answers = []
+    commands = []
     for call in await calls.all():
-        command = await call.locator("pre").inner_text()
+        commands.append(await call.locator("pre").inner_text())
         await call.get_by_role("button").click()
-        await page.wait_for_function("text => navigator.clipboard.readText().then(copy => copy === text)", arg=command)
-        done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=30)
-        answers.append(done.stdout)
+        copied = "text => navigator.clipboard.readText().then(copy => copy === text)"
+        await page.wait_for_function(copied, arg=commands[-1])
+    run = {"shell": True, "capture_output": True, "text": True, "timeout": 30}
+    answers = [subprocess.run(command, **run).stdout for command in commands]
     assert '"version":0' in answers[0]
     assert '"rows":1' in answers[1]
     assert re.search(r'"prediction":5\d\.', answers[2])

@@ -39,12 +39,12 @@ def _tables(prefix: str) -> dict[str, list[Row]]:
 def _under_load(
     pair: Sequence[Service], router: Router, tables: dict[str, list[Row]], step: Callable[[dict[str, Load]], None]
 ) -> dict[str, Load]:
-    """Learn rows of every model; what happens after a third of them; all of them are acknowledged."""
+    """Learn rows of every model; what happens after the first ones of each; all of them are acknowledged."""
     loads = {name: Load(pair, tables[name], clients=2, model=name, client=router.client) for name in NAMES}
     for load in loads.values():
         load.start()
     for load in loads.values():
-        load.acknowledged(ROWS // 3)
+        load.acknowledged(ROWS // 15)
     step(loads)
     for load in loads.values():
         load.finish()
@@ -65,17 +65,23 @@ def test_only_the_models_of_a_killed_service_move(pair, router, store):
     homes = router.homes(NAMES)
     assert {0, 1} == {*homes.values()}
     loaded = pair[1].metric("loads")
-    moved = [name for name in NAMES if homes[name] == 0]
+    moved: set[str] = set()
 
-    def kill(_: dict[str, Load]) -> None:
+    def kill(loads: dict[str, Load]) -> None:
+        moved.update(name for name, load in loads.items() if homes[name] == 0 and len(load.answers) < ROWS - 5)
         pair[0].kill()
 
     tables = _tables("k")
     loads = _under_load(pair, router, tables, kill)
-    assert {(name, 1) for name in NAMES} | {(name, 0) for name in moved} == {*router.sent}
+    assert moved
+    assert (
+        {*homes.items()} | {(name, 1) for name in moved}
+        <= {*router.sent}
+        <= {*homes.items()} | {(name, 1) for name in NAMES}
+    )
     stayed = [name for name in NAMES if homes[name] == 1]
     assert [0] * len(stayed) == [loads[name].broken + loads[name].refused.total() for name in stayed]
-    assert len(NAMES) == pair[1].metric("loads") - loaded
+    assert len({name for name, at in router.sent if at == 1}) == pair[1].metric("loads") - loaded
     for name in NAMES:
         _judge(pair[1], store, name, (loads[name], tables[name]))
 

@@ -34,6 +34,8 @@ EMPTY = {
 }
 STREAMS = {("POST", "/models/{name}/predict/stream"), ("POST", "/models/{name}/feedback/stream")}
 """Their lines are read one by one: test_row_streams.py, test_row_stream_ends.py."""
+BACKUP = {("POST", "/restore")}
+"""Tested by test_backup_content.py."""
 every_body = pytest.mark.parametrize(("method", "path"), [pytest.param(*route, id=" ".join(route)) for route in BODIES])
 
 
@@ -53,7 +55,7 @@ async def refuses(api, method, path, status, field=None, **how):
 async def test_every_route_with_a_body_is_here():
     """What is tested below is every route that reads one."""
     writing = {(route.method, route.path) for route in ROUTES if route.method in ("PUT", "POST", "PATCH")}
-    assert writing == {*BODIES, *EMPTY, *STREAMS, *INFERENCE, ("PUT", "/models/{name}/state")}
+    assert writing == {*BODIES, *EMPTY, *STREAMS, *INFERENCE, *BACKUP, ("PUT", "/models/{name}/state")}
 
 
 @every_body

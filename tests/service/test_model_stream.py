@@ -153,9 +153,9 @@ async def test_large_documents_are_made_elsewhere_than_on_the_event_loop(live, m
     """Those of wide models and of many learners; small ones where they stand."""
     places, whole = [], documents.features
 
-    def noted(replica):
+    def noted(replica, **how):
         places.append(threading.current_thread() is threading.main_thread())
-        return whole(replica)
+        return whole(replica, **how)
 
     monkeypatch.setattr(documents, "features", noted)
     path = await live.learnt()

@@ -221,6 +221,8 @@ async def test_a_model_of_an_earlier_store_is_listed_without_figures(start):
         "drift": None,
         "challengers": 0,
         "ahead": 0,
+        "mean_cost": None,
+        "baseline_cost": None,
     }
     assert (expected, None) == (await line(api, path), engine.models.peek(name_of(path)))
     await api.get(path)

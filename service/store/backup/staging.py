@@ -17,8 +17,7 @@ from core.contract import Buffer
 from service.store import pieces
 from service.store.appends import failed
 from service.store.backup.parts import PAGE_ITEMS, Item, Place
-from service.store.keys import DRIFT_GONE, DRIFT_MARKS, INDEX, ModelKeys, raw
-from service.store.pending import LABEL
+from service.store.keys import DRIFT_GONE, DRIFT_MARKS, INDEX, LABEL, ModelKeys, raw
 from service.store.redis.connection import Call, Connection, Script
 from service.store.scripts import BASICS
 from service.store.snapshots import SnapshotInfo

@@ -214,7 +214,7 @@ def test_labels_are_added_behind_the_others():
         (["a", "b"], "c", "list"),
         (["a", "b"], ["c", "c"], "twice"),
         (["a", "b"], [1.5], "label"),
-        ([0, 1], ["0"], "JSON key"),
+        ([0, 1], ["0"], "looks in answers like"),
         (["a", "b"], [str(at) for at in range(5000)], "labels"),
         (None, ["c"], "not declared"),
     ],
