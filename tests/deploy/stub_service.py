@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import AsyncIterator
 from typing import Self
 
@@ -11,6 +12,7 @@ class StubService:
 
     Args:
         name: what it answers.
+        tls: with it the service speaks https.
 
     Attributes:
         port: where it listens; kept over ``close`` and ``open``.
@@ -20,7 +22,8 @@ class StubService:
         goes_on: set for a stream of events to send its second one.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
         self.name, self.port, self.ready, self.cutting = name, 0, True, False
         self.asked: list[tuple[str, str]] = []
         self.goes_on = asyncio.Event()
@@ -36,7 +39,7 @@ class StubService:
 
     async def open(self) -> Self:
         """Listen."""
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port, ssl=self._tls)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
