@@ -61,7 +61,8 @@ class ModelSummary(Body):
         float | None,
         Field(
             examples=[None],
-            description="With `class_costs`: what the answers have cost a row. Such a model gives accuracy up for it.",
+            description="With `class_costs`: what the answers have cost a row, all rows counted by the present costs. "
+            "Such a model gives accuracy up for it.",
         ),
     ]
     baseline_cost: Annotated[
@@ -132,8 +133,8 @@ async def asked_list(
             description="`name`; `rows`: most rows first; `updated`: latest first; `worst`: by the ratio of the "
             "model's error to that of its baseline, largest first, the error being 1 - `score` for a classification, "
             "`mean_cost` for one with `class_costs`, and `score` for a regression (a baseline that is never wrong is "
-            "the hardest, two errors of 0 are equal). Models of which that is not known come last. Equals are in the "
-            "order of their names."
+            "the hardest, two errors of 0 are equal). Models of which that is not known come last, and those of fewer "
+            "than 30 rows, which say too little. Equals are in the order of their names."
         ),
     ] = "name",
     search: Annotated[

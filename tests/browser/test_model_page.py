@@ -237,6 +237,17 @@ async def test_a_row_is_predicted_then_taught(seen, api, shown):
     await expect(page.locator("#log").get_by_role("row").nth(1)).to_contain_text("rows")
 
 
+async def test_one_row_is_said_to_be_one(visits, api):
+    """The score, what stands beside it and the empty chart agree, and nothing is judged yet."""
+    api.put("/models/page-one", json={"task": "regression"})
+    api.post("/models/page-one/feedback", json={"features": {"a": 1.0}, "label": 61.5})
+    page = await drawn(visits, "page-one")
+    part = page.locator("#score")
+    await expect(part).to_contain_text("last 1 row")
+    await expect(part.locator(".badge")).to_have_text("too early to compare")
+    await expect(part.locator(".chart-empty")).to_have_text("1 row; the chart begins at row 10")
+
+
 async def test_a_model_without_features_takes_its_first_row(look, api):
     """As JSON, with a label of the reader's own; then there are controls for its features."""
     api.put("/models/seen-first", json={"task": "classification", "algorithm": "dfop"}).raise_for_status()

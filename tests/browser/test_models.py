@@ -57,6 +57,8 @@ async def test_each_model_stands_beside_its_baseline(visits, listed):
     await expect(row_of(page, "list-better").get_by_role("cell").nth(1)).to_contain_text("less")
     await expect(row_of(page, "list-worse").get_by_role("cell").nth(1)).to_contain_text("more")
     await expect(row_of(page, "list-numbers").get_by_role("cell").nth(0)).to_contain_text("MSE")
+    await expect(row_of(page, "list-numbers").get_by_role("cell").nth(1)).to_contain_text("too early to compare")
+    await expect(row_of(page, "list-numbers").locator(".good, .bad")).to_have_count(0)
     new = (await row_of(page, "list-new").get_by_role("cell").all_text_contents())[:3]
     assert ["–", "–", "0"] == new
 

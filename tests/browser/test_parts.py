@@ -12,9 +12,10 @@ CALL = """([file, name, given]) => {
 COMPARED = """async (cases) => {
     const beside = document.querySelector("script[type=module]").src;
     const { comparison, judged } = await import(new URL("comparison.js", beside));
-    return cases.map(([task, score, baseline, mean_cost, baseline_cost]) => {
-        const found = comparison(...judged({ task, score, baseline, mean_cost, baseline_cost }).errors);
-        return found && [Number(found.part.toFixed(6)), found.kind, found.text.replaceAll("\\u202f", " ")];
+    return cases.map(([task, score, baseline, mean_cost, baseline_cost, rows = 30]) => {
+        const found = comparison(...judged({ task, score, baseline, mean_cost, baseline_cost }).errors, rows);
+        const part = found && found.part !== null ? Number(found.part.toFixed(6)) : null;
+        return found && [part, found.kind, found.text.replaceAll("\\u202f", " ")];
     });
 }"""
 HIDE = """(hidden) => {
@@ -40,6 +41,9 @@ async def test_errors_are_compared_with_the_baselines(visits):
         ("classification", 0.9, 0.97, 0.1, 0.4): [0.75, "good", "75 % less"],
         ("classification", 0.99, 0.97, 0, 0): [0, "", "equal"],
         ("classification", 0.99, 0.97, 0.1, 0): [-1, "bad", "baseline never wrong"],
+        ("regression", 3782, 4.5, None, None, 29): [None, "", "too early to compare"],
+        ("regression", 3782, None, None, None, 1): [None, "", "too early to compare"],
+        ("regression", None, None, None, None, 0): None,
         ("regression", 5, None): None,
         ("classification", None, None): None,
     }

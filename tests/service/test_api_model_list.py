@@ -26,17 +26,17 @@ FIGURES = {
     "sort.c1": Summary("dfop", "classification", 300, 0.9, 0.8, "steady"),  # errors 0.1 : 0.2
     "sort.c2": Summary("dfop", "classification", 200, 0.7, 0.8, "steady"),  # 0.3 : 0.2
     "sort.c3": Summary("odm", "classification", 200, 1.0, 1.0, "overlap"),  # 0 : 0
-    "sort.c4": Summary("odm", "classification", 7, 0.99, 1.0, "steady"),  # 0.01 : 0
+    "sort.c4": Summary("odm", "classification", 29, 0.99, 1.0, "steady"),  # 0.01 : 0, of too few rows
     "sort.c5": Summary("dfop", "classification", 100, 0.7, 0.8, "steady", None, 0, 0, 0.1, 0.4),  # costs 0.1 : 0.4
     "sort.new": Summary("dfop", "classification", 0, None, None, "steady"),
     "sort.r1": Summary("rls", "regression", 500, 5.0, 10.0, "steady"),  # 1 : 2, as sort.c1
     "sort.r2": Summary("rls", "regression", 1, 1e300, None, "steady"),
-    "sort.r3": Summary("rls", "regression", 9, 4e299, 1e299, "steady", DRIFT, 2, 1),  # 4 : 1
+    "sort.r3": Summary("rls", "regression", 30, 4e299, 1e299, "steady", DRIFT, 2, 1),  # 4 : 1
 }
 ORDERS = {
     "rows": ["sort.r1", "sort.c1", "sort.c2", "sort.c3", "sort.c5", "sort.r3", "sort.c4", "sort.r2", "sort.new"],
     "updated": ["sort.r3", "sort.r2", "sort.r1", "sort.new", "sort.c5", "sort.c4", "sort.c3", "sort.c2", "sort.c1"],
-    "worst": ["sort.c4", "sort.r3", "sort.c2", "sort.c3", "sort.c1", "sort.r1", "sort.c5", "sort.new", "sort.r2"],
+    "worst": ["sort.r3", "sort.c2", "sort.c3", "sort.c1", "sort.r1", "sort.c5", "sort.c4", "sort.new", "sort.r2"],
     "name": sorted(FIGURES),
 }
 
@@ -112,7 +112,7 @@ async def test_a_line_has_the_figures_of_the_summary(sorted_models):
         "algorithm": "rls",
         "task": "regression",
         "version": 0,
-        "rows": 9,
+        "rows": 30,
         "score": 4e299,
         "baseline": 1e299,
         "phase": "steady",
@@ -200,7 +200,7 @@ async def test_concurrent_requests_share_one_table(start, monkeypatch):
 
 async def test_the_key_of_the_worst_increases_with_the_ratio_of_errors():
     """Both tasks on one scale; errors near the largest numbers do not overflow."""
-    known = StoredSummary(1, 1, "x", "regression", 1, 1.0, 1.0, "steady")
+    known = StoredSummary(1, 1, "x", "regression", 30, 1.0, 1.0, "steady")
     ratios = [(0.0, 1.0), (1.0, 1e300), (1.0, 2.0), (1.0, 1.0), (1e300, 9e299), (3.0, 1.0), (1e-300, 0.0)]
     keys = [summary_table.key("worst", known._replace(score=a, baseline=b)) for a, b in ratios]
     assert sorted(keys, reverse=True) == keys
@@ -208,6 +208,7 @@ async def test_the_key_of_the_worst_increases_with_the_ratio_of_errors():
     assert -0.5 == summary_table.key("worst", known._replace(score=0.0, baseline=0.0))
     as_class = known._replace(task="classification", score=0.5, baseline=0.75)
     assert summary_table.key("worst", known._replace(score=2.0)) == summary_table.key("worst", as_class)
+    assert summary_table.LAST == summary_table.key("worst", known._replace(rows=29))
 
 
 async def test_a_table_in_order_is_the_sorted_list():

@@ -4,6 +4,9 @@
 
 import { figure, percent, share } from "./format.js";
 
+/** Rows before an error says much: the first row is predicted by a model that has learned none. As in `sort=worst`. */
+const ROWS_LEAST = 30;
+
 /**
  * What a model is judged by: its accuracy, its mean squared error, or, where missing some class costs more, what its
  * answers cost; beside the same of its baseline.
@@ -27,10 +30,12 @@ export function judged({ task, score, baseline, mean_cost: cost = null, baseline
  *
  * @param {number|null} own
  * @param {number|null} other
- * @returns {{part: number, kind: "good"|"bad"|"", text: string}|null} part: from -1 (much worse) over 0 (equal) to 1
- *     (no error at all); null where one of the two is not known
+ * @param {number} rows how many rows both are of
+ * @returns {{part: number|null, kind: "good"|"bad"|"", text: string}|null} part: from -1 (much worse) over 0 (equal) to
+ *     1 (no error at all), null where the rows are too few; null where one of the two is not known
  */
-export function comparison(own, other) {
+export function comparison(own, other, rows) {
+    if (Number.isFinite(own) && rows < ROWS_LEAST) return { part: null, kind: "", text: "too early to compare" };
     if (!Number.isFinite(own) || !Number.isFinite(other)) return null;
     if (Math.abs(own - other) <= 1e-9 * Math.max(own, other)) return { part: 0, kind: "", text: "equal" };
     if (own < other) {

@@ -25,6 +25,9 @@ REFRESH_S, REFRESH_S_MIN = 5.0, 1.0
 SHARE = 0.05
 STEP = 500
 """Models read between two turns of the event loop's other tasks."""
+ROWS_LEAST = 30
+"""Rows of which too little is known of an error: a model predicts its first row before it has learned any, which some
+baselines do not."""
 LAST = 1.0
 """The key of a model of which what the order goes by is not known; all others are 0 or less."""
 
@@ -35,13 +38,13 @@ def key(order: Order, summary: StoredSummary) -> float:
     ``worst`` goes by a/(a + b), a the model's error and b that of its best baseline: mean squared errors, 1 -
     accuracy, or, of a model with ``class_costs``, mean costs. That is 1/2 where they are equal (also where both are 0),
     1 where only the baseline is never wrong, and increases with the ratio a/b, which makes models of all kinds
-    comparable.
+    comparable. Of fewer than ``ROWS_LEAST`` rows it counts as not known.
     """
     if order == "updated":
         return -float(summary.time_ms)
     if order == "rows":
         return LAST if summary.rows is None else -float(summary.rows)
-    if summary.score is None or summary.baseline is None:
+    if summary.score is None or summary.baseline is None or (summary.rows or 0) < ROWS_LEAST:
         return LAST
     if summary.mean_cost is not None and summary.baseline_cost is not None:
         a, b = summary.mean_cost, summary.baseline_cost

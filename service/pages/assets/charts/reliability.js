@@ -8,6 +8,8 @@ import { number, rowsText, scale } from "./scale.js";
 
 const MARGIN = { top: 8, right: 12, bottom: 38, left: 46 };
 const SIDE_MAX = 320;
+/** A bin of fewer rows, or of a smaller share of all, is drawn as a faint ring: its share of right ones is chance. */
+const [ROWS_LEAST, PART_LEAST] = [10, 0.01];
 
 /** A diagram of `reliability` of the metrics. */
 export class ReliabilityChart {
@@ -64,35 +66,38 @@ export class ReliabilityChart {
         ];
     }
 
+    /** The bins of enough rows to tell something. */
+    telling() {
+        const all = this.bins.reduce((sum, { rows }) => sum + rows, 0);
+        return this.bins.filter(({ rows }) => rows >= ROWS_LEAST && rows >= PART_LEAST * all);
+    }
+
     points(x, y) {
         const most = Math.max(1, ...this.bins.map(({ rows }) => rows));
-        const path = this.bins.map(
+        const telling = this.telling();
+        const path = telling.map(
             ({ mean, share }, at) => `${at ? "L" : "M"}${x(mean).toFixed(1)} ${y(share).toFixed(1)}`,
         );
         return s(
             "g.tone-1",
             {},
-            this.bins.map(({ mean, share }) =>
+            telling.map(({ mean, share }) =>
                 s("line.reliability-gap", { x1: x(mean), x2: x(mean), y1: y(mean), y2: y(share) }),
             ),
             s("path.chart-line", { d: path.join("") }),
-            this.bins.map(({ mean, share, rows }) =>
-                s(
-                    "circle.reliability-dot",
-                    { cx: x(mean), cy: y(share), r: 3 + 6 * Math.sqrt(rows / most) },
-                    s("title", {}, `${rowsText(rows)}: ${number(mean)} said, ${number(share)} right`),
-                ),
-            ),
+            this.bins.map((bin) => dot(bin, x, y, telling.includes(bin) ? 3 + 6 * Math.sqrt(bin.rows / most) : null)),
         );
     }
 
     description() {
         if (!this.bins.length) return `${this.frame.title}: no rows yet`;
-        const far = this.bins.reduce((worst, bin) =>
+        const telling = this.telling();
+        if (!telling.length) return `${this.frame.title}: too few rows yet`;
+        const far = telling.reduce((worst, bin) =>
             Math.abs(bin.mean - bin.share) > Math.abs(worst.mean - worst.share) ? bin : worst,
         );
         return (
-            `${this.frame.title}: ${this.bins.length} steps of probability; furthest from the diagonal ` +
+            `${this.frame.title}: ${telling.length} steps of probability; furthest from the diagonal ` +
             `${number(far.mean)} said, ${number(far.share)} right, of ${rowsText(far.rows)}`
         );
     }
@@ -104,4 +109,13 @@ export class ReliabilityChart {
             json: this.bins,
         };
     }
+}
+
+/** A bin as a dot of a radius; as a small ring where it has none. */
+function dot({ mean, share, rows }, x, y, radius) {
+    return s(
+        radius === null ? "circle.reliability-ring" : "circle.reliability-dot",
+        { cx: x(mean), cy: y(share), r: radius ?? 2.5 },
+        s("title", {}, `${rowsText(rows)}: ${number(mean)} said, ${number(share)} right`),
+    );
 }

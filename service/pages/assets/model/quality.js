@@ -100,7 +100,9 @@ function classParts(model) {
         file: `${model.name}-confusion`,
     });
     const reliability = new ReliabilityChart({
-        note: "How often answers of about one probability were right; on the diagonal promises hold.",
+        note:
+            "How often answers of about one probability were right; on the diagonal promises hold. " +
+            "Rings have fewer than 10 rows, or less than 1 % of all.",
         file: `${model.name}-reliability`,
     });
     let shown = null;

@@ -123,7 +123,14 @@ function shownOf(metrics, { key, overall, baselines = [], bounds }, rows) {
         references: key === "kappa" ? [{ key: "chance", name: "Chance", y: 0 }] : levels(metrics, key, left, rows),
         marks: marksOf(metrics),
         y: { bounds, least: bounds[1] === 1 ? 0.04 : 0 },
+        empty: emptyText(rows, metrics.history_every),
     };
+}
+
+/** What the chart says before its first point. */
+function emptyText(rows, every) {
+    if (rows >= every) return `The chart begins within ${rowsText(every)}`; // the metrics were set back
+    return rows ? `${rowsText(rows)}; the chart begins at row ${number(every)}` : "No rows yet";
 }
 
 /** Baselines without a history: their score of the window, over the rows of the window. */
@@ -154,7 +161,7 @@ function scoreNow(config, { window }) {
             {},
             h("p.score-value", { id: "score-value" }, text(own.value)),
             h("p.muted", {}, `${name}, last ${rowsText(window.rows ?? window.size)}`),
-            besideBest(own, others, word),
+            besideBest(own, others, word, window.rows ?? window.size),
             costsText(config.class_costs),
         ),
         h(
@@ -205,17 +212,20 @@ function further(task, window) {
 }
 
 /** How the error stands to that of the best baseline, as the list of models says it. */
-function besideBest(own, others, word) {
+function besideBest(own, others, word, rows) {
+    if (own.error === null) return h("span.badge", {}, "no rows scored yet");
     const [best] = others.filter(({ error }) => error !== null).sort((one, other) => one.error - other.error);
-    const found = best && comparison(own.error, best.error);
-    if (!found) return h("span.badge", {}, "no rows scored yet");
+    const found = comparison(own.error, best?.error, rows);
+    if (!found) return h("span.badge", {}, "no baseline yet");
+    if (found.part === null) return h("span.badge", {}, found.text);
     const name = best.name.replace(/^[A-Z]/, (letter) => letter.toLowerCase());
     const text = {
         equal: `as much ${word} as ${name}`,
         "baseline never wrong": `${name} was never wrong`,
     }[found.text];
     const than = found.text.endsWith("as much") ? `${word} as` : `${word} than`;
-    return h(`span.badge${found.kind && `.${found.kind}`}`, {}, text ?? `${found.text} ${than} ${name}`);
+    const said = `${text ?? `${found.text} ${than} ${name}`}, of the last ${rowsText(rows)}`;
+    return h(`span.badge${found.kind && `.${found.kind}`}`, {}, said);
 }
 
 /** What missing the dearest classes costs. */
@@ -223,5 +233,6 @@ function costsText(costs) {
     if (!costs) return null;
     const dearest = Object.entries(costs).sort(([, one], [, other]) => other - one);
     const shown = dearest.slice(0, COSTS_SHOWN).map(([label, cost]) => `${label} ${number(cost)}`);
-    return h("p.muted.small", {}, `Missing costs: ${shown.join(", ")}, others 1`);
+    const past = "Rows from before a change of these costs are counted by the present ones.";
+    return h("p.muted.small", {}, `Missing costs: ${shown.join(", ")}, others 1. ${past}`);
 }

@@ -62,7 +62,8 @@ export class Row {
         const { name, own, text: written } = judged(model);
         text(this.score, written(own));
         text(this.scoreName, own === null ? "" : name);
-        this.#compare(comparison(...judged(model).errors));
+        this.scoreName.title = name === "cost per row" ? "All rows are counted by the present costs." : "";
+        this.#compare(comparison(...judged(model).errors, model.rows));
         text(this.rows, rowsText(model.rows));
         this.rows.title = whole(model.rows);
         text(this.speed, speedText(model.rows_per_s));
@@ -84,17 +85,18 @@ export class Row {
     }
 
     #compare(found) {
-        this.bar.hidden = found === null;
-        this.versus.className = found?.kind ?? "muted";
+        const part = found?.part ?? null;
+        this.bar.hidden = part === null;
+        this.versus.className = found?.kind || "muted";
         text(this.versus, found?.text ?? "–");
         const { other, text: written } = judged(this.model);
-        text(this.baseline, found === null ? "" : `baseline ${written(other)}`);
-        if (found !== null) {
-            const part = this.bar.firstChild;
-            part.className = `versus-part ${found.kind}`;
-            part.style.width = `${50 * Math.abs(found.part)}%`;
-            part.style[found.part < 0 ? "right" : "left"] = "50%";
-            part.style[found.part < 0 ? "left" : "right"] = "auto";
+        text(this.baseline, found === null || other === null ? "" : `baseline ${written(other)}, of all rows`);
+        if (part !== null) {
+            const drawn = this.bar.firstChild;
+            drawn.className = `versus-part ${found.kind}`;
+            drawn.style.width = `${50 * Math.abs(part)}%`;
+            drawn.style[part < 0 ? "right" : "left"] = "50%";
+            drawn.style[part < 0 ? "left" : "right"] = "auto";
         }
     }
 
