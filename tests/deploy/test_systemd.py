@@ -42,3 +42,15 @@ def test_the_unit_is_hardened(unit: Path) -> None:
     """The exposure that systemd counts is low, and stays so."""
     code, said = analyze("security", "--offline=true", f"--threshold={EXPOSURE_MAX * 10:.0f}", "--no-pager", unit)
     assert 0 == code, said
+
+
+def test_the_drop_ins_of_its_first_lines_fit(unit: Path) -> None:
+    """With files for a group, credentials and a drain systemd has nothing to say either, and the exposure is low."""
+    offered = re.findall(
+        r"^#   ((?:SupplementaryGroups|LoadCredential|Environment)=.*)$", UNIT.read_text(), re.MULTILINE
+    )
+    assert {"SupplementaryGroups", "LoadCredential", "Environment"} == {line.partition("=")[0] for line in offered}
+    unit.write_text(unit.read_text().replace("[Service]\nType=", "\n".join(["[Service]", *offered, "Type="])))
+    assert (0, "") == analyze("verify", "--man=no", unit)
+    code, said = analyze("security", "--offline=true", f"--threshold={EXPOSURE_MAX * 10:.0f}", "--no-pager", unit)
+    assert 0 == code, said
