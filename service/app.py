@@ -25,7 +25,7 @@ from core.numerics.linalg import single_threaded
 from service.api import routes
 from service.api.body_budget import BodyBudget
 from service.api.context import Context
-from service.api.cross_site import Guard, origins_of, proxies_of
+from service.api.cross_site import Guard
 from service.api.key_file import KeyFile
 from service.api.keys import Keys
 from service.api.live.producer import Live
@@ -33,7 +33,7 @@ from service.api.openapi.document import INTRO, TAGS, TITLE, document
 from service.api.problems import install_handlers
 from service.build_commit import build_commit
 from service.embedded import CannotStart, EmbeddedStore
-from service.monitor import webhooks as hooks
+from service.monitor import webhook_settings as hooks
 from service.monitor.drift_monitor import DriftMonitor
 from service.monitor.telemetry import Telemetry
 from service.pages import api_pages, reading, refusals
@@ -54,6 +54,7 @@ from service.store.snapshots import Snapshots
 from service.store.states import States
 from service.store.unlabelled import UnlabelledEvents
 from service.store_keeper import StoreKeeper
+from service.usable import usable
 
 logger = logging.getLogger(__name__)
 
@@ -197,16 +198,9 @@ def build(
     Raises:
         ValueError: settings that cannot be used (found before anything starts).
     """
-    keys = Keys(settings.api_keys.get_secret_value(), settings.rate_per_s, monotonic)
-    hooks.parse(settings.webhooks.get_secret_value())
-    hooks.key_of(settings.webhook_secret.get_secret_value())
-    origins = origins_of(settings.cors_origins)
-    if "*" in origins and not keys.required:
-        raise ValueError("ONEPASS_CORS_ORIGINS: without keys * would let every page change every model: name origins")
-    guard = Guard(settings.allowed_hosts, origins, proxies_of(settings.trusted_proxies))
+    checked = usable(settings, keys_file)
+    keys, origins = checked.keys, checked.origins
     given = settings.redis_url.get_secret_value() if settings.redis_url else None
-    if given is not None:
-        Connection(given, settings.store_timeout_s)  # a URL that cannot be used is found here
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -226,9 +220,10 @@ def build(
         places = StreamPlaces(settings.streams_max)
         commit = await asyncio.to_thread(build_commit, settings.commit)
         monitor = drift_monitor(engine, own, settings, places, failpoint)
-        attach(app, engine, keys, monitor, places, commit, guard, settings.metrics_models)
+        attach(app, engine, keys, monitor, places, commit, checked.guard, settings.metrics_models)
         if keys_file is not None:
             engine.companions["keys"] = KeyFile(keys_file, keys).run
+        keys.warn_expired()
         await engine.start()
         gc.collect()
         gc.freeze()  # what is loaded now stays: collections need not walk through it

@@ -13,7 +13,7 @@ BYTES_MAX = 2**20
 
 
 def text_of(path: Path) -> str:
-    """The keys of a file: a line, or several parted by commas, each.
+    """What a file of keys or of another secret holds.
 
     Raises:
         OSError, ValueError: it cannot be read, is not UTF-8, or too large.
@@ -22,7 +22,7 @@ def text_of(path: Path) -> str:
         content = file.read(BYTES_MAX + 1)
     if len(content) > BYTES_MAX:
         raise ValueError(f"larger than {BYTES_MAX} bytes")
-    return ",".join(line.strip() for line in content.decode().splitlines() if line.strip())
+    return content.decode()
 
 
 class KeyFile:
@@ -53,7 +53,9 @@ class KeyFile:
         if text != self._known:
             count = self._keys.replace(text)
             if self._known is not None:
-                logger.info("keys were read again: %d secrets are valid", count)
+                expired = self._keys.expired
+                logger.info("keys were read again: %d secrets are valid, %d have expired", count - expired, expired)
+                self._keys.warn_expired()
             self._known = text
 
     def _say(self, why: str) -> None:

@@ -1,6 +1,6 @@
 """API keys: who may do what. No keys configured: everybody may do everything.
 
-    NAME:SECRET:SCOPES[:MODELS[:EXPIRES]],...
+    NAME:SECRET:SCOPES[:MODELS[:EXPIRES]],...       or one a line, where a line that begins with # is a comment
 
     SECRET    itself, or sha256$ and the 64 hexadecimal digits of its SHA-256 (``onepass keys new`` makes both)
     SCOPES    read | learn | admin, joined by +; admin includes learn, learn includes read
@@ -13,9 +13,10 @@ holds.
 """
 
 import hashlib
+import logging
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from fnmatch import fnmatchcase
@@ -25,6 +26,7 @@ from typing import Literal, cast
 from service.errors import Forbidden, TooManyRequests, Unauthorized
 from service.runtime.stream_places import OWNER
 
+logger = logging.getLogger("onepass.audit")
 ROWS_MAX = 2**31
 """More rows at once than any stream sends."""
 Scope = Literal["read", "learn", "admin"]
@@ -34,6 +36,7 @@ SCOPES = {"read": 0, "learn": 1, "admin": 2}
 HASHED = "sha256$"
 """What a secret begins with that stands there as its digest."""
 SETTING = "ONEPASS_API_KEYS"
+FILE_SETTING = f"{SETTING}_FILE"
 HOW_SENT = "send one of this service as 'Authorization: Bearer SECRET' or 'X-API-Key: SECRET'"
 
 
@@ -81,14 +84,22 @@ class Keys:
         rate_per_s: requests a key may make per second, in bursts of one second; 0: no limit.
         clock: seconds, monotonic.
         now: seconds since 1970.
+        from_file: whether the text is that of a file, so that what is wrong is told by its line.
 
     Raises:
         ValueError: a key that is not NAME:SECRET:SCOPES[:MODELS[:EXPIRES]], or one secret for two; it is not echoed.
     """
 
     def __init__(
-        self, text: str, rate_per_s: float, clock: Callable[[], float], now: Callable[[], float] = time
+        self,
+        text: str,
+        rate_per_s: float,
+        clock: Callable[[], float],
+        now: Callable[[], float] = time,
+        *,
+        from_file: bool = False,
     ) -> None:
+        self._from_file = from_file
         self._rate_per_s, self._clock, self._now = rate_per_s, clock, now
         self._buckets: dict[str, Bucket] = {}
         self._keys = self._parsed(text)
@@ -96,14 +107,16 @@ class Keys:
     def _parsed(self, text: str) -> dict[bytes, Key]:
         """The keys of a text, by the digests of their secrets."""
         found: dict[bytes, Key] = {}
-        for at, part in enumerate(item.strip() for item in text.split(",")):
-            if part:
-                digest, key = _parse(part, at)
-                if digest in found:
-                    raise ValueError(f"{SETTING}: key {at + 1} has the secret of a key before it")
-                full = Bucket(max(1.0, self._rate_per_s), self._clock())
-                key.bucket = self._buckets.setdefault(key.name, full)
-                found[digest] = key
+        for where, part in _members(text, self._from_file):
+            try:
+                digest, key = _parse(part)
+            except ValueError as error:
+                raise ValueError(f"{where}: {error}") from None
+            if digest in found:
+                raise ValueError(f"{where}: has the secret of a key before it")
+            full = Bucket(max(1.0, self._rate_per_s), self._clock())
+            key.bucket = self._buckets.setdefault(key.name, full)
+            found[digest] = key
         return found
 
     def replace(self, text: str) -> int:
@@ -114,7 +127,7 @@ class Keys:
         """
         found = self._parsed(text)
         if not found:
-            raise ValueError(f"{SETTING}: there are no keys any more")
+            raise ValueError(f"{FILE_SETTING if self._from_file else SETTING}: there are no keys any more")
         self._keys = found
         return len(found)
 
@@ -122,6 +135,19 @@ class Keys:
     def required(self) -> bool:
         """Whether requests need a key."""
         return bool(self._keys)
+
+    @property
+    def expired(self) -> int:
+        """How many secrets have had their last day."""
+        now = self._now()
+        return sum(key.expires is not None and now >= key.expires for key in self._keys.values())
+
+    def warn_expired(self) -> None:
+        """Say it where nobody gets in any more, as all keys have expired."""
+        if self._keys and self.expired == len(self._keys):
+            logger.warning(
+                "all keys have expired (%d): every request is refused until there is another one", self.expired
+            )
 
     @property
     def expiries(self) -> dict[str, float]:
@@ -206,40 +232,57 @@ def _require(key: Key, scope: str, model: str | None) -> None:
         raise Forbidden(f"key {key.name} may not touch this model")
 
 
-def _parse(part: str, at: int) -> tuple[bytes, Key]:
+def _members(text: str, from_file: bool) -> Iterator[tuple[str, str]]:
+    """Each key of a text, behind where it stands: never by its own words, which may be a secret in the wrong place."""
+    at = 0
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("#"):
+            continue
+        for item in line.split(","):
+            at += 1
+            if part := item.strip():
+                yield f"{FILE_SETTING}: line {number}" if from_file else f"{SETTING}: key {at}", part
+
+
+def _parse(part: str) -> tuple[bytes, Key]:
+    """The digest of a secret, and its key.
+
+    Raises:
+        ValueError: what is wrong, without what stands there.
+    """
     fields = part.split(":")
     if not 3 <= len(fields) <= 5 or not all(fields[:3]):
-        raise ValueError(f"{SETTING}: key {at + 1} is not NAME:SECRET:SCOPES[:MODELS[:EXPIRES]]")
+        raise ValueError("is not NAME:SECRET:SCOPES[:MODELS[:EXPIRES]]")
     name, secret, scopes, models, expires = [*fields, "", ""][:5]
     words = _words(scopes)
     unknown = [word for word in words if word not in SCOPES]
     if unknown or not words:
-        raise ValueError(f"{SETTING}: key {name}: scopes are {', '.join(SCOPES)}, joined by +")
+        raise ValueError(f"scopes are {', '.join(SCOPES)}, joined by +")
     level = max(SCOPES[word] for word in words)
-    return _digest_of(secret, name), Key(name, level, tuple(_words(models)), _end_of(expires, name))
+    return _digest_of(secret), Key(name, level, tuple(_words(models)), _end_of(expires))
 
 
 def _words(text: str) -> list[str]:
     return [word for word in re.split(r"[+|;/ ]", text) if word]
 
 
-def _digest_of(secret: str, name: str) -> bytes:
+def _digest_of(secret: str) -> bytes:
     if not secret.startswith(HASHED):
         return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()
     digits = secret.removeprefix(HASHED)
     if re.fullmatch(r"[0-9a-fA-F]{64}", digits) is None:
-        raise ValueError(f"{SETTING}: key {name}: after {HASHED} come the 64 hexadecimal digits of a SHA-256")
+        raise ValueError(f"after {HASHED} come the 64 hexadecimal digits of a SHA-256")
     return bytes.fromhex(digits)
 
 
-def _end_of(text: str, name: str) -> float | None:
+def _end_of(text: str) -> float | None:
     """When a key expires: at the end of its last day."""
     if not text:
         return None
     try:
         last = date.fromisoformat(text)
     except ValueError:
-        raise ValueError(f"{SETTING}: key {name}: the last day is a date such as 2027-01-31") from None
+        raise ValueError("the last day is a date such as 2027-01-31") from None
     return datetime.combine(last + timedelta(days=1), datetime.min.time(), UTC).timestamp()
 
 

@@ -4,6 +4,7 @@
     serve            onepass serve
     flags, sources   every setting as a flag; settings from flags, variables, files; what is no setting
     settings, keys   onepass settings; onepass keys new
+    refusal          why a configuration cannot be served, for serve and settings
     files            onepass replay, compare and demo, which service.replay carries out
     connection       the address, the key, requests, refusals: what the commands below share
     listing, show    onepass models; onepass show NAME

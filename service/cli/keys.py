@@ -6,7 +6,7 @@ import json
 import re
 import secrets
 import sys
-from datetime import date
+from datetime import UTC, date, datetime
 
 DETAILS = """\
 Make a secret for a key of the service. The secret is for the client, and shown this once; the entry is for the service:
@@ -72,6 +72,10 @@ def _models(text: str) -> str:
 
 def _day(text: str) -> str:
     try:
-        return date.fromisoformat(text).isoformat() if text else ""
+        last = date.fromisoformat(text) if text else None
     except ValueError:
         raise argparse.ArgumentTypeError("a date such as 2027-01-31") from None
+    today = datetime.now(UTC).date()
+    if last is not None and last < today:
+        raise argparse.ArgumentTypeError(f"{last} is over, in UTC it is {today}: the key would have expired already")
+    return "" if last is None else last.isoformat()

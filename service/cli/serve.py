@@ -47,14 +47,16 @@ def declare(name: str, parser: argparse.ArgumentParser) -> None:  # noqa: ARG001
 
 def run(options: argparse.Namespace) -> int:
     """Serve; the exit status."""
+    from service.cli import refusal  # noqa: PLC0415  --help starts without it
+
     try:
         found = sources.gather(flags.given(options), options.settings)
-        settings = _within_limit(found.settings)
+        settings = refusal.within_limit(found.settings)
     except (sources.Unusable, memory_limit.TooSmall) as error:
         print(error, file=sys.stderr)
         return 2
-    if (refusal := _refusal(settings, options.fd)) is not None:
-        print(refusal, file=sys.stderr)
+    if (why := refusal.refusal(settings, found.keys_file, options.fd)) is not None:
+        print(why, file=sys.stderr)
         return 2
     from service import logs  # noqa: PLC0415  --help starts without it
 
@@ -75,28 +77,6 @@ def run(options: argparse.Namespace) -> int:
     if options.until_eof:
         threading.Thread(target=_stop_at_eof, daemon=True).start()
     return _run_server(settings, options, found.keys_file) if _compile_kernels() else 1
-
-
-def _refusal(settings: Settings, descriptor: int | None) -> str | None:
-    """Why the service may not listen where it is told to; None: it may."""
-    from service.server import exposure  # noqa: PLC0415  the other commands start without it
-
-    keys = bool(settings.api_keys.get_secret_value().strip(" ,\n"))
-    try:
-        host = settings.host if descriptor is None else exposure.host_of(descriptor)
-        exposure.refuse_open(host, keys, settings.insecure)
-    except ValueError as error:
-        return str(error)
-    except OSError:
-        return None  # no socket: said where it is used
-    return None
-
-
-def _within_limit(settings: Settings) -> Settings:
-    """The settings with the memory for models that the limit of the container leaves, where nobody has set it."""
-    given = "memory_budget_mb" in settings.model_fields_set
-    budget_mb = memory_limit.budget_mb(settings.memory_budget_mb, given, memory_limit.memory_limit())
-    return settings.model_copy(update={"memory_budget_mb": budget_mb})
 
 
 def _taken(settings: Settings) -> str:

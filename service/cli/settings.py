@@ -10,14 +10,16 @@ from typing import Any
 from pydantic import SecretStr
 
 from service.cli import flags, sources
+from service.memory_limit import TooSmall
 from service.settings import Settings
 
 COLUMNS_MAX = 110
 """Width of the table, in a terminal that is wider."""
 DETAILS = """\
-A flag of onepass serve has precedence over a variable, a variable over the file of --settings, and that over .env in
-the present directory. Secrets may be in files: ONEPASS_API_KEYS_FILE=PATH instead of ONEPASS_API_KEYS, likewise for
-ONEPASS_REDIS_URL, ONEPASS_WEBHOOKS and ONEPASS_WEBHOOK_SECRET."""
+Print every setting, and refuse what onepass serve would refuse of them (exit status 2), so that it checks a
+configuration. A flag of onepass serve has precedence over a variable, a variable over the file of --settings, and that
+over .env in the present directory. Secrets may be in files: ONEPASS_API_KEYS_FILE=PATH instead of ONEPASS_API_KEYS,
+likewise ONEPASS_REDIS_URL_FILE, ONEPASS_WEBHOOKS_FILE and ONEPASS_WEBHOOK_SECRET_FILE."""
 
 
 def declare(name: str, parser: argparse.ArgumentParser) -> None:  # noqa: ARG001  of the one command
@@ -37,7 +39,20 @@ def run(options: argparse.Namespace) -> int:
     for note in found.notes:
         print(note, file=sys.stderr)
     print(json.dumps(_document(found.settings)) if options.json else "\n".join(_lines(found.settings)))
+    if (refusal := _refusal(found)) is not None:
+        print(refusal, file=sys.stderr)
+        return 2
     return 0
+
+
+def _refusal(found: sources.Sourced) -> str | None:
+    """Why ``onepass serve`` would refuse these settings."""
+    from service.cli.refusal import refusal, within_limit  # noqa: PLC0415  --help starts without it
+
+    try:
+        return refusal(within_limit(found.settings), found.keys_file)
+    except TooSmall as error:
+        return str(error)
 
 
 def _document(settings: Settings) -> dict[str, dict[str, Any]]:

@@ -103,7 +103,7 @@ class _Gathered:
                 if given.get(variable):
                     raise Unusable(f"{file}{variable}_FILE: {variable} is set as well; leave one of them out")
                 self.secret_files.add(path)
-                self.add({name: _secret(f"{file}{variable}_FILE", Path(path))}, lambda _, path=path: path)  # type: ignore[misc]
+                self.add({name: _secret(f"{file}{variable}_FILE", Path(path), name)}, lambda _, path=path: path)  # type: ignore[misc]
         self.notes += [file + note for note in _notes(given)]
 
 
@@ -162,10 +162,14 @@ def _add_file(found: _Gathered, file: Path) -> None:
     return None
 
 
-def _secret(variable: str, path: Path) -> str:
-    """The content of a file of secrets; its lines are the members of a list, as commas part them elsewhere."""
+def _secret(variable: str, path: Path, name: str) -> str:
+    """The content of a file of secrets; its lines are the members of a list, as commas part them elsewhere.
+
+    That of keys stays as it is: lines may be comments, and what is wrong is told by its line.
+    """
     try:
-        return text_of(path)
+        text = text_of(path)
+        return text if name == "api_keys" else ",".join(line.strip() for line in text.splitlines() if line.strip())
     except (OSError, ValueError) as error:
         raise Unusable(f"{variable}: {path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 

@@ -7,6 +7,7 @@ between; what is found of a model at a version is kept until the next.
 import asyncio
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import Context
 from typing import NamedTuple
 
 from prometheus_client.core import Metric
@@ -102,7 +103,7 @@ class ModelMetrics:
         What it does not answer in time it may still be answering when the next scrape comes, which waits for that.
         """
         if self._asked is None:
-            self._asked = asyncio.get_running_loop().create_task(self._counts(shown))
+            self._asked = asyncio.get_running_loop().create_task(self._counts(shown), context=Context())
         done, _ = await asyncio.wait({self._asked}, timeout=PATIENCE_S)
         counts = self._asked.result() if done else {}
         self._asked = None if done else self._asked

@@ -17,7 +17,6 @@ tried again after pauses that double, with jitter, until its budget ends; then i
 
 import asyncio
 import base64
-import binascii
 import hashlib
 import hmac
 import logging
@@ -25,7 +24,6 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from service.errors import Unavailable
 from service.monitor.webhook_target import Target
@@ -39,8 +37,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-URLS_MAX = 16
-"""Each has a task, a group and a label of its own."""
 CONNECT_S, ATTEMPT_S = 5.0, 15.0
 """How long connecting and a whole attempt may take."""
 BACKOFF_S, BACKOFF_S_MAX = 1.0, 300.0
@@ -49,49 +45,6 @@ LOOK_S = 5.0
 """How often a webhook looks for pending events of replicas that died."""
 TYPE = "drift.detected"
 """What every event is, as the specification names events."""
-_PREFIX = "whsec_"
-
-
-def parse(text: str) -> list[str]:
-    """The URLs of ``ONEPASS_WEBHOOKS``.
-
-    Raises:
-        ValueError: naming the setting and which URL; never the URL, which may hold a secret.
-    """
-    urls = [url for item in text.split(",") if (url := item.strip())]
-    for at, url in enumerate(urls):
-        if not _is_http(url):
-            raise ValueError(f"ONEPASS_WEBHOOKS: URL {at + 1} is not http:// or https:// with a host")
-        if url in urls[:at]:
-            raise ValueError(f"ONEPASS_WEBHOOKS: URL {at + 1} stands there twice")
-    if len(urls) > URLS_MAX:
-        raise ValueError(f"ONEPASS_WEBHOOKS: {len(urls)} URLs; at most {URLS_MAX}")
-    return urls
-
-
-def _is_http(url: str) -> bool:
-    import httpx  # noqa: PLC0415  only where there are webhooks
-
-    try:
-        httpx.URL(url)
-        parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except (ValueError, httpx.InvalidURL):
-        return False
-
-
-def key_of(secret: str) -> bytes:
-    """The bytes that sign, of ``ONEPASS_WEBHOOK_SECRET``.
-
-    Raises:
-        ValueError: it begins with whsec_ and no base64 follows; it is not echoed.
-    """
-    if not secret.startswith(_PREFIX):
-        return secret.encode()
-    try:
-        return base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
-    except binascii.Error:
-        raise ValueError("ONEPASS_WEBHOOK_SECRET: what follows whsec_ is not base64") from None
 
 
 def signature(key: bytes, event_id: str, timestamp: int, body: bytes) -> str:

@@ -5,6 +5,7 @@ A balancer that looks at /readyz moves the traffic meanwhile, so that nobody mee
 
 import logging
 from collections.abc import Callable
+from contextvars import Context
 from time import monotonic
 
 logger = logging.getLogger(__name__)
@@ -29,7 +30,8 @@ class Drain:
             return False
         self._until = self._clock() + self._seconds
         self._begun()
-        logger.info("a stop was asked for: serving on for %g s while balancers move the traffic", self._seconds)
+        text = "a stop was asked for: serving on for %g s while balancers move the traffic"
+        Context().run(logger.info, text, self._seconds)  # a signal comes amid any request, which is not what it is of
         return True
 
     @property

@@ -67,7 +67,7 @@ def test_two_secrets_of_one_name_have_one_rate():
     for secret in ("s1", "s2"):
         with pytest.raises(TooManyRequests):
             keys.check(sent(secret), "read", None)
-    assert 1 == keys.replace("a:s2:read")
+    assert 1 == keys.replace("# the new one\n\na:s2:read\n")
     with pytest.raises(TooManyRequests):
         keys.check(sent("s2"), "read", None)
     with pytest.raises(Unauthorized):
@@ -83,6 +83,22 @@ def test_keys_that_cannot_be_replace_none(text):
     keys.check(sent("s1"), "read", None)
     with pytest.raises(Unauthorized):
         keys.check(sent("x"), "read", None)
+
+
+@pytest.mark.parametrize("entry", ["canary", "a:canary:root", "canary:x:root", "a:canary:read:*:soon", "b:s1:read"])
+def test_what_is_wrong_in_a_file_is_told_by_its_line(entry):
+    """Comments and blank lines count, and are passed over; nothing that may be a secret is repeated."""
+    with pytest.raises(ValueError, match="^ONEPASS_API_KEYS_FILE: line 4: ") as refused:
+        Keys(f"# of the board\n\n a:s1:read\n{entry}\n", 0, lambda: 0.0, from_file=True)
+    assert "canary" not in str(refused.value)
+
+
+def test_a_service_whose_keys_have_all_expired_says_so(caplog):
+    """One that holds is enough to say nothing."""
+    Keys("a:s1:read::2020-01-31,b:s2:read", 0, lambda: 0.0).warn_expired()
+    assert "" == caplog.text
+    Keys("a:s1:read::2020-01-31", 0, lambda: 0.0).warn_expired()
+    assert "all keys have expired (1)" in caplog.text
 
 
 async def until(holds):
@@ -106,11 +122,14 @@ async def test_a_file_is_read_again(tmp_path, caplog):
     path = tmp_path / "keys"
     path.write_text("a:s1:read\n\n  b:s2:admin  \n")
     keys = Keys(text_of(path), 0, lambda: 0.0)
-    task = asyncio.create_task(KeyFile(path, keys, 0.01).run())
+    follower = KeyFile(path, keys, 0.01)
+    task = asyncio.create_task(follower.run())
     try:
         assert lets_in(keys, "s2")
-        path.write_text("a:s1:read,a:s3:read\n")
+        await until(lambda: follower._known is not None)
+        path.write_text("# it goes\n\na:s1:read,a:s3:read\nold:s9:read::2020-01-31\n")
         await until(lambda: lets_in(keys, "s3"))
+        assert "2 secrets are valid, 1 have expired" in caplog.text
         assert not lets_in(keys, "s2")
         for broken in (b"", b"a:canary:root", b"\xff", b"x" * (BYTES_MAX + 1), None):
             caplog.clear()
@@ -168,7 +187,14 @@ def test_a_new_key_lets_in(capsys):
 
 
 @pytest.mark.parametrize(
-    "odd", [["a:b", "--scopes", "read"], ["a", "--scopes", "root"], ["a"], ["a", "--scopes", "read", "--models", "a:b"]]
+    "odd",
+    [
+        ["a:b", "--scopes", "read"],
+        ["a", "--scopes", "root"],
+        ["a"],
+        ["a", "--scopes", "read", "--models", "a:b"],
+        ["a", "--scopes", "read", "--expires", "2020-01-31"],
+    ],
 )
 def test_a_key_that_cannot_be_is_not_made(odd, capsys):
     """With what is allowed, status 2."""

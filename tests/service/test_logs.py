@@ -15,6 +15,7 @@ from service import logs
 from service.api import access_log, request_id
 from service.api.routes import ROUTES
 from service.runtime.engine import Engine
+from service.server.drain import Drain
 from service.server.http_protocol import Gate
 from tests.service.api_fixtures import problem
 
@@ -193,6 +194,20 @@ def test_the_gate_warns_now_and_then(said):
     for _ in range(3):
         gate.full()
     assert 1 == len(lines(said))
+
+
+def test_a_stop_is_of_no_request(said):
+    """A signal comes amid any request, whose id and model say nothing of the stop."""
+    token = request_id.CURRENT.set({request_id.ID: b"r-1", "path_params": {"name": "m"}, "headers": []})
+    try:
+        assert Drain(3.0, lambda: None).begin()
+        logger.info("of the request")
+    finally:
+        request_id.CURRENT.reset(token)
+    stop, own = lines(said)
+    assert "a stop was asked for" in stop["event"]
+    assert (False, False) == ("request_id" in stop, "model" in stop)
+    assert ("r-1", "m") == (own["request_id"], own["model"])
 
 
 def test_nothing_of_a_request_outside_of_one():

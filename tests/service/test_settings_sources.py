@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from service import cli
-from service.cli import flags, sources
+from service.cli import flags, serve, sources
 from service.cli.sources import Unusable, gather
 from service.settings import Settings
 
@@ -64,10 +64,41 @@ def test_what_cannot_be_looked_at_is_not_there(monkeypatch: pytest.MonkeyPatch) 
 def test_secrets_from_files() -> None:
     """Each line is a member of the list; the secret itself is nowhere printed."""
     Path("keys").write_text("me:s3cret:admin\n\nyou:other:read\n")
+    Path("hooks").write_text("http://a\n\n http://b\n")
     found = gather({}, None, {"ONEPASS_API_KEYS_FILE": "keys"})
-    assert "me:s3cret:admin,you:other:read" == found.settings.api_keys.get_secret_value()
+    assert "me:s3cret:admin\n\nyou:other:read\n" == found.settings.api_keys.get_secret_value()
+    assert (
+        "http://a,http://b" == gather({}, None, {"ONEPASS_WEBHOOKS_FILE": "hooks"}).settings.webhooks.get_secret_value()
+    )
     assert {"redis_url", "api_keys", "webhooks", "webhook_secret"} == sources.SECRETS
     assert [] == found.notes
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("ONEPASS_API_KEYS", "canary"),
+        ("ONEPASS_API_KEYS_FILE", "keys"),
+        ("ONEPASS_WEBHOOKS", "canary"),
+        ("ONEPASS_CORS_ORIGINS", "*"),
+        ("ONEPASS_REDIS_URL", "http://canary"),
+        ("ONEPASS_HOST", "0.0.0.0"),
+    ],
+)
+def test_settings_are_checked_as_serve_does(
+    variable: str, value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the same words, before anything is compiled or imported for it; the secret is not repeated."""
+    Path("keys").write_text("# of the board\ncanary:x:root\n")
+    monkeypatch.setenv(variable, value)
+    monkeypatch.setattr(serve, "_compile_kernels", lambda: pytest.fail("kernels are looked for"))
+    said = []
+    for command in ("serve", "settings"):
+        assert 2 == cli.main([command])
+        said.append(capsys.readouterr().err)
+    assert said[0] == said[1]
+    assert variable in said[0]
+    assert "canary" not in said[0]
 
 
 @pytest.mark.parametrize("level", ["info", "INFO", "Warning"])

@@ -10,6 +10,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from contextvars import Context
 from functools import partial
 from time import perf_counter
 from typing import NamedTuple
@@ -74,7 +75,7 @@ class Producer(ABC):
             viewer.put(event, sent.frame)
         self.viewers.add(viewer)
         if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._run())
+            self._task = asyncio.get_running_loop().create_task(self._run(), context=Context())
 
     def stop(self) -> None:
         """End without a word: the last stream has left."""

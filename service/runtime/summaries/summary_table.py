@@ -8,6 +8,7 @@ model takes about 400 bytes.
 import asyncio
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Sequence
+from contextvars import Context
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
@@ -126,7 +127,7 @@ class SummaryTables:
         if self._table is not None and loop.time() < self._table.begun + self._table.lasts_s:
             return self._table
         if self._refreshing is None:
-            self._refreshing = loop.create_task(self._refresh())
+            self._refreshing = loop.create_task(self._refresh(), context=Context())
             self._refreshing.add_done_callback(self._refreshed)
         return await asyncio.shield(self._refreshing)
 

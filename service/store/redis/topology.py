@@ -9,6 +9,7 @@ import logging
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextvars import Context
 from typing import Any
 
 from redis import exceptions
@@ -110,7 +111,7 @@ class _Found(Topology):
 
     def _search(self) -> "asyncio.Task[None]":
         if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(self._once())
+            self._looking = asyncio.create_task(self._once(), context=Context())
         return self._looking
 
     async def _once(self) -> None:

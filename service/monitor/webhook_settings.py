@@ -1,0 +1,51 @@
+"""What the settings say of webhooks; read before anything is compiled or started."""
+
+import base64
+import binascii
+from urllib.parse import urlsplit
+
+URLS_MAX = 16
+"""Each has a task, a group and a label of its own."""
+_PREFIX = "whsec_"
+
+
+def parse(text: str) -> list[str]:
+    """The URLs of ``ONEPASS_WEBHOOKS``.
+
+    Raises:
+        ValueError: naming the setting and which URL; never the URL, which may hold a secret.
+    """
+    urls = [url for item in text.split(",") if (url := item.strip())]
+    for at, url in enumerate(urls):
+        if not _is_http(url):
+            raise ValueError(f"ONEPASS_WEBHOOKS: URL {at + 1} is not http:// or https:// with a host")
+        if url in urls[:at]:
+            raise ValueError(f"ONEPASS_WEBHOOKS: URL {at + 1} stands there twice")
+    if len(urls) > URLS_MAX:
+        raise ValueError(f"ONEPASS_WEBHOOKS: {len(urls)} URLs; at most {URLS_MAX}")
+    return urls
+
+
+def _is_http(url: str) -> bool:
+    import httpx  # noqa: PLC0415  only where there are webhooks
+
+    try:
+        httpx.URL(url)
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except (ValueError, httpx.InvalidURL):
+        return False
+
+
+def key_of(secret: str) -> bytes:
+    """The bytes that sign, of ``ONEPASS_WEBHOOK_SECRET``.
+
+    Raises:
+        ValueError: it begins with whsec_ and no base64 follows; it is not echoed.
+    """
+    if not secret.startswith(_PREFIX):
+        return secret.encode()
+    try:
+        return base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
+    except binascii.Error:
+        raise ValueError("ONEPASS_WEBHOOK_SECRET: what follows whsec_ is not base64") from None

@@ -1,0 +1,53 @@
+"""What the settings say of who may do what, checked together, before kernels are compiled and anything starts.
+
+What the address of the service has to do with it is told by ``cli.refusal``.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+
+from service.api.cross_site import Guard, origins_of, proxies_of
+from service.api.keys import Keys
+from service.monitor import webhook_settings
+from service.settings import Settings
+from service.store.redis.connection import Connection
+
+
+@dataclass(slots=True)
+class Usable:
+    """What is made of settings that can be used.
+
+    Attributes:
+        keys: who may do what.
+        origins: whose pages may use the API.
+        guard: what stands in for keys where there are none.
+    """
+
+    keys: Keys
+    origins: tuple[str, ...]
+    guard: Guard
+
+
+def usable(settings: Settings, keys_file: Path | None = None) -> Usable:
+    """Check what no single setting tells.
+
+    Args:
+        settings: the settings.
+        keys_file: where the keys are from, if they are from a file of their own.
+
+    Raises:
+        ValueError: settings that cannot be used; it names them, and repeats no secret.
+    """
+    text = settings.api_keys.get_secret_value()
+    keys = Keys(text, settings.rate_per_s, monotonic, from_file=keys_file is not None)
+    webhook_settings.parse(settings.webhooks.get_secret_value())
+    webhook_settings.key_of(settings.webhook_secret.get_secret_value())
+    origins = origins_of(settings.cors_origins)
+    if "*" in origins and not keys.required:
+        raise ValueError("ONEPASS_CORS_ORIGINS: without keys * would let every page change every model: name origins")
+    if settings.redis_url:
+        Connection(
+            settings.redis_url.get_secret_value(), settings.store_timeout_s
+        )  # a URL that cannot be is found here
+    return Usable(keys, origins, Guard(settings.allowed_hosts, origins, proxies_of(settings.trusted_proxies)))
