@@ -279,6 +279,7 @@ async def test_a_model_that_is_not_there_or_goes_is_said_to_be(look, visits, api
     """One that never was has no parts; one that is deleted keeps what was seen of it."""
     page = await visits.open("/ui/models/nobody", statuses=[404])
     await expect(page.get_by_text("There is no model nobody.")).to_be_visible()
+    await expect(page.locator("#live")).to_be_hidden()
     await expect(page.locator("#parts")).to_be_hidden()
     streams.numbers(api, "seen-going")
     page = await look("seen-going")

@@ -5,7 +5,7 @@
 import { fill, h } from "../dom.js";
 import { ago } from "../format.js";
 import { number } from "../charts.js";
-import { when } from "./words.js";
+import { bytes, when } from "./words.js";
 
 const PHASES = {
     steady: ["", "No change of features is under way."],
@@ -24,6 +24,7 @@ export function head(model) {
     const badges = document.getElementById("model-badges");
     const description = document.getElementById("model-description");
     const tags = document.getElementById("model-tags");
+    const phase = document.getElementById("model-phase");
     const updated = h("dd", { id: "model-updated" });
     const speed = h("dd", { id: "model-speed" });
     const clock = () => {
@@ -37,6 +38,9 @@ export function head(model) {
     model.when(["model"], ({ model: shown }) => {
         const { config } = shown;
         fill(badges, badge("", config.algorithm), badge("", config.task), phaseBadge(shown.phase));
+        const [, meaning] = PHASES[shown.phase] ?? [];
+        phase.textContent = meaning ?? "";
+        phase.hidden = shown.phase === "steady" || !meaning;
         description.textContent = config.description ?? "";
         description.hidden = !config.description;
         fill(
@@ -67,10 +71,11 @@ function stats(shown, updated, speed) {
         stat("Rows per second", speed),
         stat("Version", text(number(shown.version), "Entries of the model's log")),
         stat("Updated", updated),
+        stat("Learner’s state", text(bytes(shown.info.state_bytes ?? 0))),
         stat("Created", text(when(shown.created).slice(0, 16), when(shown.created))),
         stat(
-            "Incarnation",
-            h("dd.mono.incarnation", { title: "Another one after the model is created again" }, shown.incarnation),
+            "Incarnation, new when created again",
+            h("dd.mono.incarnation", {}, shown.incarnation),
         ),
     ];
 }

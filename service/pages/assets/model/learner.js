@@ -5,7 +5,7 @@
 
 import { BarChart, LineChart, number, Recording } from "../charts.js";
 import { fill, h } from "../dom.js";
-import { bytes, rowsText } from "./words.js";
+import { rowsText } from "./words.js";
 
 const LINES_MAX = 7;
 const [HEIGHT, HEIGHT_MAX, ROW_HEIGHT] = [240, 400, 24];
@@ -72,6 +72,8 @@ export function learner(model) {
         }
         fill(facts, factsOf(docs.model));
         facts.hidden = !facts.childElementCount;
+        const nothing = facts.hidden && !present.length;
+        for (const id of ["learner", "to-learner"]) document.getElementById(id).hidden = nothing;
         const first = present.length ? shown.get(present[0]).left : place;
         if (facts.parentElement !== first) first.append(facts);
         const elements = present.length ? present.map((kind) => shown.get(kind).element) : [facts];
@@ -97,8 +99,7 @@ function factsOf({ info }) {
         .slice(0, 8)
         .map((own, at) => fact(`Rows behind Gaussian ${at + 1}`, number(own.mean_rows, 0)));
     const known = Object.entries(FACTS).filter(([key]) => typeof info[key] === "number");
-    const size = fact("State", bytes(info.state_bytes ?? 0));
-    return [...known.map(([key, name]) => fact(name, number(info[key]))), ...gaussians, size];
+    return [...known.map(([key, name]) => fact(name, number(info[key]))), ...gaussians];
 }
 
 /** Members of a learner with their weights: bars for now, lines for how they have moved. */

@@ -21,6 +21,7 @@ export function stateShown(model) {
         last = problem;
         badge.dataset.state = state;
         badge.querySelector("span:last-child").textContent = STATES[state];
+        badge.hidden = state === "ended" && !model.docs.model; // nothing has ended: there never was one
         const notice = noticeOf(model, state, problem);
         fill(banner, notice);
         banner.hidden = !notice;

@@ -6,11 +6,11 @@ import { h } from "../dom.js";
 import { whole } from "../format.js";
 import { speedText } from "./row.js";
 
-const DURABILITY = { always: "Every write", everysec: "Every second" };
+const DURABILITY = { always: "With every write", everysec: "Every second" };
 const FIGURES = [
     ["Service", ({ ready }) => (ready ? "Ready" : "Not ready"), ({ ready }) => !ready],
     ["Store", ({ store }) => capital(store), ({ store }) => store !== "up"],
-    ["On disk", ({ durability }) => DURABILITY[durability] ?? capital(durability), () => false],
+    ["Written to disk", ({ durability }) => DURABILITY[durability] ?? capital(durability), () => false],
     ["Lag", ({ lag }) => `${whole(lag)} ${lag === 1 ? "entry" : "entries"}`, ({ checks }) => checks?.lag === false],
     ["Rows/s", ({ rows_per_s: speed }) => speedText(speed), () => false],
 ];
