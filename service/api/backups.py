@@ -228,7 +228,7 @@ def _told(report: Report) -> RestoreReport:
         raise BackupRefused(f"{len(found)} models of the backup are not restored; {counts}", found, report)
     if report.conflicts:
         raise BackupConflict(
-            f"{len(report.conflicts)} models are here at other versions, or of other incarnations; {counts}",
+            f"models that are here at other versions, or of other incarnations: {len(report.conflicts)}; {counts}",
             report.conflicts,
             report,
         )

@@ -17,6 +17,7 @@ from service.api.answer_headers import ALWAYS, MODEL, PAGES
 from service.api.context import NAME
 from service.api.route import Handler
 from service.api.row_answer import RowAnswer
+from service.runtime.stream_places import OWNER
 
 
 def identified(route: str, handler: Handler) -> Handler:
@@ -42,6 +43,7 @@ def identified(route: str, handler: Handler) -> Handler:
 async def by_long_way(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
     """Let an app answer a request."""
     request_id.begin(scope)
+    OWNER.set(None)  # the key of this request, once it is known
     started, measured = perf_counter(), stages.begin() if stages.on else None
     head = scope["method"] == "HEAD"
     asked = {**scope, "method": "GET"} if head else scope
@@ -49,10 +51,12 @@ async def by_long_way(app: ASGIApp, scope: Scope, receive: Receive, send: Send) 
     try:
         await app(asked, answer.receive, answer.send)
     finally:
-        if access_log.on:
-            access_log.write(scope, answer.status, perf_counter() - started, measured)
-        if measured is not None and tracing.on:
-            tracing.export(scope, getattr(asked.get("route"), "path", None), answer.status, measured)
+        route = getattr(asked.get("route"), "path", None)
+        if not access_log.is_quiet(route, answer.status):
+            if access_log.on:
+                access_log.write(scope, answer.status, perf_counter() - started, measured)
+            if measured is not None and tracing.on:
+                tracing.export(scope, route, answer.status, measured)
 
 
 class _Answer:

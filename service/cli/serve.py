@@ -155,7 +155,8 @@ def _run_server(settings: Settings, options: argparse.Namespace, keys_file: Path
             if self.started:
                 self.looking = None if certificates is None else asyncio.create_task(certificates.run())
                 scheme = "http" if certificates is None else "https"
-                _say_where(scheme, app.root, self.servers[0].sockets[0].getsockname(), is_new)
+                url = _url_at(scheme, app.root, self.servers[0].sockets[0].getsockname())
+                _say_where(url, is_new=is_new, logged=settings.log_format == "json")
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             end_streams(app)
@@ -221,14 +222,23 @@ def _url_of(settings: Settings) -> str:
     return "" if settings.redis_url is None else settings.redis_url.get_secret_value()
 
 
-def _say_where(scheme: str, root: str, address: tuple[Any, ...], is_new: bool) -> None:
+def _url_at(scheme: str, root: str, address: tuple[Any, ...]) -> str:
+    """An address to be clicked on this machine."""
+    host, port = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address[0], address[0]), address[1]  # noqa: S104  compared, not bound
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}{root}/"
+
+
+def _say_where(url: str, *, is_new: bool, logged: bool) -> None:
     """The last lines of a start: an address to be clicked, on standard output, as the log is for programs.
 
-    One that begins with nothing names the demo, too: an empty page tells nobody what there is to see.
+    One that begins with nothing names the demo, too: an empty page tells nobody what there is to see. Where all output
+    is for programs (``logged``), the address is a line of the log.
     """
-    host, port = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address[0], address[0]), address[1]  # noqa: S104  compared, not bound
+    if logged:
+        logger.info("Onepass serves on %s", url)
+        return
     with suppress(OSError):  # nobody reads it
-        print(f"Onepass serves on {scheme}://{f'[{host}]' if ':' in host else host}:{port}{root}/", flush=True)
+        print(f"Onepass serves on {url}", flush=True)
         if is_new:
             print(f"In another terminal, models that learn and drift, to look at: {_own_command()} demo", flush=True)
 

@@ -11,7 +11,7 @@ import time
 import httpx
 import pytest
 
-from service import logs
+from service import logs, stages
 from service.api import access_log, request_id
 from service.api.routes import ROUTES
 from service.runtime.engine import Engine
@@ -41,6 +41,7 @@ def configured(level, form, access):
     for name, own in levels.items():
         logging.getLogger(name).setLevel(own)
     access_log.switch(False)
+    stages.switch(False)
 
 
 def lines(stream):
@@ -119,9 +120,11 @@ async def test_lines_of_a_request(api, said, monkeypatch):
     assert ("POST", f"{path}/predict", 422) == tuple(answered[key] for key in ("method", "path", "status"))
     assert answered["ms"] >= 0
     said.truncate(said.seek(0))
-    assert 200 == (await api.ask("HEAD", "/readyz?x=1", headers=headers)).status_code
+    for probe in ("/healthz", "/readyz", "/metrics"):
+        assert 200 == (await api.ask("GET", probe, headers=headers)).status_code
+    assert 200 == (await api.ask("HEAD", "/version", headers=headers)).status_code
     (answered,) = lines(said)
-    assert ("HEAD", "/readyz", 200, "r-17") == tuple(
+    assert ("HEAD", "/version", 200, "r-17") == tuple(
         answered[key] for key in ("method", "path", "status", "request_id")
     )
 
@@ -177,12 +180,16 @@ def test_a_service_logs_as_it_is_told(tmp_path):
     }
     command = [sys.executable, "-m", "service.cli", "serve", "--port", "0", "--log-level", "info"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True) as child:
-        url = child.stdout.readline().split()[-1]
-        assert 200 == httpx.get(f"{url}healthz", headers={"X-Request-ID": "r-1"}).status_code
+        said = []
+        while not said or "Onepass serves on" not in said[-1]:
+            said.append(child.stderr.readline())
+        url = json.loads(said[-1])["event"].split()[-1]
+        assert 200 == httpx.get(f"{url}version", headers={"X-Request-ID": "r-1"}).status_code
         child.terminate()
-        _, text = child.communicate(timeout=60)
-    found = [json.loads(line) for line in text.splitlines()]
-    assert {"path": "/healthz", "request_id": "r-1", "status": 200}.items() <= next(
+        plain, text = child.communicate(timeout=60)
+    assert "" == plain
+    found = [json.loads(line) for line in [*said, *text.splitlines()]]
+    assert {"path": "/version", "request_id": "r-1", "status": 200}.items() <= next(
         line for line in found if line["event"] == "answered"
     ).items()
     assert any(line["logger"] == "uvicorn.error" for line in found)
@@ -194,6 +201,18 @@ def test_the_gate_warns_now_and_then(said):
     for _ in range(3):
         gate.full()
     assert 1 == len(lines(said))
+
+
+@in_loop
+async def test_the_log_names_keys(start, said):
+    """The one that asked, by its name; none for a stranger; a probe that fails is in the log."""
+    api = await start(api_keys="boss:canary-secret:admin")
+    said.truncate(said.seek(0))
+    for secret in ("canary-secret", "other"):
+        await api.ask("GET", "/version", headers={"X-API-Key": secret})
+        await api.ask("GET", "/metrics", headers={"X-API-Key": secret})
+    found = [(line["path"], line["status"], line.get("key")) for line in lines(said) if line["event"] == "answered"]
+    assert [("/version", 200, "boss"), ("/version", 401, None), ("/metrics", 401, None)] == found
 
 
 def test_a_stop_is_of_no_request(said):

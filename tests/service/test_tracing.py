@@ -127,7 +127,7 @@ async def test_refusals_and_what_is_no_route(api, exported, monkeypatch):
 
 async def test_what_the_client_does_not_sample_is_not_sent(api, exported):
     """Its traceparent says so."""
-    await api.ask("GET", "/healthz", headers={"traceparent": f"00-{TRACE}-{PARENT}-00"})
+    await api.ask("GET", "/version", headers={"traceparent": f"00-{TRACE}-{PARENT}-00"})
     exported._spans._provider.force_flush()
     assert () == exported._exporter.get_finished_spans()
 
@@ -185,7 +185,7 @@ async def test_spans_are_sent_to_a_collector(api, monkeypatch):
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-key=k")
         spans = otel.Spans()
-        await api.ask("GET", "/healthz")
+        await api.ask("GET", "/version")
         spans._provider.force_flush()
         spans.close()
         server.shutdown()
@@ -194,7 +194,7 @@ async def test_spans_are_sent_to_a_collector(api, monkeypatch):
     [resource] = sent.resource_spans
     told = {one.key: one.value.string_value for one in resource.resource.attributes}
     assert "onepass" == told["service.name"]
-    assert ["GET /healthz"] == [span.name for scope in resource.scope_spans for span in scope.spans]
+    assert ["GET /version"] == [span.name for scope in resource.scope_spans for span in scope.spans]
 
 
 async def test_the_extra_is_named(monkeypatch):
