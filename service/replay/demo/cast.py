@@ -113,12 +113,13 @@ def cast() -> list[Role]:
                     "distance_km",
                     {"name": "express", "type": "boolean"},
                 ],
+                "watch": {"error_rate": {"batch_size": 60}},  # a tenth of the parcels between two swaps
                 "description": "Parcels: predicted when they leave, labelled when they have come",
             },
             lambda service, name: Late(service, name, streams.parcels(0)),
-            2,
+            6,
             "auto on parcels, predicted first; labels come later, a few never",
-            "pending predictions and their labels",
-            (),
+            "pending predictions and their labels; drift {}",
+            (654,),  # 613 of them labelled
         ),
     ]

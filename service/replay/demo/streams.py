@@ -25,7 +25,7 @@ JUMP_ROWS = 1000
 PATTERN_ROWS = 1500
 """Rows for which frauds keep their pattern."""
 FRAUDS = 0.04
-ROLES_ROWS = 250
+ROLES_ROWS = 600
 """Parcels after which the carriers swap their roles."""
 CARRIERS = ("north", "rail", "swift")
 OLD_SENSORS, NEW_SENSORS = 4, 5

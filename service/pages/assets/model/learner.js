@@ -30,7 +30,9 @@ const KINDS = [
     {
         of: ({ model }) => model.info.experts,
         title: "Experts of auto",
-        note: "Each expert's share in the predictions; one that rests learns no rows until it is tried again.",
+        note:
+            "Each expert's share in the predictions; one that rests learns no rows until it is tried again. " +
+            "An expert is scored by what it says when the label comes, the model by what it had served.",
         members: (list) =>
             list.map((own) => ({
                 name: own.expert,
