@@ -84,7 +84,8 @@ class Settings(BaseSettings):
         0.0, ge=0, description="Requests a key may make per second, in bursts of one second; 0: no limit."
     )
     durability: Literal["always", "everysec"] = Field(
-        "everysec", description="When the private store writes to disk: before every answer, or every second."
+        "everysec",
+        description="When the private store writes to disk: always, before every answer; everysec, every second.",
     )
     memory_budget_mb: int = Field(
         1024,
@@ -162,10 +163,10 @@ class Settings(BaseSettings):
         description="Commit that the code is of, for GET /version; empty: that of the checkout.",
     )
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
-        "info", description="What is written to the log."
+        "info", description="What is written to the log: debug, info, warning or error, and what is worse."
     )
     log_format: Annotated[Literal["console", "json"], BeforeValidator(_lower)] = Field(
-        "console", description="How it is written: lines of text, or of JSON for programs."
+        "console", description="How it is written: console, lines of text; json, for programs."
     )
     otel: bool = Field(
         False, description="Send spans of requests by OTLP, as the variables OTEL_* say; needs the extra otel."

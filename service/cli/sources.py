@@ -105,6 +105,8 @@ class _Gathered:
                 self.secret_files.add(path)
                 self.add({name: _secret(f"{file}{variable}_FILE", Path(path), name)}, lambda _, path=path: path)  # type: ignore[misc]
         self.notes += [file + note for note in _notes(given)]
+        if file and (others := sorted(name for name in given if name.startswith("OTEL_"))):
+            self.notes.append(f"{file}{', '.join(others)}: no effect here; set in the environment of the service")
 
 
 def gather(flags: Mapping[str, str], file: Path | None, environment: Mapping[str, str] = os.environ) -> Sourced:
