@@ -80,9 +80,17 @@ class Connection:
                 yield response
         except httpx.TransportError as error:
             raise Refused(
-                f"cannot reach {self.url}: {str(error) or type(error).__name__}; "
-                "start it with onepass serve, or name another one with --url or ONEPASS_URL"
+                f"cannot reach {self.url}: {str(error) or type(error).__name__}; {_advice(str(error))}"
             ) from None
+
+
+def _advice(error: str) -> str:
+    """What to do about a service that cannot be reached."""
+    if "CERTIFICATE_VERIFY_FAILED" in error:
+        return "--ca FILE or ONEPASS_CA names the authority that its certificate is of"
+    if "disconnected without" in error or "CERTIFICATE_REQUIRED" in error:
+        return "with TLS, --url begins with https://; a service that asks for a certificate needs --client-cert FILE"
+    return "start it with onepass serve, or name another one with --url or ONEPASS_URL"
 
 
 def declare(parser: argparse.ArgumentParser) -> None:

@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from service import cli
-from service.cli import listing, show, values
+from service.cli import connection, listing, show, values
 from service.cli.connection import fitting
 from service.cli.listing import ago
 from service.cli.numbers import POINTS, sparkline
@@ -43,6 +43,20 @@ def shell(url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monk
         return status, *capsys.readouterr()
 
     return run
+
+
+@pytest.mark.parametrize(
+    ("error", "named"),
+    [
+        ("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed", "--ca"),
+        ("Server disconnected without sending a response.", "https://"),
+        ("[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] certificate required", "--client-cert"),
+        ("[Errno 111] Connection refused", "onepass serve"),
+    ],
+)
+def test_trouble_with_tls_names_the_option(error, named):
+    """What OpenSSL and httpx say, with what to do about it."""
+    assert named in connection._advice(error)
 
 
 def test_a_model_from_a_shell(shell: Shell, url: str) -> None:
