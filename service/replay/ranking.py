@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from service.replay import advice
 from service.replay.client import path_of
 from service.replay.report import MEASURES, Totals
 from service.replay.wording import counted
@@ -113,6 +114,7 @@ def result(outcome: Outcome) -> dict[str, Any]:
         "algorithms": lines,
         "baselines": entrants[0].metrics["baselines"],
         "winner": entrants[0].name,
+        "warnings": advice.warnings(entrants, totals.task),
         "create": {"method": "PUT", "path": f"/{path_of(model)}", "body": create},
         "curl": curl(model, create),
         "chart": chart,
@@ -127,6 +129,8 @@ def show(console: Console, outcome: Outcome) -> None:
     table.add_column("algorithm", overflow="fold")
     for measure in SHOWN[totals.task]:
         table.add_column(measure.replace("_", " "), justify="right", no_wrap=True)
+    if rarest := _rarest(entrants):
+        table.add_column(escape(f"recall of {rarest:.20}"), justify="right", no_wrap=True)
     behind = f"squared error above {own}'s" if totals.task == "regression" else f"points behind {own}"
     for column in (behind, "us a row"):
         table.add_column(column, justify="right", no_wrap=True)
@@ -144,11 +148,17 @@ def show(console: Console, outcome: Outcome) -> None:
             f"{name.replace('_', ' ')} is better than every algorithm"
             for name in _better_baselines(entrants, totals.task)
         ],
+        *[f"note: {warning}" for warning in advice.warnings(entrants, totals.task)],
         f"{entrants[0].line} was the best algorithm; this creates it:",
         "",
         curl(model, create),
     ]
     console.print("\n".join(said), soft_wrap=True, markup=False)
+
+
+def _rarest(entrants: Sequence[Entrant]) -> str | None:
+    """The class of the fewest rows, where it is rare."""
+    return next(iter(advice.rare(entrants[0].metrics)), None)
 
 
 def _better_baselines(entrants: Sequence[Entrant], task: str) -> list[str]:
@@ -163,16 +173,19 @@ def _better_baselines(entrants: Sequence[Entrant], task: str) -> list[str]:
 
 def _lines(entrants: Sequence[Entrant], task: str) -> list[list[str]]:
     """Algorithms and baselines, the best first."""
-    score, measures = SCORE[task], SHOWN[task]
+    score, measures, rarest = SCORE[task], SHOWN[task], _rarest(entrants)
     found: list[tuple[float | None, list[str]]] = []
     for entrant in entrants:
         overall = entrant.metrics["overall"]
         cells = [_cell(task, measure, overall) for measure in measures]
+        cells += [] if rarest is None else [f"{overall['per_class'][rarest]['recall']:.2%}"]
         behind, time = _behind(entrant.difference, task), f"{1e6 * entrant.seconds_per_row:,.0f}"
         found.append((overall[score], [escape(entrant.line), *cells, behind, time]))
     for name, overall in entrants[0].metrics["baselines"].items():
         cells = [_cell(task, measure, overall) for measure in measures]
-        found.append((overall[score], [f"[dim]{name.replace('_', ' ')}", *cells, "", ""]))
+        found.append(
+            (overall[score], [f"[dim]{name.replace('_', ' ')}", *cells, *([] if rarest is None else [""]), "", ""])
+        )
     sign = 1.0 if task == "regression" else -1.0
     return [line for _, line in sorted(found, key=lambda one: (one[0] is None, sign * (one[0] or 0.0)))]
 

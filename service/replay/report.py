@@ -15,6 +15,7 @@ from rich.table import Table
 from service.replay.wording import counted
 
 LINE_EVERY_S = 2.0
+CLASSES_SHOWN = 10
 MEASURES = {
     "classification": {
         "accuracy": "{:.2%}",
@@ -133,6 +134,8 @@ def table(console: Console, title: str, metrics: dict[str, Any], totals: Totals)
         shown.add_row(measure.replace("_", " "), *cells)
     console.print(f"[bold]{escape(title)}", soft_wrap=True)
     console.print(shown)
+    if classes := metrics["overall"].get("per_class"):
+        console.print(_per_class(classes))
     lines = [f"{counted(totals.rows)} in {totals.seconds:.2f} s: {totals.rows_per_s:,.0f} rows/s"]
     if totals.known:
         lines.append(f"{totals.known:,} of them had been learned before, by their ids; they were not learned again")
@@ -141,6 +144,21 @@ def table(console: Console, title: str, metrics: dict[str, Any], totals: Totals)
             f"the figures are of all {counted(metrics['rows'])} that the model has learned, not of these alone"
         )
     console.print("\n".join(lines), soft_wrap=True)
+
+
+def _per_class(classes: dict[str, dict[str, Any]]) -> Table:
+    """Recall and precision of the classes; of many those of the lowest recall."""
+    worst = sorted(classes, key=lambda name: (classes[name]["recall"] is None, classes[name]["recall"]))
+    names = [*classes] if len(classes) <= CLASSES_SHOWN else worst[:CLASSES_SHOWN]
+    title = "class" if len(names) == len(classes) else f"class ({CLASSES_SHOWN} of lowest recall)"
+    shown = Table(title, "rows", "recall", "precision", box=box.SIMPLE_HEAD)
+    for column in shown.columns[1:]:
+        column.justify = "right"
+    for name in names:
+        one = classes[name]
+        cells = [_text("{:.2%}", one[measure]) for measure in ("recall", "precision")]
+        shown.add_row(escape(name), f"{one['support']:,}", *cells)
+    return shown
 
 
 def _text(form: str, value: float | None) -> str:

@@ -12,7 +12,7 @@ import pytest
 
 from core.learners.catalogue import ALGORITHMS
 from service import cli
-from service.replay import comparison_chart, options, private, ranking
+from service.replay import advice, comparison_chart, options, private, ranking, report
 from service.replay.compare import CLASSES_MAX, USUAL, task_of, usual
 from service.replay.ranking import Entrant
 from tests.service.test_replay import ROWS, stream
@@ -162,6 +162,49 @@ def test_a_baseline_that_is_better_is_said(score: float, better: list[str]) -> N
     errors = {"overall": {"mse": 1 - score}, "baselines": {"last_value": {"mse": 0.5}}}
     expected = ["last_value"] if score < 0.5 else []
     assert expected == ranking._better_baselines([entrant("one", score)._replace(metrics=errors)], "regression")
+
+
+def of_classes(name: str, score: float, recall: float, **supports: int) -> Entrant:
+    """One whose last class is found so often."""
+    one = entrant(name, score)
+    last = [*supports][-1]
+    classes = {
+        label: {"support": rows, "recall": recall if label == last else 0.9, "precision": None}
+        for label, rows in supports.items()
+    }
+    one.metrics["overall"]["per_class"] = classes
+    return one
+
+
+def test_a_model_that_never_finds_the_rare_class_is_warned_of() -> None:
+    """In plain words, with the label; a class of many rows, or one that is found, is not."""
+    constant, missed = advice.warnings([of_classes("dfop", 0.6, 0.0, ok=951, fail=49)], "classification")
+    assert constant.startswith("dfop is no better than saying `ok` always: accuracy 60.00%")
+    assert missed.startswith("dfop finds only 0.0% of the rows labelled `fail` (recall); ")
+    for fine in (of_classes("a", 0.9, 0.1, ok=60, fail=40), of_classes("a", 0.9, 0.4, ok=99, fail=1)):
+        assert [] == advice.warnings([fine], "classification")
+    many = of_classes("a", 0.9, 0.1, **{f"c{at}": 10 for at in range(report.CLASSES_SHOWN + 1)})
+    table = report._per_class(many.metrics["overall"]["per_class"])
+    assert (report.CLASSES_SHOWN, f"c{report.CLASSES_SHOWN}") == (table.row_count, next(iter(table.columns[0].cells)))
+
+
+@pytest.mark.parametrize(("low", "tied"), [(-0.1, True), (0.1, False)])
+def test_a_tie_is_said(low: float, tied: bool) -> None:
+    """Between the model's own algorithm and another, whichever is the best."""
+    own, other = entrant("own", 0.9), entrant("other", 0.8)._replace(difference={"mean": 0.2, "low": low, "high": 0.5})
+    for pair in ([own, other], [other, own]):
+        said = [f"{pair[0].name} is not distinguishable from {pair[1].name}: the interval holds 0"]
+        assert (said if tied else []) == advice.warnings(pair, "classification")
+
+
+def test_a_rare_class_has_a_column(tmp_path: Path, compare: Callable) -> None:
+    """How much of it each algorithm finds; a replay tells recall and precision of each class."""
+    file = tmp_path / "rare.csv"
+    file.write_text("x,y\n" + "".join(f"{at % 7},{'fail' if at % 20 == 19 else 'ok'}\n" for at in range(200)))
+    status, said, complained = compare(file, "--no-plot", "--algorithms", "dfop,rls")
+    assert (0, "") == (status, complained)
+    assert "recall of fail" in said
+    assert "always" in said
 
 
 def test_a_chart_of_many_algorithms_over_few_rows(tmp_path: Path) -> None:
