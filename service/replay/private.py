@@ -83,7 +83,7 @@ def _wait(url: str, child: "subprocess.Popen[bytes]", log: Path) -> None:
             if httpx.get(f"{url}/readyz", timeout=START_TIMEOUT_S, trust_env=False).is_success:
                 return
         time.sleep(_POLL_S)
-    lines = [line for line in log.read_text(errors="replace").strip().splitlines() if not line.endswith(_NO_REASON)]
+    lines = [line for line in log.read_text(errors="replace").strip().splitlines() if _NO_REASON not in line]
     raise Failed("the private service did not start: " + (lines[-1] if lines else "it said nothing"))
 
 

@@ -19,7 +19,7 @@ async def create(url: str, models: int) -> None:
         numbers = range(start, min(models, start + AT_ONCE))
         made = [ModelKeys(f"many-{at:05}", f"inc-{at}") for at in numbers]
         await connection.ask(("ZADD", INDEX, *(part for keys in made for part in (0, keys.member()))))
-        shown = [Summary("dfop", "classification", at, at / models, 0.5, "steady") for at in numbers]
+        shown = [Summary("dfop", "classification", 100 + at, at / models, 0.5, "steady") for at in numbers]
         records = zip(made, map(summaries.encode_first, shown), strict=True)
         await connection.run([Call(_CREATE, (keys.meta,), (keys.incarnation, b"{}", one)) for keys, one in records])
     await connection.close()

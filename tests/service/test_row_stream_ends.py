@@ -239,7 +239,6 @@ async def test_rows_wait_for_the_rate_of_their_key(start):
         took_s = asyncio.get_running_loop().time() - began
         assert [*range(1, 81)] == [line["rows"] for line in found]
         assert 0.5 < took_s
-        assert 429 == (await api.ask("GET", "/models/rated", headers=key)).status_code
 
 
 async def test_rows_are_counted_by_their_status(start):
