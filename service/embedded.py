@@ -307,7 +307,9 @@ def _socket_path(directory: Path, elsewhere: Path | None = None) -> Path:
         return path
     # Named after the directory, so that the next start finds what this one leaves behind.
     short = hashlib.sha256(os.fsencode(directory)).hexdigest()[:16]
-    return (elsewhere or Path(tempfile.gettempdir())).absolute() / f"onepass-{short}" / "store.sock"
+    path = (elsewhere or Path(tempfile.gettempdir())).absolute() / f"onepass-{short}" / "store.sock"
+    too_long = elsewhere is None and len(os.fsencode(path)) > _SOCKET_PATH_MAX
+    return Path("/tmp", *path.parts[-2:]) if too_long else path  # noqa: S108  made as a directory of this user alone
 
 
 def _private_directory(path: Path) -> None:

@@ -347,3 +347,12 @@ def test_a_large_log_begins_anew(start, directory, monkeypatch):
     first = log.read_bytes()
     start().stop()
     assert len(first) + len(first) // 2 > log.stat().st_size
+
+
+def test_a_socket_has_a_path_that_is_short_enough(directory, monkeypatch):
+    """Also where both the data and the temporary directory lie deep."""
+    deep = directory.joinpath("a" * 60, "b" * 60)
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+    found = embedded._socket_path(deep)
+    assert len(os.fsencode(found)) <= embedded._SOCKET_PATH_MAX
+    assert found != embedded._socket_path(deep / "other")
