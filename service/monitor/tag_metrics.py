@@ -10,11 +10,10 @@ from dataclasses import dataclass
 
 from prometheus_client.core import Metric
 
-from core.config import Config
 from service.monitor.activity import Gain
 from service.monitor.families import counter, gauge
 from service.runtime.replica import Replica
-from service.store.summaries import StoredSummary
+from service.runtime.summaries.summary_table import errs_more
 
 TAGS_SHOWN = 100
 """Tags with metrics of their own: those of most models."""
@@ -65,26 +64,16 @@ async def _sums(replicas: Iterable[Replica], gains: Mapping[str, Gain]) -> dict[
         config = replica.machine.config
         if not config.tags or replica.down is not None:
             continue
-        summary, gain = (
-            replica.summary.last if replica.lock.locked() else replica.summary.look(replica),
-            gains[replica.name],
-        )
+        summary = replica.summary.last if replica.lock.locked() else replica.summary.look(replica)
+        gain = gains[replica.name]
         for tag in config.tags.items():
             of_tag = found.setdefault(tag, _Sums())
             of_tag.models += 1
-            of_tag.worse += _is_worse(config, summary)
+            of_tag.worse += summary is not None and errs_more(summary)
             of_tag.ahead += 0 if summary is None else summary.ahead
             of_tag.rows += gain.rows
             of_tag.drifts += gain.drifts
     return found
-
-
-def _is_worse(config: Config, summary: StoredSummary | None) -> bool:
-    """Whether a model errs more than its best baseline, over all rows; not told where classes have costs."""
-    if summary is None or summary.score is None or summary.baseline is None or config.class_costs is not None:
-        return False
-    classes = config.task == "classification"
-    return summary.score < summary.baseline if classes else summary.score > summary.baseline
 
 
 def _families(sums: Mapping[Tag, _Sums], gained: Mapping[Tag, Gain]) -> list[Metric]:
@@ -92,7 +81,7 @@ def _families(sums: Mapping[Tag, _Sums], gained: Mapping[Tag, Gain]) -> list[Met
         gauge("tag_models", "Loaded models with a tag", _LABELS, [(tag, one.models) for tag, one in sums.items()]),
         gauge(
             "tag_models_worse",
-            "Those of them that err more than their best baselines, over all rows; without those that have class costs",
+            "Those of them that err, or with class costs cost, more than their best baselines, over all rows",
             _LABELS,
             [(tag, one.worse) for tag, one in sums.items()],
         ),

@@ -116,6 +116,19 @@ async def test_tags_add_up(start):
     assert (1.0, 3.0) == (found["onepass_tag_models", "team", "ads"], found["onepass_tag_rows_total", "team", "ads"])
 
 
+async def test_models_worse_than_their_baselines_are_counted(start):
+    """Labels that stay for long are repeated by no_change, and told by no column; young models are not judged."""
+    api = await start()
+    rng = np.random.default_rng(0)
+    for tag, rows, told in (("bad", 80, False), ("good", 80, True), ("young", 10, False)):
+        X = rng.normal(size=(rows, 2))
+        labels = np.where(X[:, 0] > 0 if told else np.arange(rows) < rows // 2, "UP", "DOWN").tolist()
+        path = await api.new({**DFOP, "tags": {"of": tag}})
+        await api.post(f"{path}/feedback/batch", {"columns": ["a", "b"], "data": X.tolist(), "labels": labels})
+    found = await scraped(api)
+    assert [1.0, 0.0, 0.0] == [found["onepass_tag_models_worse", "of", tag] for tag in ("bad", "good", "young")]
+
+
 async def test_tags_are_bounded(start):
     """Of more tags those of most models have metrics of their own."""
     api = await start()

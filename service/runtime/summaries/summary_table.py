@@ -56,6 +56,11 @@ def key(order: Order, summary: StoredSummary) -> float:
     return -(a / (a + b)) if a + b > 0 else -0.5
 
 
+def errs_more(summary: StoredSummary) -> bool:
+    """Whether a model is known to be worse than its best baseline, in the sense of the order ``worst``."""
+    return key("worst", summary) < -0.5
+
+
 class Place(NamedTuple):
     """A place in an order: of a model that is, or was, listed there."""
 
