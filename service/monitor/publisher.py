@@ -4,10 +4,6 @@ A replica notifies the publisher when an applied entry of any process has left a
 later alarms of the last one, go to the model's stream, then to the service's; both ignore what they have. So every
 replica may publish, again after a crash or a rebuild, and failures are simply retried: alarms wait in the outboxes,
 which are bounded.
-
-On start the models whose log goes on after their newest snapshot are loaded, one after the other and at most half of
-the time: alarms that a crash has left unpublished are in those tails. Those created without drift tests are loaded as
-well: a change of settings, or a challenger, may have brought some.
 """
 
 import asyncio
@@ -16,7 +12,8 @@ from collections import Counter
 from collections.abc import Callable
 
 from core.drift.outbox import KEPT
-from service.errors import ModelDown, OnepassError, Unavailable
+from service.errors import ModelDown, Unavailable
+from service.monitor.left_alarms import LeftAlarms
 from service.runtime.backoff import Backoff
 from service.runtime.engine import Engine
 from service.runtime.replica import Replica
@@ -31,8 +28,6 @@ FEW = 8
 """Alarms that are sent without asking first which of them the streams have."""
 BACKOFF_S, BACKOFF_S_MAX = 0.1, 5.0
 """Pause after a failure; it doubles up to the second."""
-PAGE = 100
-"""Models looked at in one go while sweeping."""
 
 
 class Publisher:
@@ -59,7 +54,7 @@ class Publisher:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._listen())
-                group.create_task(self._sweep())
+                group.create_task(LeftAlarms(self._engine, self.publish).run())
         finally:
             for task in self._tasks.values():
                 task.cancel()
@@ -133,47 +128,3 @@ class Publisher:
                 if backoff.first:
                     logger.warning("model %s: its drift events wait: %s", replica.name, error.detail)
                 await backoff.wait()
-
-    # ---------------------------------------------------------------- what a crash has left
-
-    async def _sweep(self) -> None:
-        """Publish what is in the tails of logs that no replica here has applied."""
-        backoff, after = Backoff(BACKOFF_S, BACKOFF_S_MAX), None
-        while True:
-            try:
-                names, following = await self._engine.store.catalog.names(PAGE, after)
-                for name, incarnation in names:
-                    await self._look(name, incarnation)
-            except Unavailable:
-                await backoff.wait()
-                continue
-            backoff.reset()
-            after = following
-            if after is None:
-                return
-
-    async def _look(self, name: str, incarnation: str) -> None:
-        if self._engine.models.peek(name) is not None or not await self._has_tail(name, incarnation):
-            return
-        clock = asyncio.get_running_loop().time
-        began = clock()
-        try:
-            await self.publish(await self._loaded(name))
-        except Unavailable:
-            raise
-        except OnepassError as error:
-            logger.info("model %s was passed over in the search for alarms: %s", name, error.detail)
-        await asyncio.sleep(clock() - began)
-
-    async def _loaded(self, name: str) -> Replica:
-        """A model with its tail: kept where there is plenty of room, else let go, not to crowd out others."""
-        engine = self._engine
-        plenty = 2 * engine.models.ledger.used < engine.bounds.budget_bytes
-        return await (engine.models.get(name) if plenty else engine.loader.load(name))
-
-    async def _has_tail(self, name: str, incarnation: str) -> bool:
-        meta = await self._engine.store.catalog.read(name)
-        if meta is None or meta.incarnation != incarnation or meta.version == 0:
-            return False
-        kept = await self._engine.store.snapshots.list(name, incarnation)
-        return not kept or kept[0].version < meta.version

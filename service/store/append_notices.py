@@ -5,7 +5,7 @@ just been subscribed, and compares that model's head itself; a slow sweep compar
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from redis import exceptions
@@ -64,6 +64,15 @@ class AppendNotices:
         """Unsubscribe from a model."""
         self._wanted.discard(name)
         self._changed.set()
+
+    async def held(self, names: Sequence[str]) -> set[str]:
+        """Those of the models that some process, this one too, has subscribed to: all that hold a model have.
+
+        Raises:
+            StoreDown, StoreFull: the store did not answer.
+        """
+        counts = await self._connection.listeners([ModelKeys(name, "").notices for name in names])
+        return {name for name, count in zip(names, counts, strict=True) if count}
 
     async def listen(self, heard: Callable[[AppendNotice], None], begun: Callable[[str], None]) -> None:
         """Pass on every notice until the connection breaks.

@@ -108,6 +108,10 @@ class Way:
             trip.end = self._world.loop.time()
         return trip.replies
 
+    async def listeners(self, channels: Sequence[str]) -> list[int]:
+        lines = self._world.lines
+        return await self._trip(lambda: [sum(channel in line.channels for line in lines) for channel in channels])
+
     async def one(self, call: Call) -> Any:
         return (await self._answers([call]))[0]
 

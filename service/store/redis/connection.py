@@ -209,6 +209,17 @@ class Connection:
             self.topology.failed(error)
             raise
 
+    async def listeners(self, channels: Sequence[str]) -> list[int]:
+        """How many connections have subscribed to each channel, at all servers; zeros where the store does not tell.
+
+        Raises:
+            StoreDown, StoreFull: it did not answer.
+        """
+        answers = await self._if_allowed([("PUBSUB", "NUMSUB", *channels)]) if channels else None
+        if answers is None:
+            return [0] * len(channels)
+        return [sum(counts) for counts in zip(*(answer[0][1::2] for answer in answers), strict=True)]
+
     async def close(self) -> None:
         """Give up what is under way and close every connection."""
         await self.topology.close()
@@ -334,16 +345,22 @@ class Connection:
                         raise part
         return answers
 
-    async def _settings(self, *names: str) -> list[list[str] | None]:
-        """Values of settings per server; None where CONFIG is denied, renamed or unknown."""
+    async def _if_allowed(self, commands: Sequence[Command]) -> list[list[Any]] | None:
+        """The same, or None where the commands are denied, renamed or unknown."""
         try:
-            answers = await self._all([("CONFIG", "GET", name) for name in names])
+            return await self._all(commands)
         except exceptions.ResponseError:
-            return [None]
+            return None
         except StoreDown as down:
             if isinstance(down.__cause__, exceptions.NoPermissionError):
-                return [None]
+                return None
             raise
+
+    async def _settings(self, *names: str) -> list[list[str] | None]:
+        """Values of settings per server; None where the store does not tell."""
+        answers = await self._if_allowed([("CONFIG", "GET", name) for name in names])
+        if answers is None:
+            return [None]
         return [[part[1].decode() for part in answer] if all(answer) else None for answer in answers]
 
 
