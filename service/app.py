@@ -124,13 +124,14 @@ def attach(
     commit: str | None = None,
     guard: Guard | None = None,
     metrics_models: int = 0,
+    certificate_expires: Callable[[], float | None] = lambda: None,
 ) -> None:
     """Give the app its collaborators; the engine, not started yet, gets companions."""
     store = engine.store
     engine.companions["sweeper"] = Sweeper(store.catalog, Expiry(store.connection), engine.stats).run
     budget = BodyBudget(engine.bounds.bodies_bytes_max)
     watched = (monitor.streams, monitor.unlabelled, monitor.broadcast)
-    telemetry = Telemetry(engine, monitor, metrics_models, lambda: keys.expiries)
+    telemetry = Telemetry(engine, monitor, metrics_models, lambda: keys.expiries, certificate_expires)
     context = Context(engine, keys, telemetry, *watched, budget, places, Live(places), commit, guard or Guard())
     app.state.context = context
 
@@ -186,6 +187,7 @@ def build(
     failpoint: Callable[[str], None] | None = None,
     grace: Grace | None = None,
     keys_file: Path | None = None,
+    certificate_expires: Callable[[], float | None] = lambda: None,
 ) -> routes.App:
     """The service as the settings describe it.
 
@@ -194,6 +196,7 @@ def build(
         failpoint: called at named points; fault tests crash there.
         grace: the grace period, which begins with the first request to stop.
         keys_file: where the keys of the settings are from, which is read again.
+        certificate_expires: when the service's certificate does, in seconds since 1970; None: it has none.
 
     Raises:
         ValueError: settings that cannot be used (found before anything starts).
@@ -220,7 +223,8 @@ def build(
         places = StreamPlaces(settings.streams_max)
         commit = await asyncio.to_thread(build_commit, settings.commit)
         monitor = drift_monitor(engine, own, settings, places, failpoint)
-        attach(app, engine, keys, monitor, places, commit, checked.guard, settings.metrics_models)
+        of_models = settings.metrics_models
+        attach(app, engine, keys, monitor, places, commit, checked.guard, of_models, certificate_expires)
         if keys_file is not None:
             engine.companions["keys"] = KeyFile(keys_file, keys).run
         keys.warn_expired()

@@ -17,6 +17,19 @@ CLOSE_S = 1.0
 """What spans that wait have to be sent in when the service stops."""
 
 
+def look_for_extra() -> None:
+    """Refuse to go on without the extra.
+
+    Raises:
+        ValueError: it is not installed.
+    """
+    try:
+        import opentelemetry.exporter.otlp.proto.http.trace_exporter  # noqa: PLC0415  the extra
+        import opentelemetry.sdk.trace  # noqa: F401, PLC0415  likewise
+    except ImportError:
+        raise ValueError("ONEPASS_OTEL: needs the extra otel: pip install '.[otel]' in a checkout") from None
+
+
 class Spans:
     """Makes and sends spans until it is closed.
 
@@ -28,13 +41,12 @@ class Spans:
     """
 
     def __init__(self, exporter: Any = None) -> None:
-        try:
-            from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415  the extra
-            from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource  # noqa: PLC0415  likewise
-            from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415  likewise
-            from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415  likewise
-        except ImportError:
-            raise ValueError("ONEPASS_OTEL: needs the extra otel: pip install 'onepass[otel]'") from None
+        look_for_extra()
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415  the extra
+        from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource  # noqa: PLC0415  likewise
+        from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415  likewise
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415  likewise
+
         known = Resource.create()  # with what OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say
         own = {SERVICE_VERSION: version("onepass")}
         if str(known.attributes[SERVICE_NAME]).startswith("unknown_service"):

@@ -81,6 +81,16 @@ def test_a_terminal_sees_one_line_and_a_file_many() -> None:
         assert re.fullmatch(expected, out.getvalue())
 
 
+def test_a_file_sees_one_of_ten_parts() -> None:
+    """And the first and the last one, whichever are there; a terminal sees each."""
+    numbers = [2, 3, 9, 10, 11, 19, 23, 24, 42, 88, 89]
+    for out, expected in ((StringIO(), [2, 10, 23, 42, 88, 89]), (Terminal(), numbers)):
+        progress = Progress(out)
+        for number in numbers:
+            progress.show_part(number, 89, f"kernel {number}")
+        assert expected == [*map(int, re.findall(r"kernel (\d+)", out.getvalue()))]
+
+
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
 def test_compiling_stops_without_a_traceback(tmp_path: Path, kind: signal.Signals) -> None:
     """A signal ends it and its workers at once."""

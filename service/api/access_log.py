@@ -14,7 +14,7 @@ from service.stages import Stages
 
 PATH_MAX = 200
 """Characters of a path in a line."""
-PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
+PROBES = frozenset({"/healthz", "/readyz", "/metrics", "/v2/health/live", "/v2/health/ready"})
 _logger = logging.getLogger("onepass.access")
 on = False
 """Whether answers are logged."""

@@ -117,7 +117,9 @@ async def ready(ctx: Ctx, response: Response) -> Ready:
     told to stop and answers on for a while (`stays`, see `ONEPASS_DRAIN_S`). `durability` is
     what the store was found to do: `always`, `everysec`, `none`, or `unknown` where it may not be asked.
 
-    The other checks are reported only: `hints` (notices of appends are received), `eviction` (the store evicts
+    The other checks are reported only: `hints` (notices of appends are received; false until the first model
+    is loaded, and where the store lets nobody subscribe: what other services append is found by a sweep then, some
+    seconds later), `eviction` (the store evicts
     nothing), `room` (it has room), `store_data` (false for an hour after it has lost data), `log` (false for an hour
     after a log has lost its tail).
     """

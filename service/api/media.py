@@ -25,7 +25,7 @@ def wrong_media(kind: str, allowed: tuple[str, ...]) -> WrongMedia:
     """The error for a media type that a route does not read."""
     reason = "is not a media type this route reads"
     if kind in ARROW_TABLES and NPY in allowed:
-        reason = "is read where pyarrow is installed: pip install 'onepass[arrow]'"
+        reason = "is read where pyarrow is installed: pip install '.[arrow]' in a checkout"
     return WrongMedia(f"send one of {', '.join(allowed)}", [Problem("Content-Type", reason, list(allowed))])
 
 

@@ -29,10 +29,10 @@ def run(options: argparse.Namespace) -> int:
     said = f"onepass {options.command}"
     if options.command != "demo" and importlib.util.find_spec(CHARTS) is None:
         if options.plot is not None:
-            print(f"{said}: a chart needs matplotlib: pip install 'onepass[replay]'", file=sys.stderr)
+            print(f"{said}: a chart needs matplotlib: pip install '.[replay]' in a checkout", file=sys.stderr)
             return 1
         if options.command == "compare" and not options.no_plot:
-            print(f"{said}: no chart without matplotlib: pip install 'onepass[replay]'", file=sys.stderr)
+            print(f"{said}: no chart without matplotlib: pip install '.[replay]' in a checkout", file=sys.stderr)
             options.no_plot = True
     command = importlib.import_module(_MODULES[options.command])  # brings rich and httpx
     try:

@@ -64,7 +64,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
             f"--{name.replace('_', '-')}",
             **switch,
             default=argparse.SUPPRESS,
-            metavar=_metavar(field.annotation),
+            metavar=_metavar(name, field.annotation),
             help=f"{field.description}{default}".replace("%", "%%"),
         )
 
@@ -74,9 +74,9 @@ def given(options: argparse.Namespace) -> dict[str, str]:
     return {name: value for name, value in vars(options).items() if name in Settings.model_fields}
 
 
-def _metavar(kind: Any) -> str:
+def _metavar(name: str, kind: Any) -> str:
     if get_origin(kind) is Literal:
         return "{" + ",".join(get_args(kind)) + "}"
     if Path in get_args(kind):
-        return "FILE"
+        return "DIR" if name.endswith("_dir") else "FILE"
     return {int: "N", float: "X", bool: "false", Path: "DIR"}.get(kind, "TEXT")

@@ -19,6 +19,7 @@ from typing import Any
 from service import memory_limit
 from service.cli import flags, sources
 from service.replay import ports
+from service.server.certificates import Certificates, from_settings
 from service.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -58,6 +59,11 @@ def run(options: argparse.Namespace) -> int:
     if (why := refusal.refusal(settings, found.keys_file, options.fd)) is not None:
         print(why, file=sys.stderr)
         return 2
+    try:
+        shown = _looked_at(settings)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
     from service import logs  # noqa: PLC0415  --help starts without it
 
     logs.configure(settings.log_level, settings.log_format, settings.access_log)
@@ -76,7 +82,20 @@ def run(options: argparse.Namespace) -> int:
         return 1
     if options.until_eof:
         threading.Thread(target=_stop_at_eof, daemon=True).start()
-    return _run_server(settings, options, found.keys_file) if _compile_kernels() else 1
+    return _run_server(settings, options, found.keys_file, shown) if _compile_kernels() else 1
+
+
+def _looked_at(settings: Settings) -> Certificates | None:
+    """The certificates, once all that the settings name is there: kernels, which take long, are compiled after that.
+
+    Raises:
+        ValueError: files that cannot be used, or an extra that is not installed.
+    """
+    if settings.otel:
+        from service import otel  # noqa: PLC0415  --help starts without it
+
+        otel.look_for_extra()
+    return from_settings(settings.tls_cert, settings.tls_key, settings.tls_ca)
 
 
 def _taken(settings: Settings) -> str:
@@ -125,7 +144,9 @@ class _NoTraceback(logging.Filter):
         return not (text.startswith("Traceback") and "CannotStart" in text) and not text.startswith(_SAID_BEFORE)
 
 
-def _run_server(settings: Settings, options: argparse.Namespace, keys_file: Path | None = None) -> int:
+def _run_server(
+    settings: Settings, options: argparse.Namespace, keys_file: Path | None, certificates: Certificates | None
+) -> int:
     import uvicorn  # noqa: PLC0415  the other commands start without it
 
     from service import otel  # noqa: PLC0415  likewise
@@ -137,6 +158,9 @@ def _run_server(settings: Settings, options: argparse.Namespace, keys_file: Path
     grace, is_new = Grace(settings.grace_s), _is_new(settings)
 
     drain = Drain(settings.drain_s, lambda: leave(app))
+
+    def expires() -> float | None:
+        return None if certificates is None else certificates.expires
 
     class Server(uvicorn.Server):
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -166,10 +190,10 @@ def _run_server(settings: Settings, options: argparse.Namespace, keys_file: Path
             _leave()
 
     try:
-        certificates = tls.from_settings(settings.tls_cert, settings.tls_key, settings.tls_ca)
         sockets = None if options.fd is None else [socket.socket(fileno=options.fd)]
         spans = otel.Spans() if settings.otel else None
-        app = build(settings, crasher(os.environ.get("ONEPASS_FAILPOINT", "")), grace, keys_file)
+        failpoint = crasher(os.environ.get("ONEPASS_FAILPOINT", ""))
+        app = build(settings, failpoint, grace, keys_file, expires)
     except (ValueError, OSError) as error:
         print(error if isinstance(error, ValueError) else f"--fd {options.fd}: {error.strerror}", file=sys.stderr)
         return 2

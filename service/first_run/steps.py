@@ -72,7 +72,7 @@ def compile_kernels(progress: Progress) -> int:
     def report(number: int, total: int, kernel: Kernel) -> None:
         nonlocal count
         count += 1
-        progress.show(f"kernel {number} of {total}: compiling {kernel.module} {kernel.name}")
+        progress.show_part(number, total, f"kernel {number} of {total}: compiling {kernel.module} {kernel.name}")
 
     sources = Sources()
     cache = kernel_cache.KernelCache(sources)

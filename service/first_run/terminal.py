@@ -1,8 +1,11 @@
-"""Progress of long steps: on a terminal one line that is rewritten, elsewhere a line each."""
+"""Progress of long steps: on a terminal one line that is rewritten, elsewhere a line each, of many parts a few."""
 
 import shutil
 import time
 from typing import TextIO
+
+EVERY = 10
+"""Which of many parts are shown where no line is rewritten."""
 
 
 class Progress:
@@ -14,6 +17,7 @@ class Progress:
 
     def __init__(self, out: TextIO) -> None:
         self._out, self._begun, self._last = out, time.monotonic(), ""
+        self._part = 0
         self._again = "\r\x1b[K" if out.isatty() else ""
 
     def show(self, text: str) -> None:
@@ -22,6 +26,12 @@ class Progress:
             self._last = text
             width = shutil.get_terminal_size().columns - 1
             self._write(f"{self._again}{text[:width]}" if self._again else f"{text}\n")
+
+    def show_part(self, number: int, total: int, text: str) -> None:
+        """Show which of many parts is done: where it is no terminal the first, the last, and one of each ten."""
+        if self._again or not self._part or number == total or number // EVERY > self._part // EVERY:
+            self._part = number
+            self.show(text)
 
     def keep(self, text: str) -> None:
         """Show what is to stay, also on a terminal."""

@@ -34,6 +34,7 @@ class Telemetry:
         drift: likewise, of events, webhooks and streams.
         models: most models that have metrics of their own.
         expiries: when keys expire, by name, in seconds since 1970.
+        certificate_expires: when the certificate does that the service shows, likewise; None: it has none.
     """
 
     def __init__(
@@ -42,11 +43,12 @@ class Telemetry:
         drift: DriftMonitor,
         models: int,
         expiries: Callable[[], Mapping[str, float]] = dict,
+        certificate_expires: Callable[[], float | None] = lambda: None,
     ) -> None:
         self._engine, self._registry, self._requests = engine, CollectorRegistry(), _Requests()
         self._registry.register(self._requests)
         self._health = _Health(engine)
-        for own in (_Runtime(engine), self._health, _Drift(drift)):
+        for own in (_Runtime(engine), self._health, _Drift(drift), _Certificate(certificate_expires)):
             self._registry.register(own)
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._registry)
@@ -183,6 +185,19 @@ class _Health(Collector):
         }
         for name, (text, value) in gauges.items():
             yield gauge(name, text, (), [((), value)])
+
+
+class _Certificate(Collector):
+    """When the certificate expires; no number where there is none."""
+
+    def __init__(self, expires: Callable[[], float | None]) -> None:
+        self._expires = expires
+
+    def collect(self) -> Iterator[Metric]:
+        """The one gauge."""
+        at = self._expires()
+        text = "When the certificate expires that the service shows"
+        yield gauge("certificate_expires_timestamp_seconds", text, (), [] if at is None else [((), at)])
 
 
 class _Collected(Collector):

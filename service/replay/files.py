@@ -136,7 +136,8 @@ class ParquetTable:
         try:
             from pyarrow import parquet  # noqa: PLC0415  an extra
         except ImportError:
-            raise Failed(f"{path} is a Parquet file, which needs pyarrow: pip install 'onepass[arrow]'") from None
+            extra = "pip install '.[arrow]' in a checkout"
+            raise Failed(f"{path} is a Parquet file, which needs pyarrow: {extra}") from None
         self._path, self._done = path, 0
         try:
             self._file = parquet.ParquetFile(path)

@@ -12,6 +12,7 @@ the client's id makes a retry safe.
 
 import asyncio
 import contextlib
+import contextvars
 import itertools
 import logging
 from collections.abc import Callable, Coroutine, Sequence
@@ -40,8 +41,7 @@ from service.store.states import States
 logger = logging.getLogger(__name__)
 
 LITTLE_BYTES, LITTLE_ROWS = 2**20, 1024
-"""Most bytes and rows that are encoded where they come, and finished in the committer's call: a millisecond. With the
-longest labels and ids so many rows stay below ``NAMED_BYTES``."""
+"""Most bytes and rows that are encoded and finished where they come: a millisecond, and less than ``NAMED_BYTES``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ class Actor:
             finally:
                 self._task = None
                 self._shared.committer.answer_writer.note(self._replica)
-                self._go_on()
+                contextvars.Context().run(self._go_on)  # what is next is of other requests than this one
 
         self._task = asyncio.get_running_loop().create_task(run())
 

@@ -1,4 +1,4 @@
-"""TLS: certificates from files, read again when they change, and handshakes within the bounds of every connection.
+"""TLS: handshakes within the bounds of every connection.
 
 uvicorn would let a server handshake by itself, a minute for each connection, before any of them is counted. Here the
 connection is the server's from its first byte: it is one of those that ``Gate`` counts, its handshake takes HEAD_S at
@@ -7,125 +7,12 @@ most, and what it carries then is given to the protocol that serves it without T
 
 import asyncio
 import logging
-import ssl
-from pathlib import Path
 from typing import Any
 
+from service.server.certificates import Certificates
 from service.server.http_protocol import HEAD_S, LINGER_S, Gate
 
 logger = logging.getLogger(__name__)
-LOOK_S = 5.0
-"""How often the files are looked at: renewed certificates are used by the connections that come then."""
-ALPN = ["http/1.1"]
-
-
-class Certificates:
-    """What the service shows, and what it asks for.
-
-    Args:
-        certificate: PEM file of the certificate and those that lead to its authority.
-        key: PEM file of its private key; None: it is in the same file.
-        clients: PEM file of the authorities of clients, who need a certificate then; None: they need none.
-
-    Attributes:
-        context: for the next connection.
-
-    Raises:
-        ValueError: files that cannot be used.
-    """
-
-    def __init__(self, certificate: Path, key: Path | None = None, clients: Path | None = None) -> None:
-        self._certificate, self._key, self._clients = certificate, key, clients
-        self._failed = ""
-        self._seen = self._signature()
-        self.context = self._read()
-
-    async def run(self, look_s: float = LOOK_S) -> None:
-        """Follow the files until cancelled; what cannot be used changes nothing, and is said once."""
-        while True:
-            await asyncio.sleep(look_s)
-            await asyncio.to_thread(self.look)
-
-    def look(self) -> None:
-        """Take what the files hold, if they have changed.
-
-        A certificate and its key are rarely written at once: what does not fit together is looked at again.
-        """
-        found = self._signature()
-        if found == self._seen:
-            return
-        try:
-            self.context = self._read()
-        except ValueError as error:
-            if str(error) != self._failed:
-                logger.error("the certificate cannot be read again, the one before stays in use: %s", error)  # noqa: TRY400
-            self._failed = str(error)
-            return
-        self._seen, self._failed = found, ""
-        logger.info("the certificate was read again")
-
-    def _signature(self) -> list[tuple[int, int, int] | None]:
-        """What tells whether the files are the same; mounted secrets are links that move."""
-        return [None if file is None else _stamp(file) for file in (self._certificate, self._key, self._clients)]
-
-    def _read(self) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.set_alpn_protocols(ALPN)
-        names = ("ONEPASS_TLS_CERT", "ONEPASS_TLS_KEY", "ONEPASS_TLS_CA")
-        for name, file in zip(names, (self._certificate, self._key, self._clients), strict=True):
-            if file is not None:
-                _readable(name, file)
-        try:
-            context.load_cert_chain(self._certificate, self._key, _no_password)
-        except ssl.SSLError as error:
-            at = f"ONEPASS_TLS_CERT, ONEPASS_TLS_KEY: {self._certificate} and {self._key or 'the key in it'}"
-            raise ValueError(f"{at} are no PEM certificate and its private key ({error.reason or 'not PEM'})") from None
-        if self._clients is not None:
-            try:
-                context.load_verify_locations(self._clients)
-            except ssl.SSLError:
-                raise ValueError(f"ONEPASS_TLS_CA: {self._clients} holds no PEM certificate") from None
-            context.verify_mode = ssl.CERT_REQUIRED
-        return context
-
-
-def from_settings(certificate: Path | None, key: Path | None, clients: Path | None) -> Certificates | None:
-    """The certificates of the settings; None: the service speaks plain HTTP.
-
-    Raises:
-        ValueError: settings or files that cannot be used.
-    """
-    if certificate is not None:
-        return Certificates(certificate, key, clients)
-    for name, file in (("ONEPASS_TLS_KEY", key), ("ONEPASS_TLS_CA", clients)):
-        if file is not None:
-            raise ValueError(f"{name}: there is no certificate: set ONEPASS_TLS_CERT as well")
-    return None
-
-
-def _readable(name: str, file: Path) -> None:
-    try:
-        file.read_bytes()
-    except OSError as error:
-        raise ValueError(f"{name}: {file} cannot be read: {error.strerror}") from None
-
-
-def _no_password() -> str:
-    """What OpenSSL calls for a key that is encrypted; it would ask the terminal."""
-    raise ValueError(
-        "ONEPASS_TLS_KEY: the private key is encrypted; write it without a password, readable by its owner"
-    )
-
-
-def _stamp(file: Path) -> tuple[int, int, int] | None:
-    try:
-        found = file.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_ino, found.st_size
-
-
-# ------------------------------------------------------------------------------------------------ connections
 
 
 def secured(plain: type[asyncio.Protocol], gate: Gate, certificates: Certificates) -> type[asyncio.Protocol]:

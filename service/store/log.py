@@ -26,6 +26,7 @@ continued from the one a replica knows. scripts.py is the Lua of it.
 import asyncio
 import itertools
 from collections.abc import Sequence
+from contextvars import Context
 from typing import Any, NamedTuple
 
 from service.errors import Unavailable
@@ -178,7 +179,7 @@ class Log:
         loop = asyncio.get_running_loop()
         reply: asyncio.Future[Any] = loop.create_future()
         if not self._reads:
-            loop.call_soon(self._send_reads)
+            loop.call_soon(self._send_reads, context=Context())  # of all of them, and not of the first one's request
         position = (name, incarnation, version, uid)
         self._reads.append((_read_call(*position, min(limit_bytes, SOON_BYTES_MAX), limit_entries), reply))
         return await self._or_one(position, read_on(await reply, version))

@@ -17,7 +17,7 @@ async def test_the_extra_is_named(api, monkeypatch, kind):
     path = await api.new()
     for route in ("predict/batch", "feedback/batch", "features/overlap"):
         found = problem(await api.ask("POST", f"{path}/{route}", content=b"PAR1", headers={"Content-Type": kind}), 415)
-        assert "pip install 'onepass[arrow]'" in found["errors"][0]["problem"]
+        assert "pip install '.[arrow]' in a checkout" in found["errors"][0]["problem"]
         assert kind not in found["errors"][0]["allowed"]
     answer = await api.ask("POST", f"{path}/predict", content=b"PAR1", headers={"Content-Type": kind})
     assert "arrow]" not in problem(answer, 415)["errors"][0]["problem"]

@@ -191,7 +191,7 @@ def test_a_chart_without_the_extra(
     assert 1 == cli.main([command, "some.csv", "--label", "y", "--plot", "chart.svg"])
     said = capsys.readouterr().err
     assert 1 == len(said.splitlines())
-    assert "pip install 'onepass[replay]'" in said
+    assert "pip install '.[replay]' in a checkout" in said
 
 
 def test_no_chart_without_the_extra(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,6 +252,30 @@ def test_a_start_with_all_kernels_compiles_none(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(kernel_cache.KernelCache, "complete", lambda self: True)
     monkeypatch.setattr(serve, "_COMPILE", "import sys; sys.exit('not to be run')")
     assert 0 == cli.main(["serve"])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--tls-cert", "gone.pem"], "ONEPASS_TLS_CERT: gone.pem cannot be read: No such file or directory"),
+        (["--otel"], "ONEPASS_OTEL: needs the extra otel: pip install '.[otel]' in a checkout"),
+    ],
+)
+def test_what_is_missing_is_said_before_kernels_are_compiled(
+    options: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file that is not there, or an extra, ends the start at once, and nothing of core is imported for it."""
+    monkeypatch.setattr(serve, "_compile_kernels", lambda: pytest.fail("kernels were compiled first"))
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
+    assert 2 == cli.main(["serve", *options])
+    assert said == capsys.readouterr().err.strip()
+
+
+def test_what_serve_looks_at_first_needs_no_kernels() -> None:
+    """Certificates and extras are looked at by modules that import none: to import one compiles it."""
+    code = "import sys, service.cli.serve, service.otel; print([name for name in sys.modules if 'numba' in name])"
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (0, "[]\n") == (finished.returncode, finished.stdout), finished.stderr
 
 
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])

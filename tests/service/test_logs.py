@@ -1,5 +1,6 @@
 """What is logged: lines with fields, as text and as JSON, and never what clients send as data."""
 
+import asyncio
 import io
 import json
 import logging
@@ -15,6 +16,7 @@ from service import logs, stages
 from service.api import access_log, request_id
 from service.api.routes import ROUTES
 from service.runtime.engine import Engine
+from service.runtime.log_reader import LogReader
 from service.server.drain import Drain
 from service.server.http_protocol import Gate
 from tests.service.api_fixtures import problem
@@ -120,7 +122,7 @@ async def test_lines_of_a_request(api, said, monkeypatch):
     assert ("POST", f"{path}/predict", 422) == tuple(answered[key] for key in ("method", "path", "status"))
     assert answered["ms"] >= 0
     said.truncate(said.seek(0))
-    for probe in ("/healthz", "/readyz", "/metrics"):
+    for probe in ("/healthz", "/readyz", "/metrics", "/v2/health/live", "/v2/health/ready"):
         assert 200 == (await api.ask("GET", probe, headers=headers)).status_code
     assert 200 == (await api.ask("HEAD", "/version", headers=headers)).status_code
     (answered,) = lines(said)
@@ -227,6 +229,51 @@ def test_a_stop_is_of_no_request(said):
     assert "a stop was asked for" in stop["event"]
     assert (False, False) == ("request_id" in stop, "model" in stop)
     assert ("r-1", "m") == (own["request_id"], own["model"])
+
+
+@in_loop
+async def test_the_request_of_one_reader_is_not_that_of_the_next(api, monkeypatch):
+    """A step of a model is logged with the request that began it; the step that follows is of others, and of none."""
+    replica = await api.app.state.context.engine.models.get((await api.shared())[8:])
+    go_on, found, to_head = asyncio.Event(), [], LogReader.to_head
+
+    async def held_up(self, replica):
+        found.append(request_id.logged().get("request_id"))
+        await go_on.wait()
+        return await to_head(self, replica)
+
+    async def ask(name):
+        request_id.CURRENT.set({request_id.ID: name, "headers": []})
+        await replica.inbox.sync()
+
+    monkeypatch.setattr(LogReader, "to_head", held_up)
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        tasks.create_task(ask(b"first"))
+        while not found:
+            await asyncio.sleep(0)
+        tasks.create_task(ask(b"second"))
+        await asyncio.sleep(0)
+        go_on.set()
+    assert ["first", None] == found
+
+
+@in_loop
+async def test_what_is_read_for_several_requests_is_of_none(api, monkeypatch):
+    """Logs that are read on in one round trip."""
+    log, found = api.app.state.context.engine.store.log, []
+    run = log._connection.run
+
+    async def noted(calls, **how):
+        found.append((len(calls), request_id.logged()))
+        return await run(calls, **how)
+
+    async def read(name):
+        request_id.CURRENT.set({request_id.ID: name, "headers": []})
+        return await log.read_soon("nobody", "0", 0, "0", 1000, 10)
+
+    monkeypatch.setattr(log._connection, "run", noted)
+    await asyncio.gather(*(asyncio.create_task(read(name)) for name in (b"first", b"second")))
+    assert [(2, {})] == found
 
 
 def test_nothing_of_a_request_outside_of_one():

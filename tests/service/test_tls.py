@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import ssl
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
@@ -12,9 +13,12 @@ import trustme
 import uvloop
 
 from service import cli
+from service.app import build
 from service.server import http_protocol, tls
+from service.server.certificates import Certificates, from_settings
 from service.server.http_protocol import HEAD_LINES_MAX, REFUSED_OPEN_MAX, bounded
-from service.server.tls import Certificates, from_settings, secured
+from service.server.tls import secured
+from service.settings import Settings
 from tests.service.local_server import LocalServer, running
 from tests.service.test_cli import serving
 from tests.service.test_http_protocol import GET, echo, problem, status
@@ -220,6 +224,34 @@ def test_files_that_cannot_be_used_are_named(ca, pem, tmp_path):
     with pytest.raises(ValueError, match="ONEPASS_TLS_KEY: there is no certificate: set ONEPASS_TLS_CERT"):
         from_settings(None, pem, None)
     assert from_settings(None, None, None) is None
+
+
+@pytest.mark.parametrize("year", [2020, 2040])
+def test_the_last_day_of_a_certificate_is_told(ca, tmp_path, year):
+    """Of the one that is shown, expired or not, with clients that need one or not; the next one's when it is read."""
+    file, authority = tmp_path / "own.pem", tmp_path / "ca.pem"
+    ca.cert_pem.write_to_path(str(authority))
+    last, first = (datetime(at, 3, 1, 12, tzinfo=UTC) for at in (year, 2019))
+    issued = ca.issue_cert("localhost", not_before=first, not_after=last)
+    issued.private_key_and_cert_chain_pem.write_to_path(str(file))
+    found = [Certificates(file), Certificates(file, None, authority)]
+    assert [last.timestamp()] * 2 == [one.expires for one in found]
+    assert [ssl.CERT_NONE, ssl.CERT_REQUIRED] == [one.context.verify_mode for one in found]
+    renewed = ca.issue_cert("localhost", not_before=first, not_after=last + timedelta(days=90))
+    renewed.private_key_and_cert_chain_pem.write_to_path(str(file))
+    found[1].look()
+    assert (last + timedelta(days=90)).timestamp() == found[1].expires
+
+
+async def test_the_last_day_of_a_certificate_is_a_metric(own_settings, tmp_path, monkeypatch):
+    """As it is now; without a certificate there is no number."""
+    days = [86_400.0]
+    name = "onepass_certificate_expires_timestamp_seconds"
+    for told, expected in ((lambda: days[0], [f"{name} 86400.0"]), (lambda: None, [])):
+        app = build(Settings(data_dir=tmp_path), certificate_expires=told)
+        async with app.router.lifespan_context(app):
+            text, _ = await app.state.context.telemetry.render()
+            assert expected == [line for line in text.decode().splitlines() if line.startswith(f"{name} ")]
 
 
 def test_a_key_with_a_password_is_refused(ca, pem, tmp_path):

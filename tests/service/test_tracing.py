@@ -207,5 +207,5 @@ async def test_the_extra_is_named(monkeypatch):
         return there(name, *how)
 
     monkeypatch.setattr(builtins, "__import__", lacking)
-    with pytest.raises(ValueError, match=r"ONEPASS_OTEL: needs the extra otel: pip install 'onepass\[otel\]'"):
+    with pytest.raises(ValueError, match=r"ONEPASS_OTEL: needs the extra otel: pip install '\.\[otel\]'"):
         otel.Spans()
