@@ -227,7 +227,9 @@ def _task(value: object, algorithm: Algorithm) -> Task:
     if value is None:
         raise Invalid.of("task", f"is required: {algorithm.id} has several tasks", list(algorithm.tasks))
     if value not in algorithm.tasks:
-        raise Invalid.of("task", f"is not a task of {algorithm.id}", list(algorithm.tasks))
+        raise Invalid.of(
+            "task", f"is not a task of {algorithm.id}{suggestion(value, algorithm.tasks)}", list(algorithm.tasks)
+        )
     return value
 
 
@@ -236,6 +238,9 @@ def _params(value: object) -> Mapping[str, Any]:
         return {}
     if not isinstance(value, dict):
         raise Invalid.of("params", "must be an object")
+    if misplaced := [name for name in value if name in FIELDS]:
+        said = 'is a field of the model: it stands beside "params"'
+        raise Invalid(*(Problem(f"params.{name}", said) for name in misplaced))
     return value
 
 

@@ -23,6 +23,8 @@ LABELS, CATEGORIES = "add_labels", "add_categories"
 """What is added to a field: to ``labels``, and to features in force."""
 CHANGEABLE = (*REPLACEABLE, LABELS, CATEGORIES)
 """What a change may name."""
+TOLD_MAX = 100
+"""Characters of a value that is told."""
 _MATHEMATICS = "belongs to the learner's mathematics: create another model with it"
 _INSTEAD = {
     "algorithm": _MATHEMATICS,
@@ -95,6 +97,49 @@ def fields_changed(before: Config, after: Config) -> list[str]:
     names = {name for name in {*one, *other} if _text(one.get(name)) != _text(other.get(name))}
     same_features = before.features is after.features or before.features == after.features
     return sorted(names if same_features else names | {"features"})
+
+
+def differences(config: Config, asked: Config) -> list[Problem]:
+    """Where another configuration is asked for than a model has: what to do about each field.
+
+    Args:
+        config: the model's.
+        asked: for a model of the same name; what the body left out has its default.
+
+    Returns:
+        A problem for each field, first those that PATCH can change; parameters one by one, unless the algorithm is
+        another one. ``allowed`` is what the model has, where that is short.
+    """
+    own, others = _without_features(config), _without_features(asked)
+    names = fields_changed(config, asked)
+    values = {name: own.get(name) for name in names if name != "params"}
+    if "algorithm" not in names:
+        params, wanted = own["params"], others["params"]
+        values |= {f"params.{name}": params[name] for name in params if _text(params[name]) != _text(wanted[name])}
+    found = [Problem(name, _way(name, config, asked), _short(value)) for name, value in values.items()]
+    return sorted(found, key=lambda one: "PATCH" not in one.problem)
+
+
+def _way(name: str, config: Config, asked: Config) -> str:
+    """What to do about a field that differs."""
+    if name in REPLACEABLE:
+        return "differs: PATCH changes it"
+    if name not in ("features", "labels"):
+        return f"differs: {_INSTEAD[name.partition('.')[0]]}"
+    if getattr(asked, name) is None:
+        return "were declared at creation: name the same ones"
+    if getattr(config, name) is None:
+        return "were not declared at creation, and follow from the rows: leave them out"
+    if name == "labels" and _extends(config.labels, asked.labels):
+        return f"differ: PATCH changes them by {LABELS}"
+    if name == "features" and _alike(config.features, asked.features):
+        return f"differ in their categories: PATCH changes them by {CATEGORIES}"
+    return f"differ: they {_INSTEAD[name]}"
+
+
+def _short(value: object) -> object:
+    """A value that can be told in a word; None for others."""
+    return value if isinstance(value, int | float) or (isinstance(value, str) and len(value) <= TOLD_MAX) else None
 
 
 def interchangeable(config: Config, other: Config) -> bool:

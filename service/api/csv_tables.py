@@ -18,6 +18,8 @@ BESIDE_QUERIES = ("label", "id", "discount", "weight")
 CSV_QUERIES = ("delimiter", "drop")
 """Query parameters that say how CSV is read."""
 DELIMITERS = 'one character that is no letter, digit, quote, ".", "+", "-" or line end; or "tab"'
+DELIMITERS_FOUND = (";", "\t", "|", ",")
+"""Looked for in a header that is one column."""
 HEADER_SHOWN = 100
 
 
@@ -34,7 +36,9 @@ def read_csv(body: bytes, query: Mapping[str, str], labelled: bool, most: int) -
         NotTable: not CSV, or not UTF-8.
         Invalid: no header, or columns that are not there.
     """
-    header, rows = _rows(body, _delimiter(query.get("delimiter")), most)
+    delimiter = _delimiter(query.get("delimiter"))
+    header, rows = _rows(body, delimiter, most)
+    _refuse_other_delimiter(header, rows, delimiter, query)
     if labelled and "label" not in query:
         problem = "is required as a query parameter: the column that holds the label"
         raise Invalid.of("label", problem, header[:HEADER_SHOWN])
@@ -57,6 +61,25 @@ def _delimiter(given: str | None) -> str:
     if len(given) != 1 or given.isalnum() or given in "\"'.+-\r\n":
         raise Invalid.of("delimiter", "is no delimiter", DELIMITERS)
     return given
+
+
+def _refuse_other_delimiter(
+    header: Sequence[str], rows: Sequence[Sequence[str]], delimiter: str, query: Mapping[str, str]
+) -> None:
+    """Refuse a table that is one column, in whose lines another delimiter is found.
+
+    A column may be called so: the label is, or ``delimiter`` is given.
+    """
+    label = query.get("label")
+    if len(header) != 1 or label == header[0] or (label is None and "delimiter" in query):
+        return
+    lines = [header[0], *(delimiter.join(row) for row in rows[:1])]
+    others = [char for char in DELIMITERS_FOUND if char != delimiter]
+    if found := [char for char in others if 0 < lines[0].count(char) == lines[-1].count(char)]:
+        here, expected, named = repr(found[0]), repr(delimiter), "tab" if found[0] == "\t" else found[0]
+        said = f"one column: {here} stands where {expected} is expected; delimiter={named} in the query reads it"
+        problem = f"is {said}" if label is None else f"names no column: the header is {said}"
+        raise Invalid.of("header" if label is None else "label", problem, DELIMITERS)
 
 
 def _rows(body: bytes, delimiter: str, most: int) -> tuple[list[str], list[list[str]]]:

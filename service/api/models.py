@@ -50,7 +50,8 @@ async def create_model(
     """Create a model.
 
     Only `task` is needed: the algorithm is then `auto`. Features left out are fixed by the first feedback row; labels
-    left out appear as they come. The same body again is 200, as is the present configuration; another one is 409.
+    left out appear as they come. The same body again is 200, as is the present configuration; another one is 409, whose
+    `errors` names the fields that differ, and which of them PATCH changes.
     """
     sent = cast("Mapping[str, Any]", body)
     await load_algorithm(sent)

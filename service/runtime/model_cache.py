@@ -4,11 +4,12 @@ import asyncio
 import logging
 import secrets
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from core.config import Config
+from core.config_changes import differences
 from core.machine import Summary
-from core.problems import Invalid
+from core.problems import PROBLEMS_MAX, Invalid, Problem
 from service.errors import ModelDown, ModelLost, OnepassError, Recreated, RequestConflict, no_model
 from service.runtime import admission
 from service.runtime.admission import Demand
@@ -24,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 DOWN_S = 2.0
 """How long a model that could not be loaded is refused before it is tried again."""
+FIELDS_SHOWN = 8
+"""Of those that differ, in a sentence."""
 LOADS_MAX = 4
 """Models loaded from the store at the same time; each takes memory that the budget does not know yet."""
 
@@ -215,10 +218,7 @@ class ModelCache:
         replica = await self.present(name, found.incarnation)
         was_created_so = found.created or Config.parse(codec.config(found.config)).canonical == text
         if not was_created_so and not await self._is_configured(replica, text):
-            raise RequestConflict(
-                f"model {name} exists with another configuration; PATCH changes it, else DELETE it first or choose "
-                "another name"
-            )
+            raise _other_configuration(name, differences(replica.machine.config, config))
         return replica, found.created
 
     async def _is_configured(self, replica: Replica, canonical: str) -> bool:
@@ -323,3 +323,17 @@ class ModelCache:
                 logger.debug("model %s leaves memory: it is asked for elsewhere; version %d", name, replica.version)
                 self._drop(name)
                 self._stats.idle_unloads += 1
+
+
+def _other_configuration(name: str, found: Sequence[Problem]) -> RequestConflict:
+    """The error for a body that is not of the model that has the name, with the fields that differ."""
+    patched = [one.field for one in found if "PATCH" in one.problem]
+    fixed = [one.field for one in found if one.field not in patched]
+    said = [f"PATCH changes {_some(patched)}"] if patched else []
+    said += [f"{_some(fixed)} cannot be changed: DELETE the model first or choose another name"] if fixed else []
+    return RequestConflict(f"model {name} exists with another configuration: {'; '.join(said)}", found[:PROBLEMS_MAX])
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - FIELDS_SHOWN
+    return ", ".join(names[:FIELDS_SHOWN]) + (f" and {more} more" if more > 0 else "")

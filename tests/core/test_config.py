@@ -333,3 +333,10 @@ def test_costs_need_classes_and_probabilities(monkeypatch):
     silent = replace(ALGORITHMS["dfop"], id="silent", probabilities=False)
     monkeypatch.setitem(ALGORITHMS, "silent", silent)
     assert "silent has none" in refusal(algorithm="silent", class_costs={"a": 2})["class_costs"].problem
+
+
+def test_a_field_among_the_parameters_is_sent_back_to_its_place():
+    """Parameters are the algorithm's; what is beside them is said to be."""
+    found = refusal(params={"class_costs": {"UP": 2}, "missing": "mean", "bias": True})
+    assert {"params.class_costs", "params.missing"} == {*found}
+    assert 'is a field of the model: it stands beside "params"' == found["params.missing"].problem

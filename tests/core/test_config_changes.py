@@ -3,7 +3,7 @@
 import pytest
 
 from core.config import Config
-from core.config_changes import CHANGEABLE, changed, fields_changed, interchangeable
+from core.config_changes import CHANGEABLE, changed, differences, fields_changed, interchangeable
 from core.problems import Invalid
 
 BODY = {
@@ -123,3 +123,39 @@ def test_a_state_is_taken_over_where_the_mathematics_agree(other, expected):
     """What can be changed need not agree; labels and categories may have been added behind the common ones."""
     config = Config.parse({**BODY, **other})
     assert (expected, expected) == (interchangeable(CONFIG, config), interchangeable(config, CONFIG))
+
+
+MORE_DAYS = ["a", {"name": "day", "type": "categorical", "categories": ["mon", "tue", "wed"]}]
+
+
+@pytest.mark.parametrize(
+    ("change", "said", "allowed"),
+    [
+        ({"missing": "mean"}, {"missing": "differs: PATCH changes it"}, "error"),
+        ({"class_costs": {"UP": 2}}, {"class_costs": "differs: PATCH changes it"}, None),
+        ({"labels": ["UP", "DOWN", "SAME"]}, {"labels": "differ: PATCH changes them by add_labels"}, None),
+        ({"labels": ["DOWN", "UP"]}, {"labels": "differ: they stay as they are declared"}, None),
+        ({"labels": None}, {"labels": "were declared at creation"}, None),
+        ({"features": MORE_DAYS}, {"features": "differ in their categories: PATCH changes them by add_cat"}, None),
+        ({"features": ["a"]}, {"features": "differ: they are changed by a switch"}, None),
+        ({"params": {"forgetting_rate": 0.25}}, {"params.forgetting_rate": "differs: belongs to the learner"}, "auto"),
+        ({"algorithm": "rls"}, {"algorithm": "differs: belongs to the learner"}, "dfop"),
+        ({"seed": 7}, {"seed": "differs: belongs to the learner"}, 0),
+    ],
+)
+def test_where_another_configuration_is_asked_for(change, said, allowed):
+    """Each field, of parameters each one, with what to do and, where it is short, what the model has."""
+    found = differences(CONFIG, Config.parse({**BODY, **change}))
+    assert [*said] == [problem.field for problem in found]
+    assert found[0].problem.startswith(said[found[0].field])
+    assert allowed == found[0].allowed
+
+
+def test_what_a_change_can_name_comes_first():
+    """A model whose features and labels follow from its rows says so."""
+    found = differences(Config.parse({"task": "classification"}), Config.parse({**BODY, "on_drift": "reset"}))
+    assert ["on_drift", "algorithm", "features", "labels"] == [problem.field for problem in found]
+    assert {"were not declared at creation, and follow from the rows: leave them out"} == {
+        problem.problem for problem in found[2:]
+    }
+    assert [] == differences(CONFIG, Config.parse(BODY))

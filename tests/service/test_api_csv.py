@@ -105,6 +105,29 @@ async def test_a_decimal_comma_is_not_read(api, cell):
     assert "a decimal comma is not read" in found["errors"][0]["problem"]
 
 
+@pytest.mark.parametrize(("delimiter", "named"), [(";", ";"), ("\t", "tab"), ("|", "|")])
+async def test_another_delimiter_is_named(api, delimiter, named):
+    """A header that is one column is answered with what stands in it, and the query that reads it."""
+    path, content = await api.learnt(), csv(delimiter)
+    for route, params, field in (("feedback", {"label": "y"}, "label"), ("predict", {}, "header")):
+        how = {"content": content, "headers": CSV, "params": params}
+        found = await api.refuses(f"{path}/{route}/batch", 422, field, **how)
+        said = found["errors"][0]["problem"]
+        assert f"{delimiter!r} stands where ',' is expected; delimiter={named} in the query reads it" in said
+    wrong = {"content": csv(), "headers": CSV, "params": {"label": "y", "delimiter": ";"}}
+    found = await api.refuses(f"{path}/feedback/batch", 422, "label", **wrong)
+    assert "delimiter=, in the query" in found["errors"][0]["problem"]
+
+
+async def test_one_column_may_be_called_so(api):
+    """Where the delimiter is given, or the cells do not look alike, it is the name of a column."""
+    path = await api.new(RLS, features=["a;b"])
+    await api.post(f"{path}/feedback", {"features": {"a;b": 1}, "label": 2})
+    for content, params in (("a;b\n1\n", {}), ('a;b\n"1"\n', {"delimiter": ","})):
+        told = await api.post(f"{path}/predict/batch", content=content, headers=CSV, params=params)
+        assert 1 == len(told["predictions"])
+
+
 @pytest.mark.parametrize(
     ("params", "field"),
     [

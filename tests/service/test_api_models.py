@@ -70,7 +70,11 @@ async def test_put_with_another_body_is_409(api, change):
     """0 is not false; nothing of the model that is there changes."""
     path = await api.learnt(labels=[0, 1])
     before = await api.standing(path)
-    problem(await api.ask("PUT", path, json={**DFOP, "labels": [0, 1], **change}), 409)
+    found = problem(await api.ask("PUT", path, json={**DFOP, "labels": [0, 1], **change}), 409)
+    for name in change if "task" not in change else ["task"]:
+        assert any(name in error["field"] for error in found["errors"])
+        assert name in found["detail"]
+    assert ("missing" in change) == ("PATCH changes missing" in found["detail"])
     assert before == await api.standing(path)
 
 
