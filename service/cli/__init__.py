@@ -13,6 +13,7 @@
     explanation      why a row is predicted as it is, as a table
     states           onepass export and import
     backups          onepass backup and restore; backup_file: the file, checked, and continued
+    overwriting      what is asked before a model's state, or a file, is lost
     numbers          scores as people read them, and a curve in one line
 
 Help starts without pydantic, NumPy and the like: a module is imported when its command is asked for.

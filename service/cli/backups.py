@@ -16,6 +16,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeE
 from service.cli.backup_file import BackupFile, opened
 from service.cli.connection import Connection, Misused, Refused, carry_out, console, pieces, print_document
 from service.cli.connection import declare as declare_service
+from service.cli.overwriting import keep_file
 from service.store.backup.frames import Damaged
 
 BACKUP = "application/octet-stream"
@@ -24,7 +25,8 @@ TIMEOUT = httpx.Timeout(60.0, read=600.0, write=600.0)
 STATUS = "Exit status: 0 done, 1 refused, failed or not whole (the reason on stderr), 2 usage."
 MAKE = """\
 Write all models to a file: each at one version, with its remembered ids and tracked predictions. Learning goes on
-meanwhile. What has come is in FILE.part until it is whole; the same command within a day goes on where it broke off."""
+meanwhile. What has come is in FILE.part until it is whole; the same command within a day goes on where it broke off.
+A FILE that is there is kept, unless --force is given."""
 BRING_BACK = """\
 Bring the models of a backup into a service. Models that are there at the same version are skipped, so that the same
 command goes on after an interruption; those that are there at another version stay as they are, and are named."""
@@ -44,6 +46,8 @@ def declare(name: str, parser: argparse.ArgumentParser) -> None:
     )
     declare_service(parser)
     parser.epilog = STATUS
+    if make:
+        parser.add_argument("--force", action="store_true", help="replace a FILE that is there, once this one is whole")
     parser.add_argument("--models", metavar="PATTERN", default="*", help="only models of such names: 'a*'")
     parser.add_argument("--json", action="store_true", help="print what was done as JSON")
 
@@ -59,6 +63,7 @@ def run(options: argparse.Namespace) -> int:
 def _backup(connection: Connection, options: argparse.Namespace) -> None:
     if options.file == "-" and options.json:
         raise Misused("--json does not go with standard output, where the backup goes")
+    keep_file(options.file, options.force)
     try:
         with opened(options.file, options.models) as file:
             _received(connection, options, file)

@@ -5,9 +5,9 @@ import os
 import ssl
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
-from urllib.parse import quote, urljoin
+from urllib.parse import quote, unquote, urljoin
 
 import httpx
 from rich.console import Console
@@ -18,18 +18,29 @@ from service.replay import Failed, trust
 from service.replay.client import document_of
 from service.replay.options import key_of, model_name, service_url
 from service.replay.refusals import lines_of
-from service.replay.wording import IN_COMMANDS, in_flags
+from service.replay.wording import IN_COMMANDS, in_flags, suggested
 
 URL = "http://127.0.0.1:8000"
 TIMEOUT_S = 60.0
 STATUS = "Exit status: 0 done, 1 refused or failed (the reason on stderr), 2 usage."
+LISTED_MAX = 1000
+"""Models among which one of a mistyped name is looked for."""
 WIDE = 1000
 """Columns where no terminal bounds them."""
 ONLY_JSON = "print the API's document as it is"
 
 
 class Refused(Exception):
-    """The service refuses, cannot be reached, or answers nonsense; the message is for people."""
+    """The service refuses, cannot be reached, or answers nonsense; the message is for people.
+
+    Args:
+        message: for people.
+        status: of the service's answer, if there is one.
+    """
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class Misused(Exception):
@@ -76,12 +87,22 @@ class Connection:
             with self._http.stream(method, path, **request) as response:
                 if response.is_error:
                     response.read()
-                    raise Refused(refusal(response))
+                    raise Refused(refusal(response, self._meant(path, response)), response.status_code)
                 yield response
         except httpx.TransportError as error:
             raise Refused(
                 f"cannot reach {self.url}: {str(error) or type(error).__name__}; {_advice(str(error))}"
             ) from None
+
+    def _meant(self, path: str, response: httpx.Response) -> str:
+        """Which model may have been meant by a name that none has."""
+        names = [one.get("field") for one in document_of(response).get("errors") or () if isinstance(one, dict)]
+        if response.status_code != httpx.codes.NOT_FOUND or names != ["name"]:
+            return ""
+        with suppress(httpx.TransportError):
+            listed = document_of(self._http.get("models", params={"limit": LISTED_MAX})).get("models") or ()
+            return suggested(unquote(path.split("/")[1]), [one["name"] for one in listed])
+        return ""
 
 
 def _advice(error: str) -> str:
@@ -139,8 +160,8 @@ def path_of(name: str, *parts: str) -> str:
     return "/".join(("models", quote(name, safe=""), *parts))
 
 
-def refusal(response: httpx.Response) -> str:
-    """A problem document for people: its sentence, a line for each field, the page that explains it."""
+def refusal(response: httpx.Response, hint: str = "") -> str:
+    """A problem document for people: its sentence, a hint, a line for each field, the page that explains it."""
     document = document_of(response)
     if not document:
         return f"{response.url} answers HTTP {response.status_code}, and not like Onepass"
@@ -148,7 +169,7 @@ def refusal(response: httpx.Response) -> str:
     errors = [one for one in document.get("errors") or () if isinstance(one, dict)]
     if errors and all(str(one.get("problem")) in detail for one in errors):
         detail = f"refused with HTTP {response.status_code}"  # the same words as those of the fields
-    lines = [detail, *(f"  {line}" for line in lines_of(errors, None))]
+    lines = [detail + hint, *(f"  {line}" for line in lines_of(errors, None))]
     if response.status_code == httpx.codes.UNAUTHORIZED:
         lines.append("  the key is given by --key or ONEPASS_KEY")
     if str(document.get("type", "")).startswith("/"):

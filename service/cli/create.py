@@ -10,7 +10,6 @@ import httpx
 
 from service.cli.connection import (
     Connection,
-    Misused,
     Refused,
     carry_out,
     console,
@@ -20,9 +19,10 @@ from service.cli.connection import (
     print_document,
 )
 from service.cli.connection import declare as declare_service
+from service.cli.overwriting import ask_for_model
 from service.cli.values import guessed
-from service.replay.options import TASKS, model_name, pair
-from service.replay.wording import counted
+from service.replay import costs
+from service.replay.options import TASKS, model_name, param
 
 TYPES = ("number", "boolean", "categorical", "time")
 DETAILS = """\
@@ -46,10 +46,11 @@ def declare(name: str, parser: argparse.ArgumentParser) -> None:
     say = parser.add_argument
     say("--task", choices=TASKS, help="what there is to predict")
     say("--algorithm", metavar="ID", help="as GET /algorithms lists them; default: auto")
-    say("--param", action="append", type=pair, default=[], metavar="NAME=VALUE", help="repeatable; JSON, else text")
+    say("--param", action="append", type=param, default=[], metavar="NAME=VALUE", help="repeatable; JSON, else text")
     kinds = ", ".join(TYPES[1:])
     say("--features", type=_features, metavar="A,B:TYPE", help=f"numbers, or of a TYPE: {kinds}")
     say("--labels", type=_labels, metavar="A,B", help="the classes, where they are known")
+    costs.declare(parser)
     say("--missing", choices=("error", "zero", "mean"), help="what a missing value becomes; default: error")
     say("--config", metavar="FILE", help="the whole body as JSON, - for standard input; the others change it")
     parser.set_defaults(steps=_create)
@@ -86,6 +87,8 @@ def _create(connection: Connection, options: argparse.Namespace) -> None:
     body |= {name: value for name in named if (value := getattr(options, name)) is not None}
     if options.param:
         body["params"] = dict(body.get("params") or {}) | dict(options.param)
+    if options.cost:
+        body["class_costs"] = dict(body.get("class_costs") or {}) | dict(options.cost)
     response = connection.ask("PUT", path_of(options.name), json=body)
     if options.json:
         print_document(response)
@@ -99,20 +102,12 @@ def _create(connection: Connection, options: argparse.Namespace) -> None:
 def _delete(connection: Connection, options: argparse.Namespace) -> None:
     for name in options.names:
         if not options.yes:
-            _confirm(connection, name)
+            ask_for_model(name, connection.ask("GET", path_of(name)).json()["rows"], "delete")
         connection.ask("DELETE", path_of(name))
         if not options.json:
             console().print(f"{name} deleted")
     if options.json:
         print(json.dumps({"deleted": options.names}))
-
-
-def _confirm(connection: Connection, name: str) -> None:
-    rows = connection.ask("GET", path_of(name)).json()["rows"]
-    if not sys.stdin.isatty():
-        raise Misused(f"{name} has learned {counted(rows)}; --yes deletes it")
-    if input(f"Delete {name} and the {counted(rows)} that it has learned? [y/N] ").lower() not in ("y", "yes"):
-        raise Refused(f"{name} is not deleted")
 
 
 def read_json(name: str) -> Any:

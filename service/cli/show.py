@@ -25,6 +25,7 @@ from service.cli.connection import declare as declare_service
 from service.cli.listing import ago
 from service.cli.numbers import figure, percent, score, sparkline
 from service.cli.values import labels_of, spelt
+from service.replay import costs
 from service.replay.wording import counted
 
 DRIFTS = 5
@@ -67,7 +68,8 @@ def _show(connection: Connection, options: argparse.Namespace) -> None:
         spans = _spans(model["metrics"])
         spared = [*model["metrics"]["baselines"], "window"]
         out.print(fitting(out, partial(_scores, model["config"]["task"], spans), spans, spared))
-        _costs(out, model["metrics"]["overall"].get("costs"))
+        for line in costs.said(model["metrics"]["overall"].get("costs")):
+            out.print(text(line), soft_wrap=True)
         _curve(out, model["config"]["task"], model["metrics"])
     for title, lines in (
         ("experts", _experts(model["info"].get("experts") or [])),
@@ -125,13 +127,6 @@ def _scores(task: str, spans: dict[str, dict[str, Any]], shown: list[str]) -> Ta
         told = [score(task, cell) if shares else figure(cell) for cell in cells]
         table.add_row(measure.replace("_", " "), *told)
     return table
-
-
-def _costs(out: Console, costs: dict[str, Any] | None) -> None:
-    """What answers have cost a row, beside the label that would have cost least as the answer to all."""
-    if costs is not None and costs["mean"] is not None:
-        always = f"{figure(costs['constant'])} with {spelt(costs['label'])} as the answer to all"
-        out.print(text(f"cost a row: {figure(costs['mean'])}; {always}"), soft_wrap=True)
 
 
 def _curve(out: Console, task: str, metrics: dict[str, Any]) -> None:

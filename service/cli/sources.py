@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import SecretStr, ValidationError
+from pydantic_core import ErrorDetails
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
@@ -18,6 +19,7 @@ from pydantic_settings import (
 )
 
 from service.api.key_file import text_of
+from service.replay.wording import suggested
 from service.settings import Settings
 
 PREFIX = "ONEPASS_"
@@ -136,8 +138,15 @@ def gather(flags: Mapping[str, str], file: Path | None, environment: Mapping[str
         keys_file = Path(origin) if origin in found.secret_files else None
         return Sourced(_Merged(**found.values), found.notes, files, keys_file)
     except ValidationError as error:
-        problems = [(str(problem["loc"][0]), problem["msg"]) for problem in error.errors()]
+        problems = [(str(problem["loc"][0]), problem["msg"] + _choice(problem)) for problem in error.errors()]
         raise Unusable("\n".join(f"{found.origins.get(name, name)}: {text}" for name, text in problems)) from None
+
+
+def _choice(problem: ErrorDetails) -> str:
+    """Which of the choices of a setting may have been meant."""
+    if problem["type"] != "literal_error":
+        return ""
+    return suggested(str(problem["input"]), re.findall("'([^']*)'", problem["ctx"]["expected"]))
 
 
 def _is_there(file: Path) -> bool:

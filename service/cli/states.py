@@ -23,6 +23,7 @@ from service.cli.connection import (
     print_document,
 )
 from service.cli.connection import declare as declare_service
+from service.cli.overwriting import ask_for_model, keep_file
 from service.replay.wording import counted
 
 STATE = "application/octet-stream"
@@ -39,11 +40,14 @@ def declare(name: str, parser: argparse.ArgumentParser) -> None:
     declare_service(parser)
     if name == "export":
         parser.description = "Write the state of a model to a file: all that predictions and learning depend on."
+        parser.add_argument("--force", action="store_true", help="write over a file that is there")
         parser.add_argument("--json", action="store_true", help="print {name, file, bytes}")
     else:
         parser.description = (
-            "Make a model of a state that was exported, or go on with it in a model of its configuration."
+            "Make a model of a state that was exported, or go on with it in a model of its configuration, in place of "
+            "what that has learned."
         )
+        parser.add_argument("--yes", action="store_true", help="do not ask before the state of a model is replaced")
         declare_json(parser)
 
 
@@ -53,6 +57,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _export(connection: Connection, options: argparse.Namespace) -> None:
+    keep_file(options.file, options.force)
     with connection.stream("GET", path_of(options.name, "state"), timeout=TIMEOUT) as response:
         try:
             with _written(options.file) as out:
@@ -71,11 +76,15 @@ def _export(connection: Connection, options: argparse.Namespace) -> None:
 
 @contextmanager
 def _written(name: str) -> Iterator[IO[bytes]]:
-    """A file that is there whole or not at all; ``-`` is standard output."""
+    """A file that is there whole or not at all; ``-`` is standard output, and what is no file is written as it is."""
     if name == "-":
         yield sys.stdout.buffer
         return
     target = Path(name)
+    if target.exists() and not target.is_file():
+        with target.open("wb") as out:
+            yield out
+        return
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         with part.open("xb") as out:
@@ -87,12 +96,26 @@ def _written(name: str) -> Iterator[IO[bytes]]:
         part.unlink(missing_ok=True)
 
 
+def _confirm(connection: Connection, name: str) -> None:
+    """Ask before a model goes on with another state, if it has learned anything."""
+    try:
+        rows = connection.ask("GET", path_of(name)).json()["rows"]
+    except Refused as refused:
+        if refused.status != httpx.codes.NOT_FOUND:
+            raise
+        return
+    if rows:
+        ask_for_model(name, rows, "replace")
+
+
 def _import(connection: Connection, options: argparse.Namespace) -> None:
     headers = {"Content-Type": STATE}
     try:
         with sys.stdin.buffer if options.file == "-" else Path(options.file).open("rb") as file:
             if options.file != "-":
                 headers["Content-Length"] = str(os.fstat(file.fileno()).st_size)
+            if not options.yes:
+                _confirm(connection, options.name)
             path = path_of(options.name, "state")
             response = connection.ask("PUT", path, content=pieces(file), headers=headers, timeout=TIMEOUT)
     except OSError as error:

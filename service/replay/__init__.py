@@ -6,6 +6,7 @@
     kinds       what columns hold: numbers, booleans, times or strings; columns tells how they were read
     stream      rows through a stream of the service, sent again after a break; row_form makes them of cells
     client      the service's HTTP interface: retries that learn no row twice; refusals says them by column
+    costs       what missing a class costs: --cost
     private     a service for one replay, where no URL is given; ports finds it a free one
     wording     words that several commands print
     report      progress, and the table at the end (rich)

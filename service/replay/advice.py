@@ -1,5 +1,6 @@
 """What a comparison's figures mean, in words: no better than a constant answer, a rare class not found, a tie."""
 
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,8 @@ RARE_SHARE = 0.2
 RECALL_LOW = 0.3
 WARNED_MAX = 5
 """Classes that are warned of, and algorithms that are named."""
-HINT = "class_costs in the configuration makes missing them dearer"
+COST_MAX = 1000
+"""That is proposed."""
 
 
 def rare(metrics: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -30,9 +32,20 @@ def warnings(entrants: Sequence["Entrant"], task: str) -> list[str]:
         task: "classification" or "regression".
     """
     best = entrants[0]
+    if (costs := best.metrics["overall"].get("costs")) is not None:
+        return _dear(best, costs)
     tied = _tied(entrants)
     said = [f"{best.line} is not distinguishable from {', '.join(tied)}: the interval holds 0"] if tied else []
     return said if task == "regression" else [*_constant(best), *_missed(best), *said]
+
+
+def _dear(best: "Entrant", costs: dict[str, Any]) -> list[str]:
+    """Whether one label as the answer to every row costs as little: with costs that is what counts, not accuracy."""
+    mean, constant = costs["mean"], costs["constant"]
+    if mean is None or mean < constant:
+        return []
+    said = f"{best.line} is no better than saying `{costs['label']}` always: cost a row {mean:.4g}"
+    return [f"{said}, that of the constant answer {constant:.4g}"]
 
 
 def _constant(best: "Entrant") -> list[str]:
@@ -48,12 +61,20 @@ def _constant(best: "Entrant") -> list[str]:
 
 def _missed(best: "Entrant") -> list[str]:
     """The rare classes of which few rows are found."""
-    low = {name: one["recall"] for name, one in rare(best.metrics).items() if one["recall"] < RECALL_LOW}
+    low = {name: one for name, one in rare(best.metrics).items() if one["recall"] < RECALL_LOW}
+    rows = sum(one["support"] for one in best.metrics["overall"].get("per_class", {}).values())
     said = [
-        f"{best.line} finds only {recall:.1%} of the rows labelled `{name}` (recall); {HINT}"
-        for name, recall in [*low.items()][:WARNED_MAX]
+        f"{best.line} finds only {one['recall']:.1%} of the rows labelled `{name}` (recall); "
+        + _proposal(name, (rows - one["support"]) / one["support"])
+        for name, one in [*low.items()][:WARNED_MAX]
     ]
     return said if len(low) <= WARNED_MAX else [*said, f"and few rows of {len(low) - WARNED_MAX} more rare classes"]
+
+
+def _proposal(name: str, rarer: float) -> str:
+    """The option that makes a class matter as much as all the others, which have so many times as many rows."""
+    cost = min(round(rarer), COST_MAX)
+    return f"{shlex.join(['--cost', f'{name}={cost}'])} makes missing one {cost} times as dear"
 
 
 def _tied(entrants: Sequence["Entrant"]) -> list[str]:

@@ -117,14 +117,22 @@ class Service:
         """The model's metrics, of this version or a later one."""
         return self.ask("GET", f"{path_of(name)}/metrics", params={"min_version": version})
 
+    def found(self, name: str) -> dict[str, Any] | None:
+        """The model of this name, if there is one.
+
+        Raises:
+            Failed: refused for another reason.
+        """
+        response = self._answer("GET", path_of(name))
+        return None if response.status_code == httpx.codes.NOT_FOUND else self._read(response, None)
+
     def has(self, name: str) -> bool:
         """Whether there is a model of this name.
 
         Raises:
             Failed: refused for another reason.
         """
-        response = self._answer("GET", path_of(name))
-        return response.status_code != httpx.codes.NOT_FOUND and bool(self._read(response, None))
+        return self.found(name) is not None
 
     def delete(self, name: str) -> None:
         """Delete a model; one that is gone already is fine.

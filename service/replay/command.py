@@ -5,15 +5,15 @@ import signal
 from argparse import Namespace
 from collections.abc import Generator
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from rich.console import Console
 
-from service.replay import Failed, Interrupted, columns, private, report, trust
+from service.replay import Failed, Interrupted, columns, costs, kinds, private, report, trust
 from service.replay.client import Service, path_of
 from service.replay.files import STANDARD_INPUT
-from service.replay.kinds import declared
 from service.replay.options import default_name
 from service.replay.row_form import RowForm
 from service.replay.source import Batch, Source, ahead
@@ -23,6 +23,7 @@ from service.replay.wording import counted
 PRIVATE_PATIENCE_S = 5.0
 SHOWN_EVERY = 200
 """Rows of a stream between two looks at the progress."""
+UNLABELLED = "\n  rows without a label: --skip-unlabelled leaves them out"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -46,15 +47,20 @@ def run(options: Namespace) -> dict[str, Any] | None:
         features = features_of(options, source)
         tell_columns(console, options, source, features)
         service = ends.enter_context(closing(_service(options, ends)))
-        model = service.create(options.name, _body(options, service, features))
+        body = _body(options, service, source, features)
+        tell_task(console, options, source, body.get("task"))
+        model = service.create(options.name, body)
         task, rows_before = model["config"]["task"], model["rows"]
         if rows_before:
             console.print(f"model {options.name} has learned {counted(rows_before)} already: going on from there")
         send = partial(_stream, model["config"]) if options.stream else _feed
         totals = send(service, options, source, report.Totals(task), console)
+        totals.skipped = source.skipped
         metrics = service.metrics(options.name, totals.version)
         if not options.json:
             report.table(console, _title(options), metrics, totals)
+            for line in costs.without_effect(dict(options.cost), metrics):
+                console.print(f"note: {line}", soft_wrap=True, markup=False)
         if options.plot is not None:
             _plot(options, metrics, task, rows_before)
             console.print(f"chart: {options.plot}", soft_wrap=True, markup=False)
@@ -64,6 +70,7 @@ def run(options: Namespace) -> dict[str, Any] | None:
 def _title(options: Namespace) -> str:
     """File, algorithm and parameters in one line."""
     shown = {name: value if isinstance(value, str) else json.dumps(value) for name, value in options.param.items()}
+    shown |= {f"cost of {label}": f"{cost:g}" for label, cost in options.cost}
     params = ", ".join(f"{name} = {value}" for name, value in shown.items())
     file = "standard input" if options.file == STANDARD_INPUT else options.file.name
     return f"{file}: {options.algorithm}" + (f" ({params})" if params else "")
@@ -77,13 +84,16 @@ def opened(options: Namespace) -> Source:
     """
     source = Source(options.file, options.drop, options.limit, options.sep, options.encoding)
     source.need([name for name in (options.label, options.id) if name is not None])
+    if options.skip_unlabelled:
+        source.skip_unlabelled(options.label, options.task)
     return source
 
 
 def features_of(options: Namespace, source: Source) -> list[Any] | None:
     """The features to declare; None where the first row declares them: all are numbers, and there, too."""
     found = source.kinds()
-    features = {name: declared(name, found[name]) for name in source.columns if name not in (options.label, options.id)}
+    names = [name for name in source.columns if name not in (options.label, options.id)]
+    features = {name: kinds.declared(name, found[name]) for name in names}
     if options.categorical:
         listed = source.categories(options.categorical)
         features |= {
@@ -107,19 +117,37 @@ def tell_columns(console: Console, options: Namespace, source: Source, features:
     console.print("\n".join(said), soft_wrap=True, markup=False)
 
 
+def task_of(options: Namespace, source: Source) -> str:
+    """The task that is asked for, else that of the labels in the first rows."""
+    guessed = "classification" if options.cost else kinds.task_of(source.first_cells(options.label))
+    return options.task or guessed
+
+
+def tell_task(console: Console, options: Namespace, source: Source, task: str | None) -> None:
+    """Print how labels are taken that are numbers: they may be classes, or what is to be predicted."""
+    if options.task is not None or task is None or kinds.kind_of(source.first_cells(options.label)) != "number":
+        return
+    said = {
+        "classification": "whole numbers, taken as classes; --task regression predicts them as numbers",
+        "regression": "numbers, predicted as such (regression); --task classification takes them as classes",
+    }
+    console.print(f"label {options.label}: {said[task]}", soft_wrap=True, markup=False)
+
+
 def _service(options: Namespace, ends: ExitStack) -> Service:
     if options.url is not None:
         return Service(options.url, options.key, tls=trust.context(options.ca, options.client_cert))
     return Service(ends.enter_context(private.service()), private=True, patience_s=PRIVATE_PATIENCE_S)
 
 
-def _body(options: Namespace, service: Service, features: list[Any] | None) -> dict[str, Any]:
+def _body(options: Namespace, service: Service, source: Source, features: list[Any] | None) -> dict[str, Any]:
     """The request that creates the model."""
-    body = {"algorithm": options.algorithm, "params": options.param, "missing": options.missing}
+    body = {"algorithm": options.algorithm, "params": options.param, "missing": options.missing, **costs.body(options)}
     if options.lags:
         body["lags"] = options.lags
     if options.task is not None or len(service.tasks(options.algorithm)) > 1:
-        body["task"] = options.task or "classification"
+        there = None if options.url is None else service.found(options.name)
+        body["task"] = there["config"]["task"] if there and options.task is None else task_of(options, source)
     return body if features is None else body | {"features": features}
 
 
@@ -144,7 +172,9 @@ def feed(
                     said += f"\n  {counted(totals.rows)} before that: learned by model {options.name}"
                 if options.task is None and "is not a label" in said:
                     said += "\n  where the label is a number: --task regression"
-                raise Failed(said) from None
+                at = batch.columns.index(options.label)
+                has_gap = any(kinds.is_missing(row[at]) for row in batch.cells)
+                raise Failed(said + UNLABELLED * has_gap) from None
             totals.add(answer, options.id is not None)
             show(_done(batch.read, totals.rows, options.limit))
     return totals
@@ -164,12 +194,13 @@ def _stream(
     streams = RowStream(service.url, service.key, path, service.patience_s, service.tls)
     shown = report.progress(console, options.name, totals)
     with shown as show, closing(source.rows()) as rows:
-        done: list[float | None] = [source.read]
+        so_far, label = _SoFar(source.read), source.columns.index(options.label)
 
         def lines() -> Generator[Sent]:
             for number, (cells, at) in enumerate(rows, 1):
                 if number % SHOWN_EVERY == 0:
-                    done[0] = source.read  # here, where the file is read
+                    so_far.read = source.read  # here, where the file is read
+                so_far.has_gap = so_far.has_gap or kinds.is_missing(cells[label])
                 yield Sent(form.line(cells, number), at)
 
         try:
@@ -178,13 +209,21 @@ def _stream(
                 told = {"losses": [answer["loss"]], "duplicates": int(known), "version": answer["version"]}
                 totals.add(told, options.id is not None)
                 if number % SHOWN_EVERY == 0:
-                    show(_done(done[0], totals.rows, options.limit))
+                    show(_done(so_far.read, totals.rows, options.limit))
         except Failed as refused:
             said = str(refused)
             if options.url is not None and totals.rows:
                 said += f"\n  {counted(totals.rows)} before that: learned by model {options.name}"
-            raise Failed(said) from None
+            raise Failed(said + UNLABELLED * so_far.has_gap) from None
     return totals
+
+
+@dataclass(slots=True)
+class _SoFar:
+    """Of the rows that were sent: the part of the file, and whether one of them had no label."""
+
+    read: float | None
+    has_gap: bool = False
 
 
 def _done(read: float | None, rows: int, limit: int | None) -> float | None:

@@ -13,9 +13,18 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from service.replay import Failed, kinds, private, ranking, report
+from service.replay import Failed, costs, private, ranking, report
 from service.replay.client import Service
-from service.replay.command import PRIVATE_PATIENCE_S, features_of, feed, interruptible, opened, tell_columns
+from service.replay.command import (
+    PRIVATE_PATIENCE_S,
+    features_of,
+    feed,
+    interruptible,
+    opened,
+    task_of,
+    tell_columns,
+    tell_task,
+)
 from service.replay.files import STANDARD_INPUT
 from service.replay.options import default_name
 from service.replay.ranking import Entrant, Outcome
@@ -33,8 +42,6 @@ USUAL: tuple[tuple[str, dict[str, Any]], ...] = (
     ("ga2m", {}),
 )
 """What is compared where nothing is asked for: of each family those that differ most, as far as the task allows."""
-CLASSES_MAX = 100
-"""Different integers in the first rows up to which a label is a class: as many as a model learns."""
 PLAIN: dict[str, Any] = {"params": {}, "missing": "error", "lags": 0}
 """What a body need not say."""
 TIMED_ROWS, ROUNDS = 1000, 3
@@ -72,7 +79,9 @@ def run(options: Namespace) -> dict[str, Any] | None:
         source = ends.enter_context(closing(opened(options)))
         features = features_of(options, source)
         tell_columns(console, options, source, features)
-        shared = _shared(options, source, features)
+        task = task_of(options, source)
+        tell_task(console, options, source, task)
+        shared = _shared(options, task, features)
         most = max(len(options.algorithms), len(USUAL))
         url = ends.enter_context(private.service(ONEPASS_CHALLENGERS_MAX=str(most)))
         service = ends.enter_context(closing(Service(url, private=True, patience_s=PRIVATE_PATIENCE_S)))
@@ -82,7 +91,7 @@ def run(options: Namespace) -> dict[str, Any] | None:
     create = {"algorithm": entrants[0].algorithm, **shared, **known, "params": entrants[0].params}
     create = {name: value for name, value in create.items() if name not in PLAIN or value != PLAIN[name]}
     title = f"{'standard input' if options.file == STANDARD_INPUT else options.file.name}: {options.label}"
-    outcome = Outcome(title, options.name, entrants, totals, create, None)
+    outcome = Outcome(title, options.name, options.address, entrants, totals, create, None)
     if not options.no_plot:
         outcome = outcome._replace(chart=_plot(options.plot or Path(f"compare-{options.name}.svg"), outcome))
     if options.json:
@@ -91,10 +100,9 @@ def run(options: Namespace) -> dict[str, Any] | None:
     return None
 
 
-def _shared(options: Namespace, source: Source, features: list[Any] | None) -> dict[str, Any]:
+def _shared(options: Namespace, task: str, features: list[Any] | None) -> dict[str, Any]:
     """What all contenders' configurations have in common."""
-    task = options.task or task_of(source.first_cells(options.label))
-    shared = {"task": task, "missing": options.missing, "lags": options.lags}
+    shared = {"task": task, "missing": options.missing, "lags": options.lags, **costs.body(options)}
     return shared if features is None else shared | {"features": features}
 
 
@@ -118,18 +126,9 @@ def _through_all(
     first: list[Batch] = []
     batches = _keeping(source.batches(options.batch), first)
     totals = feed(service, options, batches, report.Totals(shared["task"]), console)
+    totals.skipped = source.skipped
     seconds = _seconds_per_row(service, options, contenders, shared, first)
     return ranking.ranked(_entrants(service, options.name, contenders, totals.version, seconds), shared["task"]), totals
-
-
-def task_of(cells: Sequence[str]) -> str:
-    """The task of a column of labels, by some of its cells: numbers that are no classes are to be predicted."""
-    given = [cell for cell in cells if not kinds.is_missing(cell)]
-    if kinds.kind_of(given) != "number" or not given:
-        return "classification"
-    numbers = [float(cell) for cell in given if kinds.is_number(cell)]
-    whole = all(number.is_integer() for number in numbers)
-    return "classification" if whole and len(set(numbers)) <= CLASSES_MAX else "regression"
 
 
 def usual(catalogue: Sequence[dict[str, Any]], task: str) -> list[tuple[str, dict[str, Any]]]:

@@ -13,6 +13,8 @@ from typing import Any
 MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "none"})
 """Cells that are missing values where no string is expected, in any case."""
 SHARE = 0.9
+CLASSES_MAX = 100
+"""Different integers in the first rows up to which a label is a class: as many as a model learns."""
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}.*)?", re.IGNORECASE)
 
 
@@ -53,6 +55,16 @@ def kind_of(cells: Sequence[str]) -> str:
     given = [cell for cell in cells if not is_missing(cell)]
     wanted = SHARE * len(given)
     return next((kind for kind, fits in KINDS.items() if sum(map(fits, given)) >= wanted), "string")
+
+
+def task_of(cells: Sequence[str]) -> str:
+    """The task of a column of labels, by some of its cells: numbers that are no classes are to be predicted."""
+    given = [cell for cell in cells if not is_missing(cell)]
+    if kind_of(given) != "number" or not given:
+        return "classification"
+    numbers = [float(cell) for cell in given if is_number(cell)]
+    whole = all(number.is_integer() for number in numbers)
+    return "classification" if whole and len(set(numbers)) <= CLASSES_MAX else "regression"
 
 
 def declared(name: str, kind: str) -> Any:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from service.replay import trust
+from service.replay import costs, trust
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 PLOTS = (".svg", ".png")
@@ -28,6 +28,10 @@ model's own, the others learn the same rows as its challengers. Each row is pred
 that creates the best one is printed at the end."""
 TASKS = ("classification", "regression")
 CONTENDERS_MAX = 32
+ADDRESS = "http://localhost:8000"
+"""Of the service that is named where nobody has said which one."""
+FLAGS = {"class_costs": "--cost LABEL=COST", "missing": "--missing", "task": "--task"}
+"""Fields of a configuration beside its parameters, and how commands say them."""
 STATUS = "Exit status: 0 done, 1 failed or refused (the reason on stderr), 2 usage, 128 + n ended by signal n."
 
 
@@ -38,8 +42,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     say, key = parser.add_argument, key_of(os.environ)
     _file(parser)
     say("--algorithm", default="auto", metavar="ID", help="as GET /algorithms lists them (default: %(default)s)")
-    say("--task", choices=TASKS, help="default: the algorithm's only one, else classification")
-    say("--param", action="append", type=pair, default=[], metavar="NAME=VALUE", help="repeatable; JSON, else text")
+    say("--task", choices=TASKS, help="default: the algorithm's only, else regression where the label is any number")
+    say("--param", action="append", type=param, default=[], metavar="NAME=VALUE", help="repeatable; JSON, else text")
     say("--url", type=service_url, help="a running service; default: a private one")
     say("--key", metavar="SECRET", default=key, help="API key with the scope admin; default: the variable ONEPASS_KEY")
     trust.declare(parser)
@@ -56,6 +60,13 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
     say = parser.add_argument
     _file(parser)
     listed = "ids of GET /algorithms, each maybe with parameters: dfop,dfop:forgetting_rate=0.01; default: a choice"
+    say(
+        "--url",
+        dest="address",
+        type=service_url,
+        default=os.environ.get("ONEPASS_URL") or ADDRESS,
+        help="a service, for the request at the end; no row is sent there; default: ONEPASS_URL, else %(default)s",
+    )
     say("--algorithms", type=_contenders, default=(), metavar="A,B", help=listed)
     say("--task", choices=TASKS, help="default: regression where the label is any number, else classification")
     charts = parser.add_mutually_exclusive_group()
@@ -68,6 +79,7 @@ def _file(parser: argparse.ArgumentParser) -> None:
     say, missing = parser.add_argument, ("error", "zero", "mean")
     say("file", type=Path, metavar="FILE", help="CSV with a header line, also as gzip, or Parquet; -: standard input")
     say("--label", required=True, metavar="COLUMN", help="the column that holds the label")
+    say("--skip-unlabelled", action="store_true", help="leave out rows whose label is empty; default: refused")
     say("--name", type=model_name, help="name of the model; default: from the file's name")
     say("--batch", type=_count(BATCH_MAX), default=500, metavar="ROWS", help="rows per request; default: 500")
     say("--limit", type=_count(2**53), metavar="ROWS", help="stop after so many rows")
@@ -75,6 +87,7 @@ def _file(parser: argparse.ArgumentParser) -> None:
     say("--encoding", type=_encoding, default="utf-8-sig", metavar="NAME", help="of CSV, e.g. latin-1; default: utf-8")
     say("--missing", choices=missing, default="error", help="what an empty cell becomes; default: error")
     say("--categorical", type=_columns, default=(), metavar="A,B", help="list all categories of these: read twice")
+    costs.declare(parser)
     say("--lags", type=int, choices=range(11), default=0, metavar="K", help="last rows as columns; default: 0")
     say("--drop", type=_columns, default=(), metavar="A,B", help="columns to leave out")
     say("--json", action="store_true", help="print the result as one JSON object; progress goes to stderr")
@@ -105,13 +118,20 @@ def pair(text: str) -> tuple[str, Any]:
     return name, value
 
 
+def param(text: str) -> tuple[str, Any]:
+    """The same of an algorithm's parameter; what is a flag of its own is none."""
+    name, value = pair(text)
+    _need(name not in FLAGS, text, f"is no parameter of an algorithm: {FLAGS.get(name)} says it")
+    return name, value
+
+
 def _contenders(text: str) -> tuple[tuple[str, dict[str, Any]], ...]:
     """Algorithms with their parameters: ``dfop,dfop:forgetting_rate=0.01:scaling=robust``."""
     found = []
     for each in text.split(","):
         algorithm, *params = each.split(":")
         _need(algorithm, text, "names no algorithm between two commas")
-        found.append((algorithm, dict(map(pair, params))))
+        found.append((algorithm, dict(map(param, params))))
     _need(len(found) <= CONTENDERS_MAX, text, f"has more than {CONTENDERS_MAX} algorithms")
     _need(all(each not in found[:at] for at, each in enumerate(found)), text, "names one algorithm twice")
     return tuple(found)

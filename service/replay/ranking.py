@@ -1,8 +1,9 @@
 """What a comparison says: the algorithms by score beside the baselines, and the request that creates the best one."""
 
 import json
+import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rich import box
@@ -10,18 +11,20 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from service.replay import advice
+from service.replay import advice, costs
 from service.replay.client import path_of
+from service.replay.options import key_of
 from service.replay.report import MEASURES, Totals
 from service.replay.wording import counted
 
 SCORE = {"classification": "accuracy", "regression": "mse"}
+COST = "mean_cost"
+"""The score where missing a class has a cost: what answers have cost a row."""
 SHOWN = {
     "classification": ("accuracy", "balanced_accuracy", "log_loss"),
     "regression": ("mse", "mae", "r2"),
 }
 """Measures that the table shows, the score first."""
-ADDRESS = "localhost:8000"
 WIDTH = 120
 """Of the table, where it does not go to a terminal."""
 
@@ -57,16 +60,34 @@ def ranked(entrants: Sequence[Entrant], task: str) -> list[Entrant]:
     """The best first; of equal ones the faster. What has no score yet is last."""
 
     def place(entrant: Entrant) -> tuple[bool, float, float]:
-        score = entrant.metrics["overall"][SCORE[task]]
-        loss = 0.0 if score is None else score if task == "regression" else -score
-        return score is None, loss, entrant.seconds_per_row
+        measure = measures(entrant.metrics, task)[0]
+        score = value_of(entrant.metrics["overall"], measure)
+        return score is None, _loss(measure, score), entrant.seconds_per_row
 
     return sorted(entrants, key=place)
 
 
-def curl(name: str, body: dict[str, Any]) -> str:
-    """The command that creates a model."""
-    return f"curl -X PUT {ADDRESS}/{path_of(name)} --json {shlex.quote(json.dumps(body))}"
+def measures(metrics: Mapping[str, Any], task: str) -> tuple[str, ...]:
+    """What the table shows, the score first: with costs of classes these."""
+    return (COST, *SHOWN[task]) if "costs" in metrics["overall"] else SHOWN[task]
+
+
+def value_of(scores: Mapping[str, Any], measure: str) -> float | None:
+    """One of the scores of a span."""
+    value: float | None = scores["costs"]["mean"] if measure == COST else scores[measure]
+    return value
+
+
+def _loss(measure: str, score: float | None) -> float:
+    """A score as what is to be small."""
+    return 0.0 if score is None else -score if measure == SCORE["classification"] else score
+
+
+def curl(address: str, name: str, body: dict[str, Any]) -> str:
+    """The command that creates a model; the key, where the environment has one, is not told."""
+    key = ' -H "Authorization: Bearer $ONEPASS_KEY"' if key_of(os.environ) else ""
+    url = f"{address.removeprefix('http://')}/{path_of(name)}"
+    return f"curl -X PUT {shlex.quote(url)}{key} --json {shlex.quote(json.dumps(body))}"
 
 
 class Outcome(NamedTuple):
@@ -75,6 +96,7 @@ class Outcome(NamedTuple):
     Attributes:
         title: the file and its label.
         model: the name of the model.
+        address: of the service that the request is for.
         entrants: the best first.
         totals: of the pass.
         create: the body of the request that creates the best one.
@@ -83,6 +105,7 @@ class Outcome(NamedTuple):
 
     title: str
     model: str
+    address: str
     entrants: list[Entrant]
     totals: Totals
     create: dict[str, Any]
@@ -91,13 +114,14 @@ class Outcome(NamedTuple):
 
 def result(outcome: Outcome) -> dict[str, Any]:
     """The same as ``show`` says, for programs."""
-    title, model, entrants, totals, create, chart = outcome
+    title, model, address, entrants, totals, create, chart = outcome
+    shown = measures(entrants[0].metrics, totals.task)
     lines = [
         {
             "name": entrant.name,
             "algorithm": entrant.algorithm,
             "params": entrant.params,
-            **{measure: entrant.metrics["overall"][measure] for measure in SHOWN[totals.task]},
+            **{measure: value_of(entrant.metrics["overall"], measure) for measure in shown},
             "us_per_row": round(1e6 * entrant.seconds_per_row, 1),
             "difference": entrant.difference,
             "metrics": entrant.metrics,
@@ -108,31 +132,34 @@ def result(outcome: Outcome) -> dict[str, Any]:
         "title": title,
         "task": totals.task,
         "rows": totals.rows,
+        "skipped": totals.skipped,
         "seconds": round(totals.seconds, 3),
         "rows_per_s": round(totals.rows_per_s, 1),
-        "score": SCORE[totals.task],
+        "score": shown[0],
         "algorithms": lines,
         "baselines": entrants[0].metrics["baselines"],
         "winner": entrants[0].name,
-        "warnings": advice.warnings(entrants, totals.task),
+        "warnings": _warnings(outcome),
         "create": {"method": "PUT", "path": f"/{path_of(model)}", "body": create},
-        "curl": curl(model, create),
+        "curl": curl(address, model, create),
         "chart": chart,
     }
 
 
 def show(console: Console, outcome: Outcome) -> None:
     """Print the table, where the chart is, and the request."""
-    title, model, entrants, totals, create, chart = outcome
+    title, model, address, entrants, totals, create, chart = outcome
     own = next(one.name for one in entrants if one.difference is None)
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("algorithm", overflow="fold")
-    for measure in SHOWN[totals.task]:
+    shown = measures(entrants[0].metrics, totals.task)
+    for measure in shown:
         table.add_column(measure.replace("_", " "), justify="right", no_wrap=True)
     if rarest := _rarest(entrants):
         table.add_column(escape(f"recall of {rarest:.20}"), justify="right", no_wrap=True)
     behind = f"squared error above {own}'s" if totals.task == "regression" else f"points behind {own}"
-    for column in (behind, "us a row"):
+    paired = [] if shown[0] == COST else [behind]
+    for column in (*paired, "us a row"):
         table.add_column(column, justify="right", no_wrap=True)
     for cells in _lines(entrants, totals.task):
         table.add_row(*cells)
@@ -140,20 +167,31 @@ def show(console: Console, outcome: Outcome) -> None:
     if not console.is_terminal:
         console.width = WIDTH
     console.print(table)
+    brackets = "in brackets: 95 % confidence at every row; " * bool(paired)
     said = [
         f"{counted(totals.rows)} in {totals.seconds:.2f} s, in one pass",
-        "in brackets: 95 % confidence at every row; us a row: of the first ones, alone, in batches through a service",
+        *totals.left_out,
+        f"{brackets}us a row: of the first ones, alone, in batches through a service",
         *([] if chart is None else [f"chart: {chart}"]),
         *[
             f"{name.replace('_', ' ')} is better than every algorithm"
             for name in _better_baselines(entrants, totals.task)
         ],
-        *[f"note: {warning}" for warning in advice.warnings(entrants, totals.task)],
+        *[f"note: {warning}" for warning in _warnings(outcome)],
         f"{entrants[0].line} was the best algorithm; this creates it:",
         "",
-        curl(model, create),
+        curl(address, model, create),
     ]
     console.print("\n".join(said), soft_wrap=True, markup=False)
+
+
+def _warnings(outcome: Outcome) -> list[str]:
+    """What to know of the figures, and of costs of labels that there are none of."""
+    entrants, given = outcome.entrants, outcome.create.get("class_costs", {})
+    return [
+        *advice.warnings(entrants, outcome.totals.task),
+        *costs.without_effect(given, entrants[0].metrics),
+    ]
 
 
 def _rarest(entrants: Sequence[Entrant]) -> str | None:
@@ -164,6 +202,8 @@ def _rarest(entrants: Sequence[Entrant]) -> str | None:
 def _better_baselines(entrants: Sequence[Entrant], task: str) -> list[str]:
     """Baselines that need no model and have the better score."""
     score, metrics = SCORE[task], entrants[0].metrics
+    if measures(metrics, task)[0] == COST:
+        return []  # they are told by their accuracy
     known = {name: each[score] for name, each in metrics["baselines"].items() if each[score] is not None}
     best = metrics["overall"][score]
     if best is None:
@@ -173,28 +213,34 @@ def _better_baselines(entrants: Sequence[Entrant], task: str) -> list[str]:
 
 def _lines(entrants: Sequence[Entrant], task: str) -> list[list[str]]:
     """Algorithms and baselines, the best first."""
-    score, measures, rarest = SCORE[task], SHOWN[task], _rarest(entrants)
+    shown, rarest = measures(entrants[0].metrics, task), _rarest(entrants)
     found: list[tuple[float | None, list[str]]] = []
     for entrant in entrants:
         overall = entrant.metrics["overall"]
-        cells = [_cell(task, measure, overall) for measure in measures]
+        cells = [_cell(task, measure, overall) for measure in shown]
         cells += [] if rarest is None else [f"{overall['per_class'][rarest]['recall']:.2%}"]
-        behind, time = _behind(entrant.difference, task), f"{1e6 * entrant.seconds_per_row:,.0f}"
-        found.append((overall[score], [escape(entrant.line), *cells, behind, time]))
-    for name, overall in entrants[0].metrics["baselines"].items():
-        cells = [_cell(task, measure, overall) for measure in measures]
-        found.append(
-            (overall[score], [f"[dim]{name.replace('_', ' ')}", *cells, *([] if rarest is None else [""]), "", ""])
-        )
-    sign = 1.0 if task == "regression" else -1.0
-    return [line for _, line in sorted(found, key=lambda one: (one[0] is None, sign * (one[0] or 0.0)))]
+        cells += [] if shown[0] == COST else [_behind(entrant.difference, task)]
+        line = [escape(entrant.line), *cells, f"{1e6 * entrant.seconds_per_row:,.0f}"]
+        found.append((value_of(overall, shown[0]), line))
+    for name, scores in _baselines(entrants[0].metrics).items():
+        cells = [_cell(task, measure, scores) for measure in shown]
+        cells += [""] * (len(found[0][1]) - 1 - len(cells))
+        found.append((value_of(scores, shown[0]) if cells[0] else None, [f"[dim]{escape(name)}", *cells]))
+    return [line for _, line in sorted(found, key=lambda one: (one[0] is None, _loss(shown[0], one[0])))]
 
 
-def _cell(task: str, measure: str, overall: dict[str, Any]) -> str:
-    if measure not in overall:
+def _baselines(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """The baselines by what the table calls them; with costs also the answer that would have cost least."""
+    found = {name.replace("_", " "): scores for name, scores in metrics["baselines"].items()}
+    own = metrics["overall"].get("costs")
+    return found if own is None else {f"always {own['label']}": {"costs": {"mean": own["constant"]}}, **found}
+
+
+def _cell(task: str, measure: str, scores: Mapping[str, Any]) -> str:
+    if ("costs" if measure == COST else measure) not in scores:
         return ""
-    value = overall[measure]
-    return "undefined" if value is None else MEASURES[task][measure].format(value)
+    value, form = value_of(scores, measure), "{:.4g}" if measure == COST else MEASURES[task][measure]
+    return "undefined" if value is None else form.format(value)
 
 
 def _behind(difference: dict[str, Any] | None, task: str) -> str:

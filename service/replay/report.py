@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from service.replay import costs
 from service.replay.wording import counted
 
 LINE_EVERY_S = 2.0
@@ -34,6 +35,7 @@ class Totals:
         task: "classification" or "regression".
         rows: rows sent and acknowledged.
         known: rows of these that the service had learned before, by their ids.
+        skipped: rows that were left out, having no label.
         version: the model's version after them.
         seconds: from the first batch to the last answer.
     """
@@ -41,6 +43,7 @@ class Totals:
     task: str
     rows: int = 0
     known: int = 0
+    skipped: int = 0
     version: int = 0
     seconds: float = 0.0
     _scored: int = 0
@@ -61,6 +64,11 @@ class Totals:
     def rows_per_s(self) -> float:
         """Throughput so far."""
         return self.rows / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def left_out(self) -> list[str]:
+        """What there is to say of rows that were left out."""
+        return [f"{counted(self.skipped)} without a label left out"] if self.skipped else []
 
     def __str__(self) -> str:
         mean = self._loss / self._scored if self._scored else 0.0
@@ -109,6 +117,7 @@ def result(title: str, model: str, metrics: dict[str, Any], totals: Totals) -> d
         "task": totals.task,
         "rows": totals.rows,
         "known": totals.known,
+        "skipped": totals.skipped,
         "version": totals.version,
         "seconds": round(totals.seconds, 3),
         "rows_per_s": round(totals.rows_per_s, 1),
@@ -136,14 +145,15 @@ def table(console: Console, title: str, metrics: dict[str, Any], totals: Totals)
     console.print(shown)
     if classes := metrics["overall"].get("per_class"):
         console.print(_per_class(classes))
-    lines = [f"{counted(totals.rows)} in {totals.seconds:.2f} s: {totals.rows_per_s:,.0f} rows/s"]
+    lines = [f"{counted(totals.rows)} in {totals.seconds:.2f} s: {totals.rows_per_s:,.0f} rows/s", *totals.left_out]
+    lines += costs.said(metrics["overall"].get("costs"))
     if totals.known:
         lines.append(f"{totals.known:,} of them had been learned before, by their ids; they were not learned again")
     if metrics["rows"] != totals.rows - totals.known:
         lines.append(
             f"the figures are of all {counted(metrics['rows'])} that the model has learned, not of these alone"
         )
-    console.print("\n".join(lines), soft_wrap=True)
+    console.print("\n".join(lines), soft_wrap=True, markup=False)
 
 
 def _per_class(classes: dict[str, dict[str, Any]]) -> Table:

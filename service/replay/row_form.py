@@ -69,6 +69,8 @@ class RowForm:
             return _number(cell)
         if cell in self._labels:
             return self._labels[cell]
+        if cell == "":
+            return None
         return int(cell) if _INTEGER(cell) else _whole(_number(cell))
 
 

@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import islice
@@ -71,6 +71,7 @@ class Source:
     Attributes:
         columns: names of those that are not left out.
         unit: what its rows are counted by: "line" or "row".
+        skipped: rows that were left out, having no label.
 
     Raises:
         Failed: it cannot be read, or has no such columns.
@@ -96,6 +97,8 @@ class Source:
         self._width = len(self.columns)
         self.need(drop)
         self._kept = [at for at, name in enumerate(self.columns) if name not in drop]
+        self._is_unlabelled: Callable[[Sequence[str]], bool] | None = None
+        self.skipped = 0
         self.columns = [self.columns[at] for at in self._kept]
 
     def close(self) -> None:
@@ -114,6 +117,32 @@ class Source:
                 times = "several columns" if name in self.columns else "no column"
                 hint = suggested(name, self.columns) or self._other_delimiter()
                 raise Failed(f"{self._name} has {times} {name!r}; its columns are {shown}{hint}")
+
+    def skip_unlabelled(self, label: str, task: str | None) -> None:
+        """Leave out rows without a label: an empty cell, or where labels are numbers a word for a missing value.
+
+        Args:
+            label: the column of the labels.
+            task: "classification", "regression"; None: nobody has said.
+
+        Raises:
+            Failed: none of the first rows has a label.
+        """
+        at = self._kept[self.columns.index(label)]
+        numbers = task == "regression" or kinds.kind_of(self.first_cells(label)) == "number"
+        is_gap = kinds.is_missing if numbers else _is_blank
+        self._is_unlabelled = lambda row: len(row) == self._width and is_gap(row[at])
+        self._sample = [*self._labelled(self._sample)]
+        if not self._sample:
+            raise Failed(f"{self._name}: none of its first {self.skipped} rows has a label in column {label!r}")
+
+    def _labelled(self, rows: Iterable[Row]) -> Generator[Row]:
+        """The rows that are not left out."""
+        for row in rows:
+            if self._is_unlabelled is not None and self._is_unlabelled(row[0]):
+                self.skipped += 1
+            else:
+                yield row
 
     def _other_delimiter(self) -> str:
         """The flag for a file whose header is one column, with what parts columns elsewhere in its name."""
@@ -193,11 +222,15 @@ class Source:
     def _all(self) -> Generator[Row]:
         sample, self._sample = self._sample, []
         yield from sample
-        yield from self._rows
+        yield from self._labelled(self._rows)
 
     def _check(self, cells: Sequence[str], line: int) -> None:
         if len(cells) != self._width:
             raise Failed(f"{self._name}, {self.unit} {line}: {len(cells)} cells; the header has {self._width}")
+
+
+def _is_blank(cell: str) -> bool:
+    return not cell.strip()
 
 
 def _csv(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> bytes:

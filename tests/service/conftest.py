@@ -2,7 +2,19 @@
 
 from tests.alarms import alarming
 from tests.service.api_fixtures import api, own_settings, start, store_url
-from tests.service.replay_fixtures import run, url
+from tests.service.replay_fixtures import run, shell, url
 from tests.service.store_fixtures import connection, model, server
 
-__all__ = ["alarming", "api", "connection", "model", "own_settings", "run", "server", "start", "store_url", "url"]
+__all__ = [
+    "alarming",
+    "api",
+    "connection",
+    "model",
+    "own_settings",
+    "run",
+    "server",
+    "shell",
+    "start",
+    "store_url",
+    "url",
+]

@@ -69,6 +69,22 @@ def test_an_interrupted_backup_goes_on(shell, models, tmp_path, torn):
     assert "0 models restored, 4 models" in shell("restore", file)[1]
 
 
+def test_a_backup_is_not_written_over_unasked(shell, tmp_path):
+    """With --force it is, once the new one is whole; that one is continued like any other."""
+    file, part = tmp_path / "x", tmp_path / "x.part"
+    assert 0 == shell("backup", file, "--models", "b-1")[0]
+    older = file.read_bytes()
+    assert (2, "", f"onepass backup: {file} is there already; --force replaces it\n") == shell("backup", file)
+    assert 1 == shell("backup", file, "--force", "--url", "http://127.0.0.1:1")[0]
+    assert (older, [file]) == (file.read_bytes(), [*tmp_path.iterdir()])
+    assert 0 == shell("backup", tmp_path / "y")[0]
+    whole = (tmp_path / "y").read_bytes()
+    part.write_bytes(whole[: [end for kind, _, end in parts_of(whole) if kind == b"E"][1]])
+    status, _, complained = shell("backup", file, "--force")
+    assert (0, f"{file} goes on behind b-2: 2 models are whole\n") == (status, complained)
+    assert 4 == [kind for kind, _, _ in parts_of(file.read_bytes())].count(b"M")
+
+
 @pytest.mark.parametrize("other", ["age", "models"])
 def test_an_old_part_is_not_continued(shell, tmp_path, monkeypatch, other):
     """Nor one of other models: the backup begins anew."""

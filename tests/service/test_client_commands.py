@@ -1,48 +1,22 @@
 """The commands that are clients: a service from a shell."""
 
-import http.server
-import io
 import json
 import re
-import threading
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 from rich.console import Console
 
-from service import cli
 from service.cli import connection, listing, show, values
 from service.cli.connection import fitting
 from service.cli.listing import ago
 from service.cli.numbers import POINTS, sparkline
+from tests.service.replay_fixtures import Shell
 
 README = Path(__file__).parents[2] / "README.md"
-Shell = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def shell(url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
-    """Run a command on the service of the tests; its status, what it printed, what it complained of."""
-    monkeypatch.setenv("ONEPASS_URL", url)
-    monkeypatch.delenv("ONEPASS_KEY", raising=False)
-
-    def run(*arguments: object, stdin: object = None) -> tuple[int, str, str]:
-        if stdin is not None:
-            given = io.TextIOWrapper(io.BytesIO(stdin if isinstance(stdin, bytes) else json.dumps(stdin).encode()))
-            monkeypatch.setattr("sys.stdin", given)
-        capsys.readouterr()
-        try:
-            status = cli.main([*map(str, arguments)])
-        except SystemExit as ended:
-            status = ended.code
-        return status, *capsys.readouterr()
-
-    return run
 
 
 @pytest.mark.parametrize(
@@ -223,7 +197,32 @@ def test_refusals_say_what_the_service_says(shell: Shell, url: str) -> None:
     status, _, complained = shell("feedback", "strict", "a=1", "c=2", "--label", "SIDE")
     assert 1 == status
     assert "  features.c: " in complained
-    assert 1 == shell("create", "strict", "--task", "regression")[0]
+    status, _, complained = shell("create", "strict", "--task", "regression", "--missing", "mean")
+    assert 1 == status
+    assert "  missing: differs: PATCH changes it (error)" in complained
+    assert "  task: differs: belongs to the learner's mathematics: create another model with it" in complained
+
+
+def test_a_mistyped_name_is_answered_with_the_nearest(shell: Shell) -> None:
+    """Of every command that names a model; one that is like none has none."""
+    shell("create", "furnace", "--task", "regression")
+    for command in (["show"], ["predict", "x=1"], ["feedback", "x=1", "--label", "2"], ["delete"]):
+        status, _, complained = shell(command[0], "furnce", *command[1:])
+        assert (1, True) == (status, "there is no model furnce; did you mean furnace?\n" in complained)
+    assert "there is no model zzz\n" in shell("show", "zzz")[2]
+
+
+def test_options_of_the_service_stand_before_the_command_too(
+    shell: Shell, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once or more often; behind it they have precedence, and a command that has none of them refuses them."""
+    monkeypatch.setenv("ONEPASS_URL", "http://127.0.0.1:9")
+    for before in (["--url", url], [f"--url={url}"], ["--key", "any", "--url", url]):
+        assert 0 == shell(*before, "models")[0]
+    assert 0 == shell("--url", "http://127.0.0.1:9", "models", "--url", url)[0]
+    assert (2, True) == ((said := shell("--ca", "nowhere", "models"))[0], "--ca: 'nowhere' is no file" in said[2])
+    assert "unrecognized arguments: --url" in shell("--url", url, "settings")[2]
+    assert "arguments are required: COMMAND" in shell("--url", url)[2]
 
 
 @pytest.mark.parametrize(
@@ -255,56 +254,6 @@ def test_a_service_that_is_not_there(shell: Shell) -> None:
     assert (1, 1) == (status, len(complained.splitlines()))
     assert "onepass serve" in complained
     assert "--url or ONEPASS_URL" in complained
-
-
-def test_states_by_file(shell: Shell, url: str, tmp_path: Path) -> None:
-    """A model's state makes another model of the same rows; what is no state changes nothing."""
-    shell("create", "from", "--task", "regression")
-    for at in range(5):
-        shell("feedback", "from", f"x={at}", "--label", at)
-    file = tmp_path / "state"
-    file.write_text("older")
-    status, said, _ = shell("export", "from", file)
-    assert (0, f"from: {file.stat().st_size:,} bytes in {file}\n") == (status, said)
-    assert [file] == [*tmp_path.iterdir()]
-    assert (0, f"to made of {file}: 5 rows, version 1\n", "") == shell("import", "to", file)
-    assert 0 == shell("import", "too", "-", stdin=file.read_bytes())[0]
-    assert [5, 5] == [httpx.get(f"{url}/models/{name}").json()["rows"] for name in ("to", "too")]
-    (tmp_path / "none").write_bytes(b"no state")
-    assert 1 == shell("import", "to", tmp_path / "none")[0]
-    assert 1 == shell("import", "to", tmp_path / "absent")[0]
-    assert 1 == shell("export", "from", tmp_path / "absent" / "state")[0]
-
-
-@pytest.fixture
-def broken_off() -> Iterator[str]:
-    """A service whose states break off in the middle, and which answers all else with a proxy's page."""
-
-    class Answers(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200 if self.path.endswith("/state") else 502)
-            self.send_header("Content-Length", "1000")
-            self.end_headers()
-            self.wfile.write(b"<html>" if self.path.endswith("/state") else b"x" * 1000)
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Answers) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
-
-
-def test_a_file_is_whole_or_as_it_was(shell: Shell, broken_off: str, tmp_path: Path) -> None:
-    """An export that breaks off leaves the older file, and nothing beside it."""
-    file = tmp_path / "state"
-    file.write_text("older")
-    assert 1 == shell("export", "m", file, "--url", broken_off)[0]
-    assert [("state", "older")] == [(one.name, one.read_text()) for one in tmp_path.iterdir()]
-    assert "not like Onepass" in shell("show", "m", "--url", broken_off)[2]
 
 
 def test_a_key_is_sent(shell: Shell, url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,13 @@ from service.replay.wording import IN_COMMANDS, IN_FLAGS, counted
         (["create", "m", "--tsk", "regression"], "--task"),
         (["replay", "f.csv", "--label", "y", "--algoritm", "dfop"], "--algorithm"),
         (["models", "--sort", "wurst"], "worst"),
+        (["models", "--zzz", "--serch", "x"], "--search"),
+        (["replay", "f.csv", "--lable", "y"], "--label"),
+        (["replay", "f.csv", "--label", "y", "--delimiter=;"], "--sep"),
+        (["compare", "f.csv", "--target", "y"], "--label"),
+        (["compare", "f.csv", "--label", "y", "--class-costs", "a=3"], "--cost"),
+        (["replay", "f.csv", "--label", "y", "--task", "classify"], "classification"),
+        (["import", "m", "f", "--force"], "--yes"),
     ],
 )
 def test_what_may_have_been_meant(arguments: list[str], meant: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,6 +47,17 @@ def test_nothing_is_meant_by_what_is_like_nothing(capsys: pytest.CaptureFixture[
     with pytest.raises(SystemExit):
         cli.main(["models", "--zzz"])
     assert capsys.readouterr().err.endswith("unrecognized arguments: --zzz\n")
+
+
+@pytest.mark.parametrize("command", ["serve", "settings"])
+def test_a_mistyped_choice_of_a_setting(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The nearest one is named; one that is like none has none."""
+    for given, said in (("alwys", "; did you mean always?\n"), ("x", "'always' or 'everysec'\n")):
+        monkeypatch.setenv("ONEPASS_DURABILITY", given)
+        assert 2 == cli.main([command])
+        assert capsys.readouterr().err.endswith(said)
 
 
 def test_settings_as_json(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

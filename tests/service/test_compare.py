@@ -12,8 +12,9 @@ import pytest
 
 from core.learners.catalogue import ALGORITHMS
 from service import cli
-from service.replay import advice, comparison_chart, options, private, ranking, report
-from service.replay.compare import CLASSES_MAX, USUAL, task_of, usual
+from service.replay import advice, comparison_chart, costs, options, private, ranking, report
+from service.replay.compare import USUAL, usual
+from service.replay.kinds import CLASSES_MAX, task_of
 from service.replay.ranking import Entrant
 from tests.service.test_replay import ROWS, stream
 
@@ -180,7 +181,8 @@ def test_a_model_that_never_finds_the_rare_class_is_warned_of() -> None:
     """In plain words, with the label; a class of many rows, or one that is found, is not."""
     constant, missed = advice.warnings([of_classes("dfop", 0.6, 0.0, ok=951, fail=49)], "classification")
     assert constant.startswith("dfop is no better than saying `ok` always: accuracy 60.00%")
-    assert missed.startswith("dfop finds only 0.0% of the rows labelled `fail` (recall); ")
+    proposed = "--cost fail=19 makes missing one 19 times as dear"
+    assert f"dfop finds only 0.0% of the rows labelled `fail` (recall); {proposed}" == missed
     for fine in (of_classes("a", 0.9, 0.1, ok=60, fail=40), of_classes("a", 0.9, 0.4, ok=99, fail=1)):
         assert [] == advice.warnings([fine], "classification")
     many = of_classes("a", 0.9, 0.1, **{f"c{at}": 10 for at in range(report.CLASSES_SHOWN + 1)})
@@ -195,6 +197,37 @@ def test_a_tie_is_said(low: float, tied: bool) -> None:
     for pair in ([own, other], [other, own]):
         said = [f"{pair[0].name} is not distinguishable from {pair[1].name}: the interval holds 0"]
         assert (said if tied else []) == advice.warnings(pair, "classification")
+
+
+@pytest.mark.parametrize(("mean", "warned"), [(0.3, False), (0.95, True)])
+def test_with_costs_these_are_what_counts(mean: float, warned: bool) -> None:
+    """Neither a low accuracy, nor a class that is not found, nor a tie of errors: only what a row has cost."""
+    one, other = (of_classes(name, 0.1, 0.0, ok=951, fail=49) for name in ("own", "other"))
+    other = other._replace(difference={"mean": 0.0, "low": -1.0, "high": 1.0})
+    one.metrics["overall"]["costs"] = {"mean": mean, "constant": 0.9, "label": "ok"}
+    other.metrics["overall"]["costs"] = {"mean": 0.2, "constant": 0.9, "label": "ok"}
+    said = "own is no better than saying `ok` always: cost a row 0.95, that of the constant answer 0.9"
+    assert ([said] if warned else []) == advice.warnings([one, other], "classification")
+    assert ["other", "own"] == [each.name for each in ranking.ranked([one, other], "classification")]
+    assert [] == ranking._better_baselines([one], "classification")
+
+
+def test_a_comparison_by_costs(tmp_path: Path, compare: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table begins with the mean cost, also of the cheapest constant answer, and the request has the costs."""
+    monkeypatch.setenv("ONEPASS_URL", "https://models.example/onepass")
+    monkeypatch.setenv("ONEPASS_KEY", "hush-hush")
+    file = tmp_path / "dear.csv"
+    file.write_text("x,y\n" + "".join(f"{at % 7},{'fail' if at % 7 == 6 else 'ok'}\n" for at in range(210)))
+    dear = ["--cost", "fail=20", "--cost", "fial=3"]
+    status, said, complained = compare(file, "--no-plot", "--algorithms", "dfop,rls", *dear)
+    assert (0, "") == (status, complained)
+    assert "no row is labelled `fial`, so its cost has had no effect; did you mean fail?" in said
+    table = said[said.index("mean cost") :].splitlines()
+    assert {"dfop", "rls", "always"} == {line.split()[0] for line in table[2:5]}
+    last = said.rstrip().splitlines()[-1]
+    address = "https://models.example/onepass/models/dear"
+    assert last.startswith(f'curl -X PUT {address} -H "Authorization: Bearer $ONEPASS_KEY" --json ')
+    assert {"fail": 20, "fial": 3} == json.loads(last.partition(" --json ")[2].strip("'"))["class_costs"]
 
 
 def test_a_rare_class_has_a_column(tmp_path: Path, compare: Callable) -> None:
@@ -222,3 +255,13 @@ def test_algorithms_are_named_with_their_parameters() -> None:
     for wrong in ("a,,b", "a,a", "a:b", ",".join(f"a{at}" for at in range(40))):
         with pytest.raises(ArgumentTypeError):
             options._contenders(wrong)
+    with pytest.raises(ArgumentTypeError, match="--cost LABEL=COST"):
+        options._contenders('dfop:class_costs={"a"=3}')
+
+
+def test_costs_are_named_by_labels() -> None:
+    """A label may hold a sign of equality; a cost is a finite number above 0."""
+    assert [("fail", 20.0), ("a=b", 0.5), ("", 1.0)] == [costs.cost(one) for one in ("fail=20", "a=b=.5", "=1")]
+    for wrong in ("fail", "fail=", "fail=0", "fail=-1", "fail=nan", "fail=1e999", "fail=dear"):
+        with pytest.raises(ArgumentTypeError):
+            costs.cost(wrong)

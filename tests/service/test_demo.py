@@ -139,7 +139,15 @@ def test_a_taken_port_names_a_free_one(capsys: pytest.CaptureFixture[str], monke
         monkeypatch.setattr(command, "PORT", taken)
         with command._listener(None, Console()) as listener:
             assert taken != listener.getsockname()[1]
+        assert f"Port {taken} is taken" in capsys.readouterr().out
+        monkeypatch.setattr(command, "PORT", 1)
+        monkeypatch.setenv("ONEPASS_PORT", str(taken))
+        with command._listener(None, Console()) as listener:
+            assert taken < listener.getsockname()[1]
     assert f"Port {taken} is taken" in capsys.readouterr().out
+    monkeypatch.setenv("ONEPASS_PORT", "many")
+    with pytest.raises(Failed, match="ONEPASS_PORT"):
+        command._listener(None, Console())
 
 
 @pytest.mark.parametrize("options", [["--speed", "0"], ["--for", "x"], ["--port", "70000"], ["--url", "x"]])

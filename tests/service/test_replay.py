@@ -210,7 +210,7 @@ def test_refusals_of_the_model_are_readable(tmp_path: Path, run: Callable, url: 
     assert "params.forgetting_rate" in odd
     assert "<= 0.5" in odd
     numbers = stream(tmp_path / "odd-task.csv", regression=True)
-    assert "--task regression" in run(numbers, "--algorithm", "rls", "--drop", "day", "--url", url)[2]
+    assert "--task regression" in run(numbers, "--algorithm", "vigo", "--drop", "day", "--url", url)[2]
 
 
 def test_a_long_list_of_what_is_allowed_ends_with_a_count() -> None:

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import os
 import socket
 import time
 from argparse import Namespace
@@ -60,19 +61,27 @@ def _service(options: Namespace, console: Console, ends: ExitStack) -> Service:
 
 
 def _listener(port: int | None, console: Console) -> socket.socket:
-    """A socket on the port that was asked for, else on 8000 or one of the next ones.
+    """A socket on the port that was asked for, else on that of ONEPASS_PORT, or 8000, or one of the next ones.
 
     Raises:
-        Failed: the port is taken; a free one is named.
+        Failed: the port is taken; a free one is named. Or ONEPASS_PORT is none.
     """
-    found = ports.listener(private.HOST, PORT if port is None else port)
+    first = _usual_port(os.environ.get("ONEPASS_PORT") or str(PORT)) if port is None else port
+    found = ports.listener(private.HOST, first)
     number = found.getsockname()[1]
     if port is not None and number != port:
         found.close()
         raise Failed(f"port {port} is taken; {number} is free: --port {number}")
-    if port is None and number != PORT:
-        console.print(f"Port {PORT} is taken, so the demo is on port {number}.")
+    if port is None and first and number != first:
+        console.print(f"Port {first} is taken, so the demo is on port {number}.")
     return found
+
+
+def _usual_port(given: str) -> int:
+    """The port of the service's own setting; 0 is any that is free."""
+    if not (given.isascii() and given.isdigit() and int(given[:9]) <= 65535):
+        raise Failed("ONEPASS_PORT: is not a port from 0 to 65535")
+    return int(given)
 
 
 # ------------------------------------------------------------------------------------------------ the models

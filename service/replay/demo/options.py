@@ -22,7 +22,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.description, parser.epilog = DETAILS, STATUS
     own, running = parser.add_argument_group("a service of its own"), parser.add_argument_group("a running service")
-    own.add_argument("--port", type=_port, help="port of the page; default: 8000, or a free one where that is taken")
+    own.add_argument(
+        "--port", type=_port, help="port of the page; default: ONEPASS_PORT, else 8000, or a free one behind it"
+    )
     own.add_argument("--data-dir", type=_empty, metavar="DIR", help="keep the data here; a new or empty directory")
     running.add_argument("--url", type=service_url, help="feed this service instead")
     running.add_argument(
