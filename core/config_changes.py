@@ -123,9 +123,9 @@ def differences(config: Config, asked: Config) -> list[Problem]:
 def _way(name: str, config: Config, asked: Config) -> str:
     """What to do about a field that differs."""
     if name in REPLACEABLE:
-        return "differs: PATCH changes it"
+        return "is not the model's value: PATCH changes it"
     if name not in ("features", "labels"):
-        return f"differs: {_INSTEAD[name.partition('.')[0]]}"
+        return f"is not the model's value, and {_INSTEAD[name.partition('.')[0]]}"
     if getattr(asked, name) is None:
         return "were declared at creation: name the same ones"
     if getattr(config, name) is None:

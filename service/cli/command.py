@@ -87,8 +87,8 @@ def _nearest(message: str, flags: Sequence[str], arguments: Sequence[str]) -> st
     if "arguments are required" in message:
         words = [argument.partition("=")[0] for argument in arguments if argument.startswith("--")]
         unknown = [word for word in words if not any(flag.startswith(word) for flag in flags)]
-    found = [_meant(one, flags) for one in unknown]
-    return next((one for one in found if one), "")
+        return next((f"; {word} is not known{meant}" for word in unknown if (meant := _meant(word, flags))), "")
+    return next((meant for word in unknown if (meant := _meant(word, flags))), "")
 
 
 def _meant(flag: str, flags: Sequence[str]) -> str:
@@ -123,6 +123,13 @@ def _behind_command(arguments: Sequence[str]) -> list[str]:
     return [*rest[:1], *before, *rest[1:]] if rest else []
 
 
+def _refuse_unknown(parser: _Parser, first: str) -> None:
+    """Refuse an option before the command that is none: argparse would take its value for the command."""
+    word = first.partition("=")[0]
+    if word.startswith("--") and not any(own.startswith(word) for own in parser._option_string_actions):  # noqa: SLF001
+        parser.error(f"unrecognized arguments: {word}{suggested(word, BEFORE)}")
+
+
 def _run(arguments: Sequence[str] | None) -> int:
     usage = "onepass [--url URL] [--key SECRET] [--ca FILE] [--client-cert FILE] COMMAND ..."
     parser = _Parser(prog="onepass", usage=usage, description="Online learning as a service.", epilog=EPILOG)
@@ -132,7 +139,9 @@ def _run(arguments: Sequence[str] | None) -> int:
     )
     for name, (summary, _) in COMMANDS.items():
         commands.add_parser(name, help=summary)
-    options, unknown = parser.parse_known_args(_behind_command(sys.argv[1:] if arguments is None else arguments))
+    given = _behind_command(sys.argv[1:] if arguments is None else arguments)
+    _refuse_unknown(parser, given[0] if given else "")
+    options, unknown = parser.parse_known_args(given)
     if unknown:
         commands.choices[options.command].error(f"unrecognized arguments: {' '.join(unknown)}")
     status: int = options.run(options)

@@ -131,7 +131,7 @@ def tell_task(console: Console, options: Namespace, source: Source, task: str | 
         "classification": "whole numbers, taken as classes; --task regression predicts them as numbers",
         "regression": "numbers, predicted as such (regression); --task classification takes them as classes",
     }
-    console.print(f"label {options.label}: {said[task]}", soft_wrap=True, markup=False)
+    console.print(f"column {options.label}: {said[task]}", soft_wrap=True, markup=False)
 
 
 def _service(options: Namespace, ends: ExitStack) -> Service:

@@ -131,16 +131,20 @@ MORE_DAYS = ["a", {"name": "day", "type": "categorical", "categories": ["mon", "
 @pytest.mark.parametrize(
     ("change", "said", "allowed"),
     [
-        ({"missing": "mean"}, {"missing": "differs: PATCH changes it"}, "error"),
-        ({"class_costs": {"UP": 2}}, {"class_costs": "differs: PATCH changes it"}, None),
+        ({"missing": "mean"}, {"missing": "is not the model's value: PATCH"}, "error"),
+        ({"class_costs": {"UP": 2}}, {"class_costs": "is not the model's value: PATCH"}, None),
         ({"labels": ["UP", "DOWN", "SAME"]}, {"labels": "differ: PATCH changes them by add_labels"}, None),
         ({"labels": ["DOWN", "UP"]}, {"labels": "differ: they stay as they are declared"}, None),
         ({"labels": None}, {"labels": "were declared at creation"}, None),
         ({"features": MORE_DAYS}, {"features": "differ in their categories: PATCH changes them by add_cat"}, None),
         ({"features": ["a"]}, {"features": "differ: they are changed by a switch"}, None),
-        ({"params": {"forgetting_rate": 0.25}}, {"params.forgetting_rate": "differs: belongs to the learner"}, "auto"),
-        ({"algorithm": "rls"}, {"algorithm": "differs: belongs to the learner"}, "dfop"),
-        ({"seed": 7}, {"seed": "differs: belongs to the learner"}, 0),
+        (
+            {"params": {"forgetting_rate": 0.25}},
+            {"params.forgetting_rate": "is not the model's value, and belongs"},
+            "auto",
+        ),
+        ({"algorithm": "rls"}, {"algorithm": "is not the model's value, and belongs"}, "dfop"),
+        ({"seed": 7}, {"seed": "is not the model's value, and belongs"}, 0),
     ],
 )
 def test_where_another_configuration_is_asked_for(change, said, allowed):

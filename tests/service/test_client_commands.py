@@ -199,8 +199,10 @@ def test_refusals_say_what_the_service_says(shell: Shell, url: str) -> None:
     assert "  features.c: " in complained
     status, _, complained = shell("create", "strict", "--task", "regression", "--missing", "mean")
     assert 1 == status
-    assert "  missing: differs: PATCH changes it (error)" in complained
-    assert "  task: differs: belongs to the learner's mathematics: create another model with it" in complained
+    assert "  missing: is not the model's value: PATCH changes it (error)" in complained
+    assert (
+        "  task: is not the model's value, and belongs to the learner's mathematics: create another model" in complained
+    )
 
 
 def test_a_mistyped_name_is_answered_with_the_nearest(shell: Shell) -> None:
@@ -222,6 +224,7 @@ def test_options_of_the_service_stand_before_the_command_too(
     assert 0 == shell("--url", "http://127.0.0.1:9", "models", "--url", url)[0]
     assert (2, True) == ((said := shell("--ca", "nowhere", "models"))[0], "--ca: 'nowhere' is no file" in said[2])
     assert "unrecognized arguments: --url" in shell("--url", url, "settings")[2]
+    assert shell("--ulr", url, "models")[2].endswith("unrecognized arguments: --ulr; did you mean --url?\n")
     assert "arguments are required: COMMAND" in shell("--url", url)[2]
 
 

@@ -46,12 +46,12 @@ def test_labels_that_are_numbers_are_taken_as_in_a_comparison(tmp_path: Path, ru
     """Any numbers are predicted as such, a few whole ones are classes; how, and how otherwise, is said."""
     options = ["--algorithm", "rls", "--drop", "day", "--url", url]
     status, said, _ = run(stream(tmp_path / "any.csv", regression=True), *options)
-    assert (0, True) == (status, "label y: numbers, predicted as such (regression); --task classification" in said)
+    assert (0, True) == (status, "column y: numbers, predicted as such (regression); --task classification" in said)
     assert "regression" == httpx.get(f"{url}/models/any").json()["config"]["task"]
     whole = tmp_path / "whole.csv"
     whole.write_text("x,y\n" + "".join(f"{at},{at % 3}\n" for at in range(9)))
     status, said, _ = run(whole, *options[:2], *options[4:])
-    assert (0, True) == (status, "label y: whole numbers, taken as classes; --task regression" in said)
+    assert (0, True) == (status, "column y: whole numbers, taken as classes; --task regression" in said)
     assert [0, 1, 2] == httpx.get(f"{url}/models/whole").json()["info"]["labels"]
 
 
