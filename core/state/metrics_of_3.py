@@ -112,4 +112,5 @@ def _bins(error: Floats, weights: Floats) -> tuple[Floats, int]:
     octaves = int(octave[some].max()) - first + 1 if some.any() else 0
     place = np.where(some, 1 + (octave - first) * PER_OCTAVE + part, 0)
     size = 1 + octaves * PER_OCTAVE
-    return np.array([np.bincount(place, weight, minlength=size) for weight in (np.ones(len(error)), weights)]), first
+    counted = [np.bincount(place, weight, minlength=size) for weight in (np.ones(len(error)), weights)]
+    return np.array(counted, dtype=np.float64), first  # of no errors at all NumPy counts in integers

@@ -9,6 +9,7 @@ from core.state import arrays as packing
 from core.state import envelope
 from core.state.metrics_of_3 import upgraded
 from tests.core.state.samples import path
+from tests.service.old_stores.samples import Sample
 
 CLASSES, NUMBERS = ("dfop auto", "vigo", "odm"), ("rls", "dfop auto regression")
 SPANS = ("overall", "window", "fading")
@@ -100,3 +101,10 @@ def test_a_broken_state_of_format_3_is_refused(monkeypatch, name, how):
             data = envelope.dump(broken, body)
         with pytest.raises(ValueError, match=r"."):
             Machine.from_bytes(data)
+
+
+def test_a_regression_without_rows_is_read():
+    """As it is created, and as a reset leaves it."""
+    machine, _ = Machine.from_bytes(Sample.read("3").models["empty"].state)
+    report = machine.metrics_report()
+    assert (0, None) == (report["rows"], report["overall"]["mse"])
