@@ -57,10 +57,11 @@ def ids_among(reading: Reading, cells: Mapping[str, Sequence[str]]) -> list[str]
 
     Args:
         reading: how the file is read.
-        cells: of the first rows, by column.
+        cells: of the first rows, by column; of one that is not there nothing is said.
     """
     strings = [one["name"] for one in reading.features if not isinstance(one, str) and one["type"] == "categorical"]
-    return [name for name in strings if _differ([cell for cell in cells[name] if not is_missing(cell)])]
+    known = [name for name in strings if name in cells]
+    return [name for name in known if _differ([cell for cell in cells[name] if not is_missing(cell)])]
 
 
 def _differ(given: Sequence[str]) -> bool:

@@ -18,7 +18,7 @@ from service.replay.options import default_name
 from service.replay.row_form import RowForm
 from service.replay.source import Batch, Source, ahead
 from service.replay.stream import RowStream, Sent
-from service.replay.wording import counted
+from service.replay.wording import counted, first
 
 PRIVATE_PATIENCE_S = 5.0
 SHOWN_EVERY = 200
@@ -111,7 +111,12 @@ def tell_columns(console: Console, options: Namespace, source: Source, features:
     numbers = [name for name in source.columns if name not in apart]
     reading = columns.Reading(numbers if features is None else features, apart, options.drop)
     said = columns.lines(reading)
-    for name in columns.ids_among(reading, {name: source.first_cells(name) for name in numbers}):
+    cells = {name: source.first_cells(name) for name in [*numbers, options.label]}
+    commas = [name for name, own in cells.items() if kinds.has_decimal_commas(own)]
+    if commas:
+        shown = ", ".join(first(commas, columns.NAMES_SHOWN))
+        said.append(f"warning: decimal commas are not read: {shown} would hold numbers if 0,5 were written 0.5")
+    for name in columns.ids_among(reading, {name: cells[name] for name in numbers if name not in commas}):
         out = ",".join([*options.drop, name])
         said.append(f"warning: nearly every row has another {name}: an id teaches nothing; --drop {out} leaves it out")
     console.print("\n".join(said), soft_wrap=True, markup=False)

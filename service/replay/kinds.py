@@ -50,6 +50,12 @@ def is_time(cell: str) -> bool:
 KINDS: dict[str, Callable[[str], bool]] = {"number": is_number, "boolean": is_boolean, "time": is_time}
 
 
+def has_decimal_commas(cells: Sequence[str]) -> bool:
+    """Whether a column of strings would be one of numbers if its commas were points."""
+    given = [cell for cell in cells if not is_missing(cell)]
+    return kind_of(given) == "string" and kind_of([cell.replace(",", ".") for cell in given]) == "number"
+
+
 def kind_of(cells: Sequence[str]) -> str:
     """The kind of a column, by some of its cells: number, boolean, time or string; a number where all are missing."""
     given = [cell for cell in cells if not is_missing(cell)]

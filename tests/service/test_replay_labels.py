@@ -93,6 +93,15 @@ def test_a_comparison_leaves_them_out_too(
     assert "regression" == httpx.get(f"{url}/models/holes").json()["config"]["task"]
 
 
+def test_decimal_commas_are_told(tmp_path: Path, run: Callable, url: str) -> None:
+    """They are strings to the service, and neither an id nor a reason to drop the column."""
+    file = tmp_path / "european.csv"
+    file.write_text("x;z;y\n" + "".join(f"{at},5;{at};{'ab'[at % 2]}\n" for at in range(30)))
+    status, said, _ = run(file, "--sep", ";", "--algorithm", "rls", "--url", url)
+    assert (0, False) == (status, "--drop" in said)
+    assert "warning: decimal commas are not read: x would hold numbers if 0,5 were written 0.5" in said
+
+
 def test_a_file_of_no_labels(tmp_path: Path) -> None:
     """It is said before a service is started."""
     file = tmp_path / "none.csv"
