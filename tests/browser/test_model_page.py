@@ -255,7 +255,8 @@ async def test_a_model_without_features_takes_its_first_row(look, api):
     await page.get_by_label("The row's features, as JSON").fill('{"age": 41, "plan": "gold"}')
     await page.get_by_label("Another label").fill("stays")
     await page.get_by_role("button", name="Teach").click()
-    await expect(page.get_by_text("Learned, as row 1. No label was known before it.")).to_be_visible()
+    said = "Learned, as row 1. No label was known before it. “stays” is a new class of this model."
+    await expect(page.get_by_text(said)).to_be_visible()
     await expect(page.get_by_label("age", exact=True)).to_have_count(1)
 
 

@@ -127,6 +127,31 @@ async def test_the_list_is_accessible(visits, listed, axe, dark, phone):
     assert len(listed) == await table.get_by_role("rowheader").count()
 
 
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+async def test_the_first_calls_stay_within_reach(visits, listed, axe, dark):
+    """Below the list, folded; by keyboard as well."""
+    page = await visits.open("/?search=list-", dark=dark)
+    calls = page.get_by_text("Calls that create a model, teach it and ask it")
+    await expect(page.get_by_text("-X PUT")).to_have_count(0)
+    await calls.focus()
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".calls pre")).to_have_count(3)
+    await expect(page.get_by_text("-X PUT")).to_be_visible()
+    await axe(page)
+
+
+async def test_costs_are_explained_where_a_model_has_them(visits, listed, api):
+    """In words below the list, which a finger reaches as well; not where nobody has named costs."""
+    page = await visits.open("/?search=list-")
+    await expect(page.locator("tbody tr")).to_have_count(len(listed))
+    await expect(page.locator("#costs")).to_be_hidden()
+    api.put("/models/dear", json={**CLASSES, "class_costs": {"UP": 5}}).raise_for_status()
+    teach(api, "dear", 40)
+    page = await visits.open("/?search=dear")
+    await expect(page.locator("#costs")).to_contain_text("the label that would have cost least")
+    await expect(row_of(page, "dear").get_by_role("cell").nth(0)).to_contain_text("cost per row")
+
+
 async def test_a_model_is_opened_by_keyboard(visits, listed):
     """Its name is a link to its page."""
     page = await visits.open("/?search=list-better")

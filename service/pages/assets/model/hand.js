@@ -234,16 +234,23 @@ function typed(text, labels) {
     return whole && /^-?\d+$/.test(text) ? Number(text) : text;
 }
 
+/** What nobody may have meant: a mistyped label becomes a class, which stays. */
+function newClasses(labels) {
+    const names = labels.map((label) => `“${String(label)}”`).join(", ");
+    return labels.length === 1 ? `${names} is a new class of this model.` : `${names} are new classes of this model.`;
+}
+
 function learned(answer, task) {
     if (answer.duplicate) return "This row had been learned before; nothing has changed.";
     const by = answer.mapped === false ? " by the old features alone" : "";
+    const fresh = answer.new_labels?.length ? ` ${newClasses(answer.new_labels)}` : "";
     const state = answer.learned === false ? "Scored, not learned." : `Learned${by}, as row ${whole(answer.rows)}.`;
-    if (answer.prediction === null) return `${state} No label was known before it.`;
+    if (answer.prediction === null) return `${state} No label was known before it.${fresh}`;
     const miss =
         task === "regression"
             ? ` (squared error ${number(answer.loss)})`
             : answer.loss
               ? ", a miss"
               : ", which is right";
-    return `${state} Before, the model said ${valueOf(answer.prediction)}${miss}.`;
+    return `${state} Before, the model said ${valueOf(answer.prediction)}${miss}.${fresh}`;
 }

@@ -21,12 +21,11 @@ const CALLS = [
 export async function firstModel() {
     const { scope, models } = await json("key");
     if (scope !== "admin") {
-        const may = scope === "read" ? "look" : "look and teach";
         return h(
             "div.card.empty.stack",
             {},
             h("h2", {}, models.length ? "No model that this key may see" : "No models yet"),
-            h("p", {}, `This key may ${may}; models are made with a key of scope admin.`),
+            h("p", {}, mayNotMake(scope)),
         );
     }
     return h(
@@ -56,6 +55,17 @@ export async function firstModel() {
             ),
         ),
     );
+}
+
+/** The same calls for a service that has models, or why they are not for this key. */
+export async function calls() {
+    const { scope } = await json("key");
+    return scope === "admin" ? h("ol.calls", {}, CALLS.map(call)) : h("p.muted", {}, mayNotMake(scope));
+}
+
+function mayNotMake(scope) {
+    const may = scope === "read" ? "look" : "look and teach";
+    return `This key may ${may}; models are made with a key of scope admin.`;
 }
 
 /**

@@ -6,7 +6,7 @@ import { fill, h } from "../dom.js";
 import { whole } from "../format.js";
 import { askForKey } from "../key.js";
 import { follow, STATES } from "../live.js";
-import { firstModel, nothingFound } from "./empty.js";
+import { calls, firstModel, nothingFound } from "./empty.js";
 import { Health } from "./health.js";
 import { List } from "./list.js";
 
@@ -71,6 +71,8 @@ async function showModels(page) {
     const news = list.update(models, !sorted);
     sorted = true;
     at("list").hidden = none;
+    at("calls").hidden = none;
+    at("costs").hidden = !models.some((model) => (model.mean_cost ?? null) !== null);
     at("again").hidden = !list.unsorted;
     at("previous").disabled = view.cursor === null;
     at("next").disabled = !page.next;
@@ -100,6 +102,15 @@ async function instead() {
         return await firstModel();
     } catch (error) {
         return problemNotice(error);
+    }
+}
+
+async function showCalls() {
+    if (!at("calls").open) return;
+    try {
+        fill(at("calls-inside"), await calls());
+    } catch (error) {
+        fill(at("calls-inside"), problemNotice(error));
     }
 }
 
@@ -161,6 +172,7 @@ function listen() {
         list.sort();
         at("again").hidden = true;
     });
+    at("calls").addEventListener("toggle", showCalls);
     at("next").addEventListener("click", ({ target }) => {
         go({ cursor: target.dataset.cursor, before: [...view.before, view.cursor] });
         scrollTo({ top: 0 });

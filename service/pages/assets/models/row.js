@@ -62,7 +62,6 @@ export class Row {
         const { name, own, text: written } = judged(model);
         text(this.score, written(own));
         text(this.scoreName, own === null ? "" : name);
-        this.scoreName.title = name === "cost per row" ? "All rows are counted by the present costs." : "";
         this.#compare(comparison(...judged(model).errors, model.rows));
         text(this.rows, rowsText(model.rows));
         this.rows.title = whole(model.rows);
