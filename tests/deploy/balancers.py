@@ -39,7 +39,7 @@ def configured(name: str, directory: Path, ports: Sequence[int]) -> Path:
     """A copy of a configuration whose ports 8000, 8001 and 8002 are others, and which looks ten times as often."""
     text = (ROOT / "deploy" / FILES[name]).read_text()
     text = text.replace("inter 1s", "inter 100ms").replace("interval: 1s", "interval: 0.1s")
-    path = directory / FILES[name]
+    path = directory / Path(FILES[name]).name
     path.write_text(re.sub(r"\b800([012])\b", lambda found: str(ports[int(found[1])]), text))
     return path
 

@@ -28,10 +28,14 @@ NOTICED_S = 1 + 2 * 0.2
 @cache
 def rendered(overlay: str) -> list[dict[str, Any]]:
     """The manifests of an overlay."""
+    return build(ROOT / "deploy/kubernetes/overlays" / overlay)
+
+
+def build(path: Path) -> list[dict[str, Any]]:
+    """What kustomize makes of a folder; without it the test is skipped."""
     command = ["kustomize", "build"] if shutil.which("kustomize") else ["kubectl", "kustomize"]
     if shutil.which(command[0]) is None:
         pytest.skip("neither kustomize nor kubectl is installed: the manifests are not rendered")
-    path = ROOT / "deploy/kubernetes/overlays" / overlay
     text = subprocess.run([*command, path], capture_output=True, text=True, check=True).stdout
     return list(yaml.safe_load_all(text))
 
