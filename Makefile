@@ -61,6 +61,9 @@ test-schedules: test-setup ## ten thousand schedules of the simulator; SCHEDULES
 test-faults: test-setup ## storms of kills and failovers, two minutes each, and histories that one log must explain
 	STORM_S=120 $(PY) -m pytest -n 0 -s tests/faults/test_storm.py tests/faults/test_histories.py $(PYTEST_ARGS)
 
+test-stores: test-setup ## the tests of the store against SERVERS, paths of redis-server or valkey-server; default: those on PATH
+	$(PY) -m tests.stores $(SERVERS)
+
 test-fuzz: test-setup ## an hour of requests that the OpenAPI document allows, and of others; FUZZ_S=600 is ten minutes
 	FUZZ_S=$(or $(FUZZ_S),3600) FUZZ_MUTANTS=100000 FUZZ_SEED=$$(date +%s) $(PY) -m pytest -n 0 -s tests/fuzzing $(PYTEST_ARGS)
 

@@ -35,7 +35,8 @@ from service.store.redis import private
 
 logger = logging.getLogger(__name__)
 
-_OLDEST = (6, 2)
+_OLDEST = (7, 0)
+"""Of a server that is started here: older ones do not see the append-only files of newer ones: they begin empty."""
 _SOCKET_PATH_MAX = 100
 """Bytes; the systems' own bounds are 104 and 108."""
 _LOG_BYTES_MAX = 1_000_000

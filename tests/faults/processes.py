@@ -21,6 +21,7 @@ from redis import Redis
 
 from service import cli, embedded
 from service.store.redis import private
+from tests import stores
 
 PATIENCE_S = 60.0
 """Bound of every wait. Waits are polls: how long they take decides nothing."""
@@ -250,9 +251,10 @@ class Store:
             "appendonly": "yes",
             "appendfsync": self.durability,
             "aof-use-rdb-preamble": "no",
-            "enable-debug-command": "yes",
         }
-        command = [embedded._find_server(), *(part for name, value in options.items() for part in (f"--{name}", value))]
+        if stores.version(server := stores.on_path())[1] >= 7:
+            options["enable-debug-command"] = "yes"  # older ones allow it
+        command = [server, *(part for name, value in options.items() for part in (f"--{name}", value))]
         with (self.directory / "log").open("ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         assert "up" == eventually("up", lambda: private.state(self.socket))

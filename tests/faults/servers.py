@@ -11,7 +11,7 @@ from pathlib import Path
 
 from redis import Redis, RedisError
 
-from service import embedded
+from tests import stores
 from tests.faults.processes import eventually
 
 SLOTS = 16384
@@ -62,7 +62,7 @@ class Server:
 
     def _launch(self, arguments: list[str]) -> None:
         with (self.directory / "log").open("ab") as log:
-            command = [embedded._find_server(), *arguments]
+            command = [stores.on_path(), *arguments]
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         assert eventually(True, self.answers), (self.directory / "log").read_text()
 

@@ -258,7 +258,7 @@ def test_without_a_server_on_path_the_packages_is_used(start, monkeypatch, direc
 
 def test_an_old_server_on_path_is_passed_over(monkeypatch, directory):
     """So is one that is broken; with none left, the message says what to do."""
-    for name, said in (("redis-server", "Redis server v=5.0.7 sha=0"), ("valkey-server", "what?")):
+    for name, said in (("redis-server", "Redis server v=6.2.14 sha=0"), ("valkey-server", "what?")):
         (directory / name).write_text(f"#!/bin/sh\necho '{said}'\n")
         (directory / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(directory))

@@ -1,0 +1,81 @@
+"""The tests that a store takes part in, against given servers: ``python -m tests.stores SERVER [SERVER ...]``.
+
+Each SERVER is a ``redis-server`` or ``valkey-server`` (6.2 or newer); it comes first on PATH, where services and tests
+find their server. Alone, with Sentinels and as a cluster; killed, full, slow, restarted without its data.
+
+Exits with 1 where a test fails.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from service import embedded
+
+ROOT = Path(__file__).resolve().parents[1]
+IN_PROCESS = (
+    "append_script backup_store catalog_store connection drift_store embedded expiry large_calls left_alarms log_page "
+    "log_store lost_models newer_code one_write pending_store snapshots_store state_versions states_store store_full "
+    "summaries_store writers"
+).split()
+FAULTS = (
+    "affinity backup cluster corrupt_snapshot drift eviction full_disk kill_service kill_store lost_data lost_reply "
+    "lost_tail row_streams store_down storm two_services"
+).split()
+FILES = [
+    *(f"tests/service/test_{name}.py" for name in IN_PROCESS),
+    *(f"tests/faults/test_{name}.py" for name in FAULTS),
+    "tests/simulator/test_scripts.py",
+    "tests/simulator/test_drift_scripts.py",
+]
+
+
+def on_path() -> str:
+    """The redis-server of PATH, whatever its version, else what a service without one on PATH takes."""
+    return shutil.which("redis-server") or embedded._find_server()
+
+
+def version(server: str | Path) -> tuple[str, int]:
+    """What a server says it is, and its first number."""
+    said = subprocess.run([server, "--version"], capture_output=True, text=True, check=True).stdout
+    found = re.search(r"^(\w+) server v=((\d+)\S+)", said)
+    if found is None:
+        raise SystemExit(f"{server} is no redis-server or valkey-server: {said}")
+    return f"{found[1]} {found[2]}", int(found[3])
+
+
+def main() -> None:
+    """Test every server, and tell of each."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("servers", nargs="*", metavar="SERVER", help="default: all on PATH")
+    parser.add_argument("--workers", default="2", help="processes that run the tests")
+    given = parser.parse_args()
+    servers = given.servers or [found for name in ("redis-server", "valkey-server") if (found := shutil.which(name))]
+    if not servers:
+        raise SystemExit("no redis-server or valkey-server on PATH (Debian and Ubuntu: apt install redis-server)")
+    told = {server: _tested(Path(server).resolve(), given.workers) for server in servers}
+    print()
+    for server, (name, fine) in told.items():
+        print(f"{'passed' if fine else 'FAILED'}  {name}  {server}")
+    if not all(fine for _, fine in told.values()):
+        raise SystemExit(1)
+
+
+def _tested(server: Path, workers: str) -> tuple[str, bool]:
+    """What a server says of itself, and whether every test has passed."""
+    name, _ = version(server)
+    print(f"\n{name}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "redis-server").symlink_to(server)  # the name that is looked for first
+        environment = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
+        command = [sys.executable, "-m", "pytest", "-q", "-n", workers, "--dist", "loadfile", *FILES]
+        return name, subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode == 0
+
+
+if __name__ == "__main__":
+    main()
