@@ -146,7 +146,9 @@ class Readings(Estimates):
         config, metrics = self.config, self.metrics
         score, baseline = metrics.headline(), metrics.best_baseline()
         found = Summary(config.algorithm_id, config.task, self.rows, score, baseline, self.phase)
-        if isinstance(metrics, RegressionMetrics) or (costs := self.answers.costs) is None:
+        if isinstance(metrics, RegressionMetrics):
+            return found._replace(paired_score=metrics.paired_score())
+        if (costs := self.answers.costs) is None:
             return found
         cost = metrics.mean_cost(costs)
         return found if cost is None else found._replace(mean_cost=cost.mean, baseline_cost=cost.constant)

@@ -41,6 +41,8 @@ class Summary(NamedTuple):
         ahead: how many of them are better: the interval of the paired difference lies above 0.
         mean_cost: what the model's answers have cost a row, by its ``class_costs``; None where it has none.
         baseline_cost: the same of the cheapest constant answer.
+        paired_score: of a regression, the mean squared error on the rows that the baseline is of, which are what the
+            two are compared by; None where there are none, and for a classification.
     """
 
     algorithm: str
@@ -54,6 +56,7 @@ class Summary(NamedTuple):
     ahead: int = 0
     mean_cost: float | None = None
     baseline_cost: float | None = None
+    paired_score: float | None = None
 
     @classmethod
     def first(cls, config: Config) -> "Summary":

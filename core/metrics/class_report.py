@@ -38,12 +38,11 @@ from core.metrics.class_kernels import (
     beyond_chance,
 )
 from core.metrics.costs import mean_cost
-from core.metrics.prequential import Named, number
+from core.metrics.prequential import DIGITS, Named, number
 from core.metrics.quality import Quality, error_ratio
 
 OTHER = "other"
 """The label of all classes that share the last place of the confusion."""
-_DIGITS = 3
 
 
 class Span(NamedTuple):
@@ -145,7 +144,7 @@ def _ratio(part: float, whole: float) -> float:
 
 def _rows(count: float, whole: bool) -> float | int:
     """A number of rows; a sum of fading weights is rounded, so that tables can be read."""
-    return int(count) if whole else round(float(count), _DIGITS)
+    return int(count) if whole else round(float(count), DIGITS)
 
 
 def balanced_accuracy(labels: Floats, hits: Floats) -> float:
@@ -180,7 +179,7 @@ def _confusion(span: Span, labels: Sequence[Any], whole: bool) -> Header:
     counts = span.confusion[np.ix_(order, order)]
     return {
         "labels": [*(labels[at] for at in classes.tolist()), *([OTHER] if several else [])],
-        "counts": counts.astype(np.int64).tolist() if whole else counts.round(_DIGITS).tolist(),
+        "counts": counts.astype(np.int64).tolist() if whole else counts.round(DIGITS).tolist(),
     }
 
 

@@ -33,6 +33,8 @@ POINTS_MAX: Final = 512
 """Points in the history."""
 STRIDE_FIRST: Final = 10
 """Rows between the points of a young history."""
+DIGITS: Final = 3
+"""Decimals of sums of fading weights, as they are told."""
 UNDEFINED: Final = Range(undefined=True)
 _CAPACITY_FIRST: Final = 16
 

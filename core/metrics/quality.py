@@ -1,6 +1,6 @@
 """How well a model has done lately, in a few numbers that can be compared between models: for monitoring.
 
-    error_ratio = error of the model / error of its best baseline, over the window
+    error_ratio = error of the model / error of its best baseline, over the rows of the window that both have predicted
 
 Below 1 the model is of use; both errors 0 make it 1, that of the baseline alone infinity.
 """
@@ -14,9 +14,9 @@ class Quality(NamedTuple):
 
     Attributes:
         score: accuracy, or mean squared error.
-        baseline: the same of the best baseline.
+        baseline: the same of the best baseline, of the rows that it has predicted.
         error_ratio: of the shares of wrong rows, with class costs of their costs and those of the best single label in
-            hindsight; or of the mean squared errors.
+            hindsight; or of the mean squared errors on the baseline's rows.
         calibration_error: the expected calibration error (ece); NaN for a regression.
         unscored: rows for which nothing could have been said, of all rows.
     """

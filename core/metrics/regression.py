@@ -7,9 +7,13 @@
     median_ae   median of |e|: exact in the window, else from bounded counts, within 3.2 % (error_sketch)
 
 The baseline ``last_value`` says the latest number known at the moment of the prediction; it is scored where there was
-one. The running means are recursions (m += (x - m)/n), never sums. Errors are clipped to +-1e150, and for the variance
-so is the truth: squares then stay at or below 4e300, and no finite input makes anything overflow. In ``fading`` a mean
-is (sum of weighted values)/(sum of weights), and the variance follows the same weights.
+one, hence not at the first row. The model's own figures are of all rows. What it is compared by is of the baseline's
+rows alone (``paired``): the first row is predicted by a model that has learned nothing, and where labels are far from 0
+its error would outweigh those of thousands of rows.
+
+The running means are recursions (m += (x - m)/n), never sums. Errors are clipped to +-1e150, and for the variance so is
+the truth: squares then stay at or below 4e300, and no finite input makes anything overflow. In ``fading`` a mean is
+(sum of weighted values)/(sum of weights), and the variance follows the same weights.
 """
 
 import math
@@ -21,6 +25,7 @@ from numba import njit
 from core.contract import Floats, Header
 from core.metrics.error_sketch import OCTAVES, PER_OCTAVE, ZERO, bin_of, covering, median
 from core.metrics.prequential import (
+    DIGITS,
     FADING,
     READ_FLOATS,
     STRIDE_FIRST,
@@ -50,8 +55,12 @@ _F_ROWS, _F_SE, _F_AE, _F_MEAN, _F_DEV, _FB_ROWS, _FB_SE, _FB_AE = 8, 9, 10, 11,
 # Rows of the baseline; mean of e over its rows, and the same fading; weight of the newest row in the fading counts,
 # which are divided by it every 1000 rows; first octave of the counts.
 _B_ROWS, _BIAS_ROWS, _BIAS, _F_BIAS_ROWS, _F_BIAS, _WEIGHT, _OCTAVE = 16, 17, 18, 19, 20, 21, 22
-_STRIDE = 23
-_SCALARS = 25
+# The model on the baseline's rows: means of e^2 and |e|, fading sums of the same.
+_P_MSE, _P_MAE, _FP_SE, _FP_AE = 23, 24, 25, 26
+_STRIDE = 27
+_SCALARS = 29
+# Means of a window: of all rows, of the baseline, of the model on the baseline's rows.
+_W_MSE, _W_MAE, _WB_MSE, _WB_MAE, _WP_MSE, _WP_MAE, _MEANS = 0, 1, 2, 3, 4, 5, 6
 # Columns of the ring: error, clipped truth, the baseline's error (NaN where it said nothing).
 _RING = 3
 # What the kernel answers.
@@ -74,20 +83,24 @@ def _octaves(predicted: Floats, truth: Floats) -> tuple[int, int]:
     return low, high
 
 
-@njit("void(f8[:,::1], i8, f8[::1])", cache=True)
-def _window_means(ring: Floats, width: int, out: Floats) -> None:
-    """mse, mae, and the same of the baseline over the first rows of the ring, into out (4,)."""
+@njit("i8(f8[:,::1], i8, f8[::1])", cache=True)
+def _window_means(ring: Floats, width: int, out: Floats) -> int:
+    """The means over the first rows of the ring, into out (_MEANS,); how many of the rows the baseline has."""
     out[:] = 0.0
     scored = 0
     for i in range(width):
-        out[0] += ring[i, 0] * ring[i, 0]
-        out[1] += abs(ring[i, 0])
+        square, size = ring[i, 0] * ring[i, 0], abs(ring[i, 0])
+        out[_W_MSE] += square
+        out[_W_MAE] += size
         if not np.isnan(ring[i, 2]):
             scored += 1
-            out[2] += ring[i, 2] * ring[i, 2]
-            out[3] += abs(ring[i, 2])
-    out[:2] /= width or np.nan
-    out[2:] /= scored or np.nan
+            out[_WB_MSE] += ring[i, 2] * ring[i, 2]
+            out[_WB_MAE] += abs(ring[i, 2])
+            out[_WP_MSE] += square
+            out[_WP_MAE] += size
+    out[:_WB_MSE] /= width or np.nan
+    out[_WB_MSE:] /= scored or np.nan
+    return scored
 
 
 @njit(cache=True)
@@ -121,7 +134,7 @@ def _absorb(
         place = bin_of(predicted[i] - truth[i])
         if place != ZERO and not first <= place < first + errors.shape[1] - 1:
             return _NO_ROOM
-    means = np.empty(4)
+    means = np.empty(_MEANS)
     for i in range(truth.shape[0]):
         error, level = _clip(predicted[i] - truth[i]), _clip(truth[i])
         last = s[_LAST] if s[_ROWS] > 0.0 else np.nan
@@ -154,11 +167,17 @@ def _absorb(
             s[_FB_ROWS] = FADING * s[_FB_ROWS] + 1.0
             s[_FB_SE] = FADING * s[_FB_SE] + baseline * baseline
             s[_FB_AE] = FADING * s[_FB_AE] + abs(baseline)
+            s[_P_MSE] += (error * error - s[_P_MSE]) / s[_B_ROWS]
+            s[_P_MAE] += (abs(error) - s[_P_MAE]) / s[_B_ROWS]
+            s[_FP_SE] = FADING * s[_FP_SE] + error * error
+            s[_FP_AE] = FADING * s[_FP_AE] + abs(error)
         s[_LAST] = truth[i]
 
         if n % s[_STRIDE] == 0.0:
             _window_means(ring, int(min(n, float(WINDOW))), means)
-            add_point(s, history, np.array([means[0], s[_MSE], means[1], means[2]]))
+            paired = s[_P_MSE] if s[_B_ROWS] > 0.0 else np.nan
+            point = np.array([means[_W_MSE], s[_MSE], means[_W_MAE], means[_WB_MSE], means[_WP_MSE], paired])
+            add_point(s, history, point)
     return _DONE
 
 
@@ -171,6 +190,7 @@ class RegressionMetrics(PrequentialMetrics):
             places={
                 **dict.fromkeys((_MSE, _MAE, _VAR, _B_MSE, _B_MAE), NOT_NEGATIVE),
                 **dict.fromkeys((_F_ROWS, _F_SE, _F_AE, _F_DEV, _FB_ROWS, _FB_SE, _FB_AE), NOT_NEGATIVE),
+                **dict.fromkeys((_P_MSE, _P_MAE, _FP_SE, _FP_AE), NOT_NEGATIVE),
                 **dict.fromkeys((_ROWS, _B_ROWS, _BIAS_ROWS), WHOLE),
                 _F_BIAS_ROWS: NOT_NEGATIVE,
                 _WEIGHT: Range(1.0, 3.0),
@@ -183,11 +203,11 @@ class RegressionMetrics(PrequentialMetrics):
             within=Range(-ERROR_MAX, ERROR_MAX, undefined=True),
             places=dict.fromkeys((0, 1), Range(-ERROR_MAX, ERROR_MAX)),
         ),
-        metrics=4,
-        undefined=(4,),
+        metrics=6,
+        undefined=(4, 5, 6),
         errors=Array(2, "bins", within=NOT_NEGATIVE, places={0: WHOLE}, axis=0),
     )
-    POINT = ("mse", "overall", "mae", "last_value")
+    POINT = ("mse", "overall", "mae", "last_value", "paired", "paired_overall")
 
     def __init__(self) -> None:
         scalars = np.zeros(_SCALARS)
@@ -237,32 +257,38 @@ class RegressionMetrics(PrequentialMetrics):
         """The overall mean squared error of ``last_value``, None where it was not scored yet."""
         return float(self._scalars[_B_MSE]) if self._scalars[_B_ROWS] else None
 
+    def paired_score(self) -> float | None:
+        """The model's mean squared error on the rows that ``best_baseline`` is of; None where there are none."""
+        return float(self._scalars[_P_MSE]) if self._scalars[_B_ROWS] else None
+
     def report(self, names: Named | None = None) -> Header:
         """Everything, as ``GET /models/{name}/metrics`` answers it; undefined numbers are None; no class has a name."""
         del names
-        return self._report(self._overall(), self._window(), self._fading())
+        spans = {"overall": self._overall(), "window": self._window(), "fading": self._fading()}
+        paired = {name: span.pop("paired") for name, span in spans.items()}
+        return self._report(**spans) | {"paired": paired}
 
     def quality(self, costs: Floats | None = None) -> Quality:
         """How well the model has done in the window; there are no classes."""
         del costs
-        means = np.empty(4)
+        means = np.empty(_MEANS)
         _window_means(self._ring, min(self.rows, WINDOW), means)
-        mse, _, baseline, _ = means.tolist()
-        return Quality(mse, baseline, error_ratio(mse, baseline), math.nan, 0)
+        mse, _, baseline, _, paired, _ = means.tolist()
+        return Quality(mse, baseline, error_ratio(paired, baseline), math.nan, 0)
 
     def _overall(self) -> Header:
         s = self._scalars
         mse, mae, bias = s[[_MSE, _MAE, _BIAS]] if self.rows else (math.nan,) * 3
-        b_mse, b_mae = s[[_B_MSE, _B_MAE]] if s[_B_ROWS] else (math.nan,) * 2
+        beside = s[[_B_MSE, _B_MAE, _P_MSE, _P_MAE]] if s[_B_ROWS] else np.full(4, math.nan)
         location = _location(bias, median(self._errors[0], int(s[_OCTAVE])))
-        return {**scores(mse, mae, s[_VAR]), **location, **_baseline(b_mse, b_mae)}
+        return {**scores(mse, mae, s[_VAR]), **location, **_beside(int(s[_B_ROWS]), beside)}
 
     def _window(self) -> Header:
-        ring, means = self._ring[: min(self.rows, WINDOW)], np.empty(4)
-        _window_means(self._ring, len(ring), means)
+        ring, means = self._ring[: min(self.rows, WINDOW)], np.empty(_MEANS)
+        scored = _window_means(self._ring, len(ring), means)
         middle = (ring[:, 0].mean(), float(np.median(np.abs(ring[:, 0])))) if len(ring) else (math.nan,) * 2
-        location = _location(*middle)
-        return {**scores(means[0], means[1], variance(ring[:, 1])), **location, **_baseline(means[2], means[3])}
+        own = scores(means[_W_MSE], means[_W_MAE], variance(ring[:, 1]))
+        return {**own, **_location(*middle), **_beside(scored, means[_WB_MSE:])}
 
     def _fading(self) -> Header:
         s = self._scalars
@@ -270,7 +296,7 @@ class RegressionMetrics(PrequentialMetrics):
         return {
             **scores(s[_F_SE] / weight, s[_F_AE] / weight, s[_F_DEV] / weight),
             **_location(s[_F_BIAS] / bias, median(self._errors[1], int(s[_OCTAVE]))),
-            **_baseline(s[_FB_SE] / b_weight, s[_FB_AE] / b_weight),
+            **_beside(round(float(s[_FB_ROWS]), DIGITS), s[[_FB_SE, _FB_AE, _FP_SE, _FP_AE]] / b_weight),
         }
 
     @staticmethod
@@ -301,5 +327,8 @@ def _location(bias: float, median_ae: float) -> dict[str, float | None]:
     return {"bias": number(bias), "median_ae": number(median_ae)}
 
 
-def _baseline(mse: float, mae: float) -> Header:
-    return {"baselines": {"last_value": {"mse": number(mse), "mae": number(mae)}}}
+def _beside(rows: float, means: Floats) -> Header:
+    """The baseline and the model on its rows; means (4,): mse and mae of both, NaN where there are no rows."""
+    b_mse, b_mae, mse, mae = map(number, means.tolist())
+    paired = {"rows": rows, "mse": mse, "mae": mae}
+    return {"paired": paired, "baselines": {"last_value": {"mse": b_mse, "mae": b_mae}}}

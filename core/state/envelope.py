@@ -19,7 +19,7 @@ from core.state import arrays as packing
 from core.state import container
 from core.state.upgrades import UPGRADERS
 
-FORMAT = 5
+FORMAT = 6
 """Version of the layout; a newer one is refused, never guessed at."""
 OLDEST = 3
 """The oldest one that is read."""

@@ -22,6 +22,7 @@ from core.state import (
     label_range_of_3,
     mappings_of_3,
     metrics_of_3,
+    paired_of_5,
 )
 
 Arrays = dict[str, NDArray[Any]]
@@ -53,5 +54,7 @@ FROM_3: tuple[Upgrade, ...] = (
 """What makes a state of format 3 one of format 4, part by part."""
 FROM_4: tuple[Upgrade, ...] = (history_of_4.upgraded,)
 """The same for format 4. Beside that, rows make another state of the same one: what is said of classes of few rows."""
-UPGRADERS: dict[int, Upgrade] = {3: in_turn(*FROM_3), 4: in_turn(*FROM_4)}
+FROM_5: tuple[Upgrade, ...] = (paired_of_5.upgraded,)
+"""The same for format 5."""
+UPGRADERS: dict[int, Upgrade] = {3: in_turn(*FROM_3), 4: in_turn(*FROM_4), 5: in_turn(*FROM_5)}
 """By format n, from the oldest that is read on: what makes a state of format n + 1 of one of format n."""

@@ -102,7 +102,7 @@ MODELS = items(
     "models",
     ("name", "algorithm", "task", "version", "rows", "score", "baseline", "phase", "updated", "drift.row", "drift.time",
      "drift.kind", "drift.class", "challengers", "ahead", "rows_per_s",
-     "mean_cost", "baseline_cost"),
+     "mean_cost", "baseline_cost", "paired_score"),
 )  # fmt: skip
 
 

@@ -62,6 +62,26 @@ class Costs(BaseModel):
     label: Label | None = Field(examples=["UP"], description="The label of which that is told.")
 
 
+class PairedScore(BaseModel):
+    """The errors of a regression on the rows for which `last_value` had a number: what the two are compared by.
+
+    The first row is none of them: the model predicts it before it has learned anything, and where labels are far from 0
+    its error would outweigh those of thousands of rows.
+    """
+
+    rows: Count = Field(examples=[999], description="Those rows.")
+    mse: float | None = Field(examples=[1.02], description="Mean squared error.")
+    mae: float | None = Field(examples=[0.81], description="Mean absolute error.")
+
+
+class PairedScores(BaseModel):
+    """The same in each span."""
+
+    overall: PairedScore
+    window: PairedScore
+    fading: PairedScore
+
+
 class Scores(BaseModel):
     """The scores of some rows; undefined numbers are null."""
 
@@ -113,7 +133,9 @@ class Scores(BaseModel):
         "there was none yet.",
     )
     costs: Costs | None = Field(None, description="Of a model with `class_costs`.")
-    baselines: Baselines | None = Field(None, description="Of the same rows.")
+    baselines: Baselines | None = Field(
+        None, description="Of the same rows; `last_value` of those for which it had a number."
+    )
 
 
 class Metrics(BaseModel):
@@ -130,12 +152,16 @@ class Metrics(BaseModel):
         description="What repeating the last label and saying the most frequent one would have scored over all rows; "
         "for regression `last_value`. Each is asked when the model is: before the label of a tracked row has come.",
     )
+    paired: PairedScores | None = Field(
+        None, description="Regression: the model on the rows that `baselines` are of, to be compared with them."
+    )
     unscored: int = Field(examples=[0], description="Of all rows, those for which nothing could have been said.")
     history: list[dict[str, Score]] = Field(
         examples=[HISTORY],
         description="The window's scores at every so many rows: `accuracy`, `kappa`, and the accuracies of `no_change` "
         "and `majority`; for regression `mse`, `mae`, and the `mse` of `last_value`. `overall` is the first one over "
-        "all rows until then. `majority` is null at points from before state format 5.",
+        "all rows until then. `paired` and `paired_overall` are `mse` and `overall` on the rows for which `last_value` "
+        "had a number. `majority` is null at points from before state format 5, the paired ones from before 6.",
     )
     history_every: int = Field(
         examples=[10],

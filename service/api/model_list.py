@@ -54,7 +54,16 @@ class ModelSummary(Body):
         float | None,
         Field(
             examples=[0.82],
-            description="The same of the better one of `no_change` and `majority`, or of `last_value`.",
+            description="The same of the better one of `no_change` and `majority`, or of `last_value`, which predicts "
+            "no row before it knows a label.",
+        ),
+    ]
+    paired_score: Annotated[
+        float | None,
+        Field(
+            examples=[None],
+            description="Of a regression: the mean squared error on the rows that `baseline` is of, which the two are "
+            "compared by. `score` counts the first row too, predicted before anything was learned.",
         ),
     ]
     mean_cost: Annotated[
@@ -132,9 +141,9 @@ async def asked_list(
         Query(
             description="`name`; `rows`: most rows first; `updated`: latest first; `worst`: by the ratio of the "
             "model's error to that of its baseline, largest first, the error being 1 - `score` for a classification, "
-            "`mean_cost` for one with `class_costs`, and `score` for a regression (a baseline that is never wrong is "
-            "the hardest, two errors of 0 are equal). Models of which that is not known come last, and those of fewer "
-            "than 30 rows, which say too little. Equals are in the order of their names."
+            "`mean_cost` for one with `class_costs`, and `paired_score` for a regression (a baseline that is never "
+            "wrong is the hardest, two errors of 0 are equal). Models of which that is not known come last, and those "
+            "of fewer than 30 rows, which say too little. Equals are in the order of their names."
         ),
     ] = "name",
     search: Annotated[
@@ -215,6 +224,7 @@ def _summary(listed: Listed, rows_per_s: float | None) -> ModelSummary:
         rows=known.rows,
         score=known.score,
         baseline=known.baseline,
+        paired_score=known.paired_score,
         mean_cost=known.mean_cost,
         baseline_cost=known.baseline_cost,
         phase=cast("Phase", known.phase),

@@ -92,7 +92,8 @@ def _table(models: list[dict[str, Any]], shown: list[str]) -> Table:
 
 def _cells(model: dict[str, Any], now: datetime) -> tuple[str, ...]:
     drift, beside = model["drift"], model["challengers"]
-    scores = [score(model["task"], model[name]) for name in ("score", "baseline")]
+    own = "score" if model.get("paired_score") is None else "paired_score"  # of the same rows as the baseline
+    scores = [score(model["task"], model[name]) for name in (own, "baseline")]
     if model.get("mean_cost") is not None:  # accuracy is what such a model gives up
         scores = [f"cost {figure(model[name])}" for name in ("mean_cost", "baseline_cost")]
     return (

@@ -35,7 +35,12 @@ MEASURES = {
     "classification": ("accuracy", "balanced_accuracy", "kappa", "log_loss", "ece"),
     "regression": ("mse", "mae", "r2", "bias"),
 }
-SPANS = {"overall": "all rows", "no_change": "no change", "last_value": "last value"}
+SPANS = {
+    "overall": "all rows",
+    "paired": "rows of last value",
+    "no_change": "no change",
+    "last_value": "last value",
+}
 CURVE = {"classification": "accuracy", "regression": "mse"}
 """What the curve is of."""
 
@@ -66,7 +71,7 @@ def _show(connection: Connection, options: argparse.Namespace) -> None:
     _head(out, model, features)
     if model["rows"]:
         spans = _spans(model["metrics"])
-        spared = [*model["metrics"]["baselines"], "window"]
+        spared = [*(name for name in spans if name not in {"overall", "window"}), "window"]
         out.print(fitting(out, partial(_scores, model["config"]["task"], spans), spans, spared))
         for line in costs.said(model["metrics"]["overall"].get("costs")):
             out.print(text(line), soft_wrap=True)
@@ -110,8 +115,10 @@ def _some(names: list[str]) -> str:
 
 
 def _spans(metrics: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """All rows, the last ones, and the baselines over all rows."""
-    return {"overall": metrics["overall"], "window": metrics["window"], **metrics["baselines"]}
+    """All rows, the last ones, and the baselines; of a regression also the rows on which the baseline had a number."""
+    paired = metrics.get("paired")
+    beside = metrics["baselines"] if paired is None else {"paired": paired["overall"], **metrics["baselines"]}
+    return {"overall": metrics["overall"], "window": metrics["window"], **beside}
 
 
 def _scores(task: str, spans: dict[str, dict[str, Any]], shown: list[str]) -> Table:

@@ -154,7 +154,7 @@ _FIGURES = (
     _Figure("model_baseline", "The same of the model's best baseline", lambda one: one.quality.baseline),
     _Figure(
         "model_error_ratio",
-        "Errors, with class costs their costs, over those of the best baseline, in the last 1000 rows; above 1: worse",
+        "Errors, with class costs their costs, over the best baseline's, on the same of the last 1000 rows",
         lambda one: one.quality.error_ratio,
     ),
     _Figure(

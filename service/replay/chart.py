@@ -11,6 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter, StrMethodFormatter
 from numpy.typing import NDArray
 
+from service.replay.report import compared
+
 Floats = NDArray[np.float64]
 
 # Okabe and Ito's palette: distinguishable by colour-blind readers.
@@ -59,12 +61,20 @@ def write(path: Path, title: str, metrics: dict[str, Any], task: str, rows_befor
 
 def points(metrics: dict[str, Any], score: str, known: str) -> Floats:
     """History and present state as (4, n): rows; the model's score over the last rows and over all rows; the score over
-    the last rows of the baseline that repeats the last label. NaN where a score is undefined.
+    the last rows of the baseline that repeats the last label. NaN where a score is undefined. Errors of the model are
+    of the rows that the baseline predicted too, where that is known.
     """
-    window, names = metrics["window"], ("row", score, "overall", known)
-    now = (metrics["rows"], window[score], metrics["overall"][score], window["baselines"][known][score])
-    past = [[point[name] for name in names] for point in metrics["history"] if point["row"] < metrics["rows"]]
+    own, baseline = (compared(metrics, span)[score] for span in ("window", "overall")), metrics["window"]["baselines"]
+    now = metrics["rows"], *own, baseline[known][score]
+    past = [_of_point(point, score, known) for point in metrics["history"] if point["row"] < metrics["rows"]]
     return np.array([*past, now], dtype=float).T
+
+
+def _of_point(point: dict[str, Any], score: str, known: str) -> list[float | None]:
+    """The same of a point of the history."""
+    last, overall = point.get("paired"), point.get("paired_overall")
+    own = [point[score] if last is None else last, point["overall"] if overall is None else overall]
+    return [point["row"], *own, point[known]]
 
 
 def _draw(axes: Axes, points: Floats, window: str, known: str, regression: bool) -> None:
@@ -131,9 +141,10 @@ def _errors(axes: Axes, values: Floats) -> None:
 
 def _title(axes: Axes, title: str, metrics: dict[str, Any], score: str) -> None:
     """Two lines above the axes, aligned left: the title, and the overall scores."""
-    scores = {"model": metrics["overall"], **metrics["baselines"]}
+    baselines = {name.replace("_", " "): each[score] for name, each in metrics["baselines"].items()}
+    known = {"model": compared(metrics, "overall")[score], **baselines}
     form, said = ("{:.4g}", "mean squared error") if score == "mse" else ("{:.1%}", "accuracy")
-    shown = {name.replace("_", " "): each[score] for name, each in scores.items() if each[score] is not None}
+    shown = {name: value for name, value in known.items() if value is not None}
     figures = ", ".join(f"{name} {form.format(value)}" for name, value in shown.items())
     came = f"{metrics['rows']:,} rows, each predicted before its label was known.  Overall {said}: {figures}"
     headed(axes, title, came)

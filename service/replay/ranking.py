@@ -14,7 +14,7 @@ from rich.table import Table
 from service.replay import advice, costs
 from service.replay.client import path_of
 from service.replay.options import key_of
-from service.replay.report import MEASURES, Totals
+from service.replay.report import MEASURES, Totals, compared
 from service.replay.wording import counted
 
 SCORE = {"classification": "accuracy", "regression": "mse"}
@@ -57,11 +57,11 @@ class Entrant(NamedTuple):
 
 
 def ranked(entrants: Sequence[Entrant], task: str) -> list[Entrant]:
-    """The best first; of equal ones the faster. What has no score yet is last."""
+    """The best first, errors on the rows of the baseline; of equal ones the faster. What has no score yet is last."""
 
     def place(entrant: Entrant) -> tuple[bool, float, float]:
         measure = measures(entrant.metrics, task)[0]
-        score = value_of(entrant.metrics["overall"], measure)
+        score = value_of(compared(entrant.metrics, "overall"), measure)
         return score is None, _loss(measure, score), entrant.seconds_per_row
 
     return sorted(entrants, key=place)
@@ -172,6 +172,7 @@ def show(console: Console, outcome: Outcome) -> None:
         f"{counted(totals.rows)} in {totals.seconds:.2f} s, in one pass",
         *totals.left_out,
         f"{brackets}us a row: of the first ones, alone, in batches through a service",
+        *(["errors leave out the first row, which last value cannot predict"] if totals.task == "regression" else []),
         *([] if chart is None else [f"chart: {chart}"]),
         *[
             f"{name.replace('_', ' ')} is better than every algorithm"
@@ -205,7 +206,7 @@ def _better_baselines(entrants: Sequence[Entrant], task: str) -> list[str]:
     if measures(metrics, task)[0] == COST:
         return []  # they are told by their accuracy
     known = {name: each[score] for name, each in metrics["baselines"].items() if each[score] is not None}
-    best = metrics["overall"][score]
+    best = compared(metrics, "overall")[score]
     if best is None:
         return []
     return [name for name, each in known.items() if (each < best if task == "regression" else each > best)]
@@ -216,7 +217,7 @@ def _lines(entrants: Sequence[Entrant], task: str) -> list[list[str]]:
     shown, rarest = measures(entrants[0].metrics, task), _rarest(entrants)
     found: list[tuple[float | None, list[str]]] = []
     for entrant in entrants:
-        overall = entrant.metrics["overall"]
+        overall = compared(entrant.metrics, "overall")
         cells = [_cell(task, measure, overall) for measure in shown]
         cells += [] if rarest is None else [f"{overall['per_class'][rarest]['recall']:.2%}"]
         cells += [] if shown[0] == COST else [_behind(entrant.difference, task)]

@@ -27,6 +27,19 @@ MEASURES = {
 }
 
 
+def compared(metrics: dict[str, Any], span: str) -> dict[str, Any]:
+    """The scores of a model that are compared with those of its baselines: squared and absolute errors on the rows that
+    ``last_value`` predicted too, which the first is none of, where these are known; all others as they are.
+
+    Args:
+        metrics: as GET /models/{name}/metrics answers.
+        span: "overall" or "window".
+    """
+    paired = (metrics.get("paired") or {}).get(span, {})
+    errors = {measure: paired[measure] for measure in ("mse", "mae") if paired.get(measure) is not None}
+    return {**metrics[span], **errors}
+
+
 @dataclass(slots=True)
 class Totals:
     """Counts and scores of this replay so far.
@@ -134,7 +147,9 @@ def table(console: Console, title: str, metrics: dict[str, Any], totals: Totals)
         metrics: as GET /models/{name}/metrics answers.
         totals: of this replay.
     """
-    columns = {"model": metrics["overall"], **metrics["baselines"]}
+    paired = metrics.get("paired")
+    beside = {} if paired is None else {"model, rows of last value": paired["overall"]}
+    columns = {"model": metrics["overall"], **beside, **metrics["baselines"]}
     shown = Table("over all rows", box=box.SIMPLE_HEAD)
     for name in columns:
         shown.add_column(name.replace("_", " "), justify="right")

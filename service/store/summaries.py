@@ -1,9 +1,9 @@
 """Summaries of models, for lists: one small record in the meta HASH of each, so that listing loads nothing.
 
     summary = "VERSION:TIME:" + JSON [1, algorithm, task, rows, score, baseline, phase, drift, challengers, ahead,
-                                      mean cost | null, baseline cost | null]
+                                      mean cost | null, baseline cost | null, paired score | null]
               drift = [row, time, kind, class | null] of the newest event | null
-              where there is none, no challenger and no cost, it ends with the phase
+              where there is none, no challenger, no cost and no paired score, it ends with the phase
 
 All of a record is of one version, TIME (ms) the time of its entry. It may lag behind the log, never run ahead of it: an
 append stores the summary of the state before it, and ``Summaries.write`` of versions that are on the log only. Of two
@@ -43,11 +43,12 @@ class _Record(msgspec.Struct, array_like=True, frozen=True):
     ahead: int = 0
     mean_cost: float | None = None
     baseline_cost: float | None = None
+    paired_score: float | None = None
 
 
 _SHORT = 6
-"""Figures of a record without drift, challengers and costs."""
-_NOTHING = None, 0, 0, None, None
+"""Figures of a record without drift, challengers, costs and paired score."""
+_NOTHING = None, 0, 0, None, None, None
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(_Record)
 
@@ -74,6 +75,7 @@ class StoredSummary(NamedTuple):
     ahead: int = 0
     mean_cost: float | None = None
     baseline_cost: float | None = None
+    paired_score: float | None = None
 
 
 class SummaryWrite(NamedTuple):
@@ -106,7 +108,7 @@ def encode_first(summary: Summary) -> bytes:
 
 
 def _written(figures: Sequence[Any]) -> bytes:
-    """Figures as JSON; most models have no drift, challengers or costs, and their records end before these."""
+    """Figures as JSON; most classifiers have no drift, challengers or costs, and their records end before these."""
     shown = figures[:_SHORT] if tuple(figures[_SHORT:]) == _NOTHING else figures
     return _encoder.encode((FORMAT, *shown))
 

@@ -12,8 +12,9 @@ CALL = """([file, name, given]) => {
 COMPARED = """async (cases) => {
     const beside = document.querySelector("script[type=module]").src;
     const { comparison, judged } = await import(new URL("comparison.js", beside));
-    return cases.map(([task, score, baseline, mean_cost, baseline_cost, rows = 30]) => {
-        const found = comparison(...judged({ task, score, baseline, mean_cost, baseline_cost }).errors, rows);
+    return cases.map(([task, score, baseline, mean_cost, baseline_cost, rows = 30, paired_score = null]) => {
+        const model = { task, score, baseline, mean_cost, baseline_cost, paired_score };
+        const found = comparison(...judged(model).errors, rows);
         const part = found && found.part !== null ? Number(found.part.toFixed(6)) : null;
         return found && [part, found.kind, found.text.replaceAll("\\u202f", " ")];
     });
@@ -38,6 +39,7 @@ async def test_errors_are_compared_with_the_baselines(visits):
         ("regression", 1, 4): [0.75, "good", "75 % less"],
         ("regression", 5.1, 5): [-0.02, "bad", "2.0 % more"],
         ("regression", 100, 2): [-1, "bad", "50 × as much"],
+        ("regression", 1e6, 4, None, None, 30, 1): [0.75, "good", "75 % less"],
         ("classification", 0.9, 0.97, 0.1, 0.4): [0.75, "good", "75 % less"],
         ("classification", 0.99, 0.97, 0, 0): [0, "", "equal"],
         ("classification", 0.99, 0.97, 0.1, 0): [-1, "bad", "baseline never wrong"],

@@ -29,9 +29,9 @@ FIGURES = {
     "sort.c4": Summary("odm", "classification", 29, 0.99, 1.0, "steady"),  # 0.01 : 0, of too few rows
     "sort.c5": Summary("dfop", "classification", 100, 0.7, 0.8, "steady", None, 0, 0, 0.1, 0.4),  # costs 0.1 : 0.4
     "sort.new": Summary("dfop", "classification", 0, None, None, "steady"),
-    "sort.r1": Summary("rls", "regression", 500, 5.0, 10.0, "steady"),  # 1 : 2, as sort.c1
+    "sort.r1": Summary("rls", "regression", 500, 1e6, 10.0, "steady", paired_score=5.0),  # 1 : 2, as sort.c1
     "sort.r2": Summary("rls", "regression", 1, 1e300, None, "steady"),
-    "sort.r3": Summary("rls", "regression", 30, 4e299, 1e299, "steady", DRIFT, 2, 1),  # 4 : 1
+    "sort.r3": Summary("rls", "regression", 30, 4e299, 1e299, "steady", DRIFT, 2, 1, None, None, 8e299),  # 8 : 1
 }
 ORDERS = {
     "rows": ["sort.r1", "sort.c1", "sort.c2", "sort.c3", "sort.c5", "sort.r3", "sort.c4", "sort.r2", "sort.new"],
@@ -123,6 +123,7 @@ async def test_a_line_has_the_figures_of_the_summary(sorted_models):
         "rows_per_s": None,
         "mean_cost": None,
         "baseline_cost": None,
+        "paired_score": 8e299,
     } == by_name["models"][-1]
 
 

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 MODEL = {"name", "incarnation", "config", "version", "rows", "phase", "metrics", "info", "created", "updated"}
 SUMMARY = {"name", "algorithm", "task", "version", "rows", "score", "baseline", "phase", "updated"}
-SUMMARY |= {"drift", "challengers", "ahead", "mean_cost", "baseline_cost", "rows_per_s"}
+SUMMARY |= {"drift", "challengers", "ahead", "mean_cost", "baseline_cost", "paired_score", "rows_per_s"}
 
 
 async def test_put_creates_a_model(api):
@@ -147,6 +147,7 @@ async def test_the_list_shows_how_each_model_stands(api):
         "rows_per_s": listed["rows_per_s"],
         "mean_cost": None,
         "baseline_cost": None,
+        "paired_score": None,
     }
     assert expected == listed
 

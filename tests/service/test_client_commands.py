@@ -55,7 +55,7 @@ def test_a_model_from_a_shell(shell: Shell, url: str) -> None:
     tracked = said.split("prediction id")[1].strip()
     assert 0 == shell("feedback", "kiln", "--prediction-id", tracked, "--label", 15)[0]
     shown = shell("show", "kiln")[1]
-    for words in ("regression by dfop", "9 rows", "features: gas, air", "last value", "mse"):
+    for words in ("regression by dfop", "9 rows", "features: gas, air", "rows of last value", "last value ", "mse"):
         assert words in shown
     assert "kiln" in shell("models", "--sort", "worst", "--search", "KIL")[1]
     assert 0 == shell("create", "kiln-2", "--task", "regression")[0]
@@ -92,6 +92,8 @@ def test_the_list_tells_what_happens(shell: Shell, url: str) -> None:
     }
     expected = "m|dfop|1,234|12.5|mse 0.5|mse 1|steady|1 min ago|2, 1 ahead|1 min ago"
     assert expected == "|".join(listing._cells(model, now))
+    paired = model | {"score": 1e6, "paired_score": 0.5}
+    assert expected == "|".join(listing._cells(paired, now))
     judged = model | {"task": "classification", "mean_cost": 0.16, "baseline_cost": 0.94}
     assert expected.replace("mse 0.5|mse 1", "cost 0.16|cost 0.94") == "|".join(listing._cells(judged, now))
 

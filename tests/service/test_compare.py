@@ -165,6 +165,24 @@ def test_a_baseline_that_is_better_is_said(score: float, better: list[str]) -> N
     assert expected == ranking._better_baselines([entrant("one", score)._replace(metrics=errors)], "regression")
 
 
+def test_errors_are_of_the_rows_of_the_baseline() -> None:
+    """A first row far from 0 does not decide who is better, beside the baseline and beside others."""
+
+    def of(name: str, first: float, later: float) -> Entrant:
+        paired = {"overall": {"mse": later, "mae": later}, "window": {"mse": later, "mae": later}}
+        metrics = {"overall": {"mse": first + later, "mae": 1.0, "r2": 0.0}, "paired": paired}
+        return entrant(name, 0.5)._replace(metrics={**metrics, "baselines": {"last_value": {"mse": 0.5, "mae": 0.5}}})
+
+    given = [of("worse", 1e6, 0.7), of("better", 3e6, 0.4)]
+    better, worse = ranking.ranked(given, "regression")
+    assert ("better", "worse") == (better.name, worse.name)
+    assert [[], ["last_value"]] == [ranking._better_baselines([one], "regression") for one in (better, worse)]
+    shown = [line[:2] for line in ranking._lines([better, worse], "regression")]
+    assert [["better", "0.4"], ["[dim]last value", "0.5"], ["worse", "0.7"]] == [
+        [name.partition(":")[0], mse] for name, mse in shown
+    ]
+
+
 def of_classes(name: str, score: float, recall: float, **supports: int) -> Entrant:
     """One whose last class is found so often."""
     one = entrant(name, score)

@@ -73,9 +73,12 @@ async def test_a_regression_has_its_coverage(start):
     X = rng.normal(size=(300, 2))
     labels = (X[:, 0] + 0.1 * rng.normal(size=300)).tolist()
     await api.post(f"{path}/feedback/batch", {"columns": ["a", "b"], "data": X.tolist(), "labels": labels})
-    found, told = await scraped(api), (await api.get(f"{path}/metrics"))["window"]
+    found, metrics = await scraped(api), await api.get(f"{path}/metrics")
+    told, paired = metrics["window"], metrics["paired"]["window"]
     one = of_model(found, name_of(path))
-    assert (told["mse"], told["baselines"]["last_value"]["mse"]) == pytest.approx((one["score"], one["baseline"]))
+    last = told["baselines"]["last_value"]["mse"]
+    assert (told["mse"], last) == pytest.approx((one["score"], one["baseline"]))
+    assert (299, pytest.approx(one["error_ratio"])) == (paired["rows"], paired["mse"] / last)
     assert "calibration_error" not in one
     assert told["coverage"]["0.9"] == found["onepass_model_coverage", "0.9", name_of(path)]
 

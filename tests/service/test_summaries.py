@@ -97,6 +97,7 @@ async def test_the_writer_follows_the_model(api, body):
     score, best = ("accuracy", max) if body is DFOP else ("mse", min)
     baseline = best(span[score] for span in metrics["baselines"].values())
     assert (7, metrics["overall"][score], baseline, "steady") == found[4:8]
+    assert (metrics["paired"]["overall"]["mse"] if body is RLS else None) == found.paired_score
 
 
 async def test_nothing_is_loaded_for_a_list(start):
@@ -223,6 +224,7 @@ async def test_a_model_of_an_earlier_store_is_listed_without_figures(start):
         "ahead": 0,
         "mean_cost": None,
         "baseline_cost": None,
+        "paired_score": None,
     }
     assert (expected, None) == (await line(api, path), engine.models.peek(name_of(path)))
     await api.get(path)

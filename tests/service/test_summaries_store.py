@@ -45,8 +45,8 @@ def test_a_record_is_read_as_it_was_written():
 def test_what_older_code_wrote_is_read():
     """Records without drift and challengers tell of none."""
     old = b'7:8:[1,"rls","regression",3,0.25,1.5,"steady"]'
-    assert (None, 0, 0, None, None) == decode(old)[-5:]
-    assert (None, 2, 1, None, None) == decode(b'7:8:[1,"rls","regression",3,0.25,1.5,"steady",null,2,1]')[-5:]
+    assert (None, 0, 0, None, None, None) == decode(old)[-6:]
+    assert (None, 2, 1, None, None, None) == decode(b'7:8:[1,"rls","regression",3,0.25,1.5,"steady",null,2,1]')[-6:]
     assert 0.0 == decode(encode(decode(old)._replace(mean_cost=0.0, baseline_cost=0.0))).mean_cost
     for label in ("x", 7, True, None):
         drift = LastDrift(5, 6, "class_mean", label)
@@ -57,7 +57,10 @@ def test_what_older_code_wrote_is_read():
 def test_a_record_of_another_format_is_not_read():
     """Fields may follow; another number in front means other fields."""
     known = StoredSummary(7, 8, "rls", "regression", 3, 0.25, 1.5, "steady", (5, 6, "class_mean", None), 2, 1, 0.5, 0.0)
-    assert known == decode(b'7:8:[1,"rls","regression",3,0.25,1.5,"steady",[5,6,"class_mean",null],2,1,0.5,0.0,9]')
+    known = known._replace(paired_score=0.125)
+    assert known == decode(
+        b'7:8:[1,"rls","regression",3,0.25,1.5,"steady",[5,6,"class_mean",null],2,1,0.5,0.0,0.125,9]'
+    )
     assert None is decode(b'7:8:[2,"rls","regression",3,0.25,1.5,"steady"]')
 
 

@@ -4,22 +4,23 @@
 
 import { figure, percent, share } from "./format.js";
 
-/** Rows before an error says much: the first row is predicted by a model that has learned none. As in `sort=worst`. */
+/** Rows before an error says much, as in `sort=worst`. */
 const ROWS_LEAST = 30;
 
 /**
- * What a model is judged by: its accuracy, its mean squared error, or, where missing some class costs more, what its
- * answers cost; beside the same of its baseline.
+ * What a model is judged by: its accuracy, its mean squared error on the rows that the baseline predicted too, or,
+ * where missing some class costs more, what its answers cost; beside the same of its baseline.
  *
  * @param {{task: string, score: number|null, baseline: number|null, mean_cost?: number|null,
- *     baseline_cost?: number|null}} model
+ *     baseline_cost?: number|null, paired_score?: number|null}} model
  * @returns {{name: string, own: number|null, other: number|null, text: function(number|null): string,
  *     errors: [number|null, number|null]}} errors: of the model and of its baseline; less is better
  */
-export function judged({ task, score, baseline, mean_cost: cost = null, baseline_cost: least = null }) {
+export function judged({ task, score, baseline, mean_cost: cost = null, baseline_cost: least = null, ...model }) {
     if (cost !== null) return { name: "cost per row", own: cost, other: least, text: figure, errors: [cost, least] };
     if (task === "regression") {
-        return { name: "MSE", own: score, other: baseline, text: figure, errors: [score, baseline] };
+        const own = model.paired_score ?? score;
+        return { name: "MSE", own, other: baseline, text: figure, errors: [own, baseline] };
     }
     const errors = [score, baseline].map((share) => (Number.isFinite(share) ? 1 - share : null));
     return { name: "accuracy", own: score, other: baseline, text: share, errors };

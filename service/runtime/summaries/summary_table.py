@@ -27,8 +27,7 @@ SHARE = 0.05
 STEP = 500
 """Models read between two turns of the event loop's other tasks."""
 ROWS_LEAST = 30
-"""Rows of which too little is known of an error: a model predicts its first row before it has learned any, which some
-baselines do not."""
+"""Rows of which too little is known of an error."""
 LAST = 1.0
 """The key of a model of which what the order goes by is not known; all others are 0 or less."""
 
@@ -36,10 +35,10 @@ LAST = 1.0
 def key(order: Order, summary: StoredSummary) -> float:
     """What a model is sorted by, lowest first.
 
-    ``worst`` goes by a/(a + b), a the model's error and b that of its best baseline: mean squared errors, 1 -
-    accuracy, or, of a model with ``class_costs``, mean costs. That is 1/2 where they are equal (also where both are 0),
-    1 where only the baseline is never wrong, and increases with the ratio a/b, which makes models of all kinds
-    comparable. Of fewer than ``ROWS_LEAST`` rows it counts as not known.
+    ``worst`` goes by a/(a + b), a the model's error and b that of its best baseline: mean squared errors on the same
+    rows, 1 - accuracy, or, of a model with ``class_costs``, mean costs. That is 1/2 where they are equal (also where
+    both are 0), 1 where only the baseline is never wrong, and increases with the ratio a/b, which makes models of all
+    kinds comparable. Of fewer than ``ROWS_LEAST`` rows it counts as not known.
     """
     if order == "updated":
         return -float(summary.time_ms)
@@ -51,8 +50,8 @@ def key(order: Order, summary: StoredSummary) -> float:
         a, b = summary.mean_cost, summary.baseline_cost
     elif summary.task == "classification":
         a, b = 1.0 - summary.score, 1.0 - summary.baseline
-    else:
-        a, b = summary.score, summary.baseline
+    else:  # a record of older code has no paired score
+        a, b = summary.score if summary.paired_score is None else summary.paired_score, summary.baseline
     return -(a / (a + b)) if a + b > 0 else -0.5
 
 

@@ -166,11 +166,12 @@ def reg_scores(rows, weights):
     """Every number of one span of (error, truth, baseline error or None) rows under some weights."""
     pairs = list(zip(weights, rows, strict=True))
     if not rows:
-        return dict.fromkeys(("mse", "mae", "r2", "bias", "last_mse", "last_mae"))
+        return dict.fromkeys(("mse", "mae", "r2", "bias", "last_mse", "last_mae", "paired_mse", "paired_mae"))
     mean = weighted([(w, r[1]) for w, r in pairs])
     variance = weighted([(w, (r[1] - mean) ** 2) for w, r in pairs])
     mse = weighted([(w, r[0] ** 2) for w, r in pairs])
     based = [(w, r[2]) for w, r in pairs if r[2] is not None]
+    own = [(w, r[0]) for w, r in pairs if r[2] is not None]
     return {
         "mse": mse,
         "mae": weighted([(w, abs(r[0])) for w, r in pairs]),
@@ -178,6 +179,8 @@ def reg_scores(rows, weights):
         "bias": weighted([(w, r[0]) for w, r in pairs]),
         "last_mse": weighted([(w, e**2) for w, e in based]),
         "last_mae": weighted([(w, abs(e)) for w, e in based]),
+        "paired_mse": weighted([(w, e**2) for w, e in own]),
+        "paired_mae": weighted([(w, abs(e)) for w, e in own]),
     }
 
 

@@ -38,8 +38,11 @@ def test_regression_is_what_the_full_list_gives(n):
     report["overall"]["baselines"] = report["baselines"]
     spans = {"overall": (rows, [1] * n), "window": (rows[-1000:], [1] * min(n, 1000)), "fading": (rows, fading(n))}
     for name, (span, weights) in spans.items():
-        last = report[name]["baselines"]["last_value"]
-        assert_close(reg_scores(span, weights), {**report[name], "last_mse": last["mse"], "last_mae": last["mae"]})
+        last, paired = report[name]["baselines"]["last_value"], report["paired"][name]
+        beside = {f"last_{score}": last[score] for score in last} | {f"paired_{score}": paired[score] for score in last}
+        assert_close(reg_scores(span, weights), {**report[name], **beside})
+        scored = sum(w for w, row in zip(weights, span, strict=True) if row[2] is not None)
+        assert paired["rows"] == pytest.approx(scored, abs=6e-4)
     assert (n, report["overall"]["mse"]) == (report["rows"], metrics.headline())
     assert report["baselines"]["last_value"]["mse"] == metrics.best_baseline()
 

@@ -14,7 +14,7 @@ from core.state.envelope import FORMAT
 from tests.benchmarks.state_digests import NEW, STREAMS, Stream
 
 SAMPLES = Path(__file__).parent / "samples"
-SETTLED = 5
+SETTLED = 6
 """The newest format that does not change any more. One in the making has no samples yet: raise this, and write them,
 with the last change to it."""
 SINCE = dict.fromkeys(("dfop lags", "dfop random", "ga2m", "auto", "auto regression"), 4)

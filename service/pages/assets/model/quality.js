@@ -66,14 +66,24 @@ function scoreNumbers(metrics) {
     const scores = names.map((name) => [SCORES[name].name, ...all.map((own) => own[name] ?? null)]);
     return {
         columns: ["Score", ...VIEWS.map(([, label]) => label)],
-        rows: [...costs, ...scores, ...baselines],
+        rows: [...costs, ...scores, ...pairedRows(metrics), ...baselines],
         json: {
             window: metrics.window,
             fading: metrics.fading,
             overall: metrics.overall,
             baselines: metrics.baselines,
+            paired: metrics.paired,
         },
     };
+}
+
+/** The errors of a regression on the rows that its baseline predicted too. */
+function pairedRows({ paired }) {
+    if (!paired) return [];
+    return ["mse", "mae"].map((key) => [
+        `${SCORES[key].name}, rows of ${BASELINES.last_value.toLowerCase()}`,
+        ...VIEWS.map(([view]) => paired[view][key]),
+    ]);
 }
 
 function baselineRow(metrics, name, key) {

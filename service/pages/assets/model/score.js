@@ -10,14 +10,23 @@ import { markDetails } from "./events.js";
 import { choice } from "./choice.js";
 import { BASELINES, markLabel, rowsText, SCORES } from "./words.js";
 
-/** By task: the scores that have a history, with the keys of what is drawn beside them. */
+/**
+ * By task: the scores that have a history, with the keys of what is drawn beside them; `paired`: the keys of the same
+ * on the rows that the baseline predicted too, which are drawn in their place where they are known.
+ */
 const HISTORIES = {
     classification: [
         { key: "accuracy", overall: "overall", baselines: ["no_change", "majority"], bounds: [0, 1] },
         { key: "kappa", bounds: [-1, 1] },
     ],
     regression: [
-        { key: "mse", overall: "overall", baselines: ["last_value"], bounds: [0, Infinity] },
+        {
+            key: "mse",
+            overall: "overall",
+            paired: { mse: "paired", overall: "paired_overall" },
+            baselines: ["last_value"],
+            bounds: [0, Infinity],
+        },
         { key: "mae", baselines: ["last_value"], bounds: [0, Infinity] },
     ],
 };
@@ -73,7 +82,7 @@ export function score(model) {
             found.key,
         );
         linear.element.hidden = task === "classification";
-        const logarithmic = task === "regression" && (log ?? wide(metrics.history, found.key));
+        const logarithmic = task === "regression" && (log ?? wide(metrics.history, found));
         linear.offer(null, logarithmic ? "log" : "linear");
         chart.frame.note(noteOf(metrics, found));
         chart.update({ ...shownOf(metrics, found, shown.rows), log: logarithmic });
@@ -85,33 +94,40 @@ export function score(model) {
     });
 }
 
+/** What a point of the history has of a score, on the baseline's rows where that is known. */
+function valueAt(point, key, { paired = {} }) {
+    return point[paired[key]] ?? point[key] ?? null;
+}
+
 /** Whether errors span so much that a linear axis would show the largest alone. */
-function wide(history, key) {
+function wide(history, found) {
     const values = history
-        .map((point) => point[key])
+        .map((point) => valueAt(point, found.key, found))
         .filter((value) => value > 0)
         .sort((one, other) => one - other);
     if (values.length < 8) return false;
     return values.at(-1) > 30 * values[Math.floor(values.length / 2)];
 }
 
-function noteOf(metrics, { key, baselines = [] }) {
+function noteOf(metrics, { key, paired, baselines = [] }) {
     const every = metrics.history_every;
     const said = baselines.map((name) => SAID[name]).join(", ");
+    const left = paired ? " Rows that they could not predict, as the first, are left out." : "";
     const thinned = metrics.marks_thinned ? ` ${metrics.marks_thinned} marks are left out, evenly.` : "";
     return (
         `${SCORES[key].name} of the last ${rowsText(metrics.window.size)}, each predicted before it was learned; ` +
-        `a point every ${rowsText(every)}.${said && ` Baselines: ${said}.`}${thinned}`
+        `a point every ${rowsText(every)}.${said && ` Baselines: ${said}.`}${left}${thinned}`
     );
 }
 
-function shownOf(metrics, { key, overall, baselines = [], bounds }, rows) {
+function shownOf(metrics, found, rows) {
+    const { key, overall, baselines = [], bounds } = found;
     const line = (own, name, tone, dashed = false) => ({
         key: own,
         name,
         tone,
         dashed,
-        points: metrics.history.map((point) => [point.row, point[own] ?? null]),
+        points: metrics.history.map((point) => [point.row, valueAt(point, own, found)]),
     });
     const series = [line(key, `Last ${rowsText(metrics.window.size)}`, "tone-1")];
     if (overall) series.push(line(overall, "All rows", "tone-2"));
@@ -151,8 +167,8 @@ function marksOf(metrics) {
 }
 
 /** The score of the window, large, beside that of its baselines. */
-function scoreNow(config, { window }) {
-    const { name, own, others, text, most, word } = headline(config.task, window);
+function scoreNow(config, { window, paired }) {
+    const { name, own, others, text, most, word, left = "" } = headline(config.task, window, paired?.window);
     const beside = others.map((one) => ({ ...one, tone: "tone-base" }));
     const list = [{ name: "This model", ...own, tone: "tone-1" }, ...beside];
     return [
@@ -160,7 +176,7 @@ function scoreNow(config, { window }) {
             "div.score-figure",
             {},
             h("p.score-value", { id: "score-value" }, text(own.value)),
-            h("p.muted", {}, `${name}, last ${rowsText(window.rows ?? window.size)}`),
+            h("p.muted", {}, `${name}, last ${rowsText(window.rows ?? window.size)}${left}`),
             besideBest(own, others, word, window.rows ?? window.size),
             costsText(config.class_costs),
         ),
@@ -184,9 +200,10 @@ function scoreNow(config, { window }) {
 
 /**
  * What the model is judged by over the rows of its window: what its answers cost where some classes cost more than
- * others, else accuracy or squared error; `error`: less is better.
+ * others, else accuracy, or squared error on the rows that the baseline predicted too; `error`: less is better, `left`:
+ * what rows are left out.
  */
-function headline(task, { costs, baselines = {}, ...window }) {
+function headline(task, { costs, baselines = {}, ...window }, paired) {
     if (costs) {
         const always = { name: `Always “${costs.label}”`, value: costs.constant, error: costs.constant };
         const own = { value: costs.mean, error: costs.mean };
@@ -199,7 +216,11 @@ function headline(task, { costs, baselines = {}, ...window }) {
         ...judgedBy(one[key]),
     }));
     const most = key === "accuracy" ? 1 : undefined;
-    return { name: SCORES[key].name, own: judgedBy(window[key]), others, text: writtenAs(key), most, word: "error" };
+    const shown = { name: SCORES[key].name, others, text: writtenAs(key), most, word: "error" };
+    if (!Number.isFinite(paired?.mse)) return { ...shown, own: judgedBy(window[key]) };
+    const without = window.rows - paired.rows;
+    const left = without > 0 ? `, without ${number(without)} that last value could not predict` : "";
+    return { ...shown, own: judgedBy(paired.mse), left };
 }
 
 function writtenAs(key) {

@@ -89,7 +89,8 @@ export class Row {
         this.versus.className = found?.kind || "muted";
         text(this.versus, found?.text ?? "–");
         const { other, text: written } = judged(this.model);
-        text(this.baseline, found === null || other === null ? "" : `baseline ${written(other)}, of all rows`);
+        const rows = this.model.task === "regression" ? "of the rows that it predicted" : "of all rows";
+        text(this.baseline, found === null || other === null ? "" : `baseline ${written(other)}, ${rows}`);
         if (part !== null) {
             const drawn = this.bar.firstChild;
             drawn.className = `versus-part ${found.kind}`;

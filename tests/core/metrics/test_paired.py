@@ -1,0 +1,102 @@
+"""A regression is compared with ``last_value`` on the rows that both have predicted, wherever they are compared."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.config import Config
+from core.entry import Entry, Reset, Rows
+from core.machine import Machine
+from core.metrics import RegressionMetrics
+from core.metrics.regression import NOTHING
+from tests.core.metrics.prequential_oracle import bits, fed
+
+SPANS = ("overall", "window", "fading")
+
+
+def far(n, level, own, seed=0):
+    """Predictions and labels of n rows around a level, the first predicted as 0; ``own`` is the size of the errors."""
+    rng = np.random.default_rng(seed)
+    truth = level + rng.normal(size=n)
+    predicted = truth + own * rng.normal(size=n)
+    predicted[0] = 0.0
+    return predicted, truth
+
+
+def ratios(metrics):
+    """What the model's error is in terms of the baseline's, by all that is told of it."""
+    report, quality = metrics.report(), metrics.quality()
+    report["overall"]["baselines"] = report["baselines"]
+    pairs = [(report["paired"][name], report[name]["baselines"]["last_value"]) for name in SPANS]
+    found = [own[score] / last[score] for own, last in pairs for score in last]
+    point = report["history"][-1]
+    found += [point["paired"] / point["last_value"], point["paired_overall"] / point["last_value"]]
+    return [*found, quality.error_ratio, metrics.paired_score() / metrics.best_baseline()]
+
+
+@settings(max_examples=25)
+@given(
+    st.integers(30, 2200),
+    st.sampled_from([0.0, 1e3, -1e6, 1e9]),
+    st.sampled_from([0.2, 5.0]),
+    st.integers(0, 99),
+)
+def test_the_first_row_decides_nothing(n, level, own, seed):
+    """However far from 0 labels are: a model that errs less than the last value is better, one that errs more worse."""
+    found = ratios(fed(RegressionMetrics(), far(n, level, own, seed), [1, 7]))
+    assert all((ratio < 1.0) == (own < 1.0) for ratio in found)
+
+
+def test_the_models_own_figures_are_of_all_rows():
+    """The first row is in them, as every other one."""
+    predicted, truth = far(50, 1e6, 0.2)
+    report = fed(RegressionMetrics(), (predicted, truth), []).report()
+    expected = float(((predicted - truth) ** 2).mean())
+    assert [expected, expected] == pytest.approx([report["overall"]["mse"], report["window"]["mse"]])
+    assert [expected * 50 / 49] > [report["paired"]["overall"]["mse"]]
+    assert (49, 49) == tuple(report["paired"][span]["rows"] for span in ("overall", "window"))
+
+
+def test_rows_predicted_before_any_label_are_left_out():
+    """Tracked predictions whose labels came late: the baseline had nothing to say of them."""
+    predicted, truth = far(60, 1e6, 0.2)
+    told = np.append(np.full(20, NOTHING), truth[19:-1])
+    predicted[:20] = 0.0
+    metrics = fed(RegressionMetrics(), (predicted, truth, told), [3])
+    assert 40 == metrics.report()["paired"]["overall"]["rows"]
+    assert all(ratio < 1.0 for ratio in ratios(metrics))
+
+
+def test_without_a_row_of_the_baseline_nothing_is_compared():
+    """One row alone: undefined, in all spans."""
+    metrics = fed(RegressionMetrics(), (np.zeros(1), np.ones(1)), [])
+    none = {"rows": 0, "mse": None, "mae": None}
+    assert [none] * 3 == [*metrics.report()["paired"].values()]
+    assert metrics.paired_score() is None
+    assert np.isnan(metrics.quality().error_ratio)
+
+
+def test_blocks_leave_the_bits_of_their_rows():
+    """One row at a time, or all at once."""
+    rows = far(1300, 1e6, 0.2)
+    assert bits(fed(RegressionMetrics(), rows, [])) == bits(fed(RegressionMetrics(), rows, [1] * 1300))
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "rls", "dfop", "gdfop"])
+def test_a_model_is_judged_by_what_it_predicted_beside_the_baseline(algorithm):
+    """In its summary and its quality, from the first batch on, and again after a reset."""
+    machine = Machine(Config.parse({"algorithm": algorithm, "task": "regression", "features": ["a"], "watch": None}))
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(300, 1))
+    y = (1e3 + 5.0 * X[:, 0] + 0.1 * rng.normal(size=300)).tolist()
+    for version in (1, 3):
+        machine.apply(Entry(version, 0, (Rows(machine.feedback_schema.id, None, X, y),)))
+        summary, report = machine.summary(), machine.metrics_report()
+        assert (report["overall"]["mse"], report["paired"]["overall"]["mse"]) == (summary.score, summary.paired_score)
+        assert summary.paired_score < summary.score
+        first = summary.score * 300 - summary.paired_score * 299
+        assert first == pytest.approx(y[0] ** 2, rel=0.01)
+        assert (summary.paired_score < summary.baseline) == (machine.quality().error_ratio < 1.0)
+        machine.apply(Entry(version + 1, 0, (Reset(),)))
+        assert machine.summary().paired_score is None
