@@ -136,6 +136,14 @@ def test_help_is_there(command: list[str], capsys: pytest.CaptureFixture[str]) -
     assert "usage: onepass" in capsys.readouterr().out
 
 
+def test_help_names_what_a_setting_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    """A directory or a file, not any text."""
+    with pytest.raises(SystemExit):
+        cli.main(["serve", "--help"])
+    said = capsys.readouterr().out
+    assert [] == [name for name in ("--data-dir DIR", "--socket-dir DIR", "--tls-cert FILE") if name not in said]
+
+
 @pytest.mark.parametrize(
     "options",
     [

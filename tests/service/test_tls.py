@@ -281,6 +281,11 @@ def test_commands_talk_to_an_https_service(ca, pem, tmp_path, capsys, monkeypatc
         url = http.replace("http:", "https:")
         with pytest.raises(httpx.TransportError):
             httpx.get(f"{url}/healthz", timeout=60, verify=ssl.create_default_context(cafile=trusted))
+        shown = ssl.create_default_context(cafile=trusted)
+        shown.load_cert_chain(client)
+        told = httpx.get(f"{url}/metrics", timeout=60, verify=shown).text
+        (expires,) = re.findall(r"^onepass_certificate_expires_timestamp_seconds (\S+)$", told, re.MULTILINE)
+        assert Certificates(pem).expires == float(expires)
         own = ["--url", url, "--ca", str(trusted), "--client-cert", str(client)]
         sent = [str(rows), "--label", "y", "--name", "tls", "--stream", "--task", "regression", "--json"]
         assert 0 == cli.main(["replay", *sent, *own]), capsys.readouterr().err
