@@ -235,7 +235,7 @@ def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """The extra is named."""
     (tmp_path / "some.parquet").write_bytes(b"PAR1 and more")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(Failed, match=r"pip install 'onepass\[arrow\]'"):
+    with pytest.raises(Failed, match=r"pip install '\.\[arrow\]'"):
         Source(tmp_path / "some.parquet")
 
 
