@@ -79,8 +79,7 @@ class Sample(msgspec.Struct):
         connection = Connection(url, TIMEOUT_S)
         try:
             assert [0] == await connection.ask(("DBSIZE",))
-            for key, kind, content in self.keys:
-                await connection.ask(*_written(key, kind, content))
+            await connection.ask(*(command for key in self.keys for command in _written(*key)))
         finally:
             await connection.close()
 
@@ -91,8 +90,9 @@ def path(name: str) -> Path:
 
 
 def names() -> list[str]:
-    """The samples that there are."""
-    return sorted(file.name.removesuffix(SUFFIX) for file in FOLDER.glob(f"*{SUFFIX}"))
+    """The samples that there are, by format."""
+    found = [file.name.removesuffix(SUFFIX) for file in FOLDER.glob(f"*{SUFFIX}")]
+    return sorted(found, key=lambda name: (int(name.partition("-")[0]), name))
 
 
 async def dump(url: str) -> list[tuple[bytes, bytes, Any]]:
