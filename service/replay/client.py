@@ -113,6 +113,11 @@ class Service:
         """The model, of this version or a later one."""
         return self.ask("GET", path_of(name), params={"min_version": version})
 
+    def features(self, name: str, version: int) -> list[Any]:
+        """The model's features in use, of this version or a later one; also those that the first row has fixed."""
+        found: list[Any] = self.ask("GET", f"{path_of(name)}/features", params={"min_version": version})["current"]
+        return found
+
     def metrics(self, name: str, version: int) -> dict[str, Any]:
         """The model's metrics, of this version or a later one."""
         return self.ask("GET", f"{path_of(name)}/metrics", params={"min_version": version})

@@ -87,7 +87,7 @@ def run(options: Namespace) -> dict[str, Any] | None:
         service = ends.enter_context(closing(Service(url, private=True, patience_s=PRIVATE_PATIENCE_S)))
         contenders = _contenders(options.algorithms or usual(service.algorithms(), shared["task"]))
         entrants, totals = _through_all(service, options, contenders, shared, source, console)
-        known = _known(service.model(options.name, totals.version))
+        known = _known(service, service.model(options.name, totals.version))
     create = {"algorithm": entrants[0].algorithm, **shared, **known, "params": entrants[0].params}
     create = {name: value for name, value in create.items() if name not in PLAIN or value != PLAIN[name]}
     title = f"{'standard input' if options.file == STANDARD_INPUT else options.file.name}: {options.label}"
@@ -106,9 +106,9 @@ def _shared(options: Namespace, task: str, features: list[Any] | None) -> dict[s
     return shared if features is None else shared | {"features": features}
 
 
-def _known(model: Mapping[str, Any]) -> dict[str, Any]:
+def _known(service: Service, model: Mapping[str, Any]) -> dict[str, Any]:
     """What the file has fixed: with it declared, a mistyped name or label is refused and not learned."""
-    found = {"features": model["config"]["features"]}
+    found = {"features": service.features(model["name"], model["version"])}
     labels = model["info"].get("labels")
     return found | {"labels": labels} if labels else found
 

@@ -93,6 +93,7 @@ def test_numbers_by_the_usual_algorithms(tmp_path: Path, compare: Callable) -> N
     assert last.startswith("curl -X PUT localhost:8000/models/load --json '{")
     body = json.loads(last.partition(" --json ")[2].strip("'"))
     assert (lines[0][0].partition(":")[0], "regression") == (body["algorithm"], body["task"])
+    assert ["a", "b"] == body["features"], "a mistyped name would be a feature"
 
 
 @pytest.mark.usefixtures("shared")
