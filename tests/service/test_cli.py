@@ -15,9 +15,7 @@ import pytest
 
 from service import cli, logs
 from service.cli import serve
-from service.cli.command import COMMANDS
 from service.first_run import kernel_cache
-from service.replay.options import default_name
 from service.settings import Settings
 
 SECRET = "hush-hush"
@@ -125,69 +123,6 @@ def test_a_wrong_descriptor_is_refused(capsys: pytest.CaptureFixture[str], tmp_p
     with (tmp_path / "file").open("wb") as file:
         assert 2 == cli.main(["serve", "--fd", str(file.fileno())])
         assert f"\n--fd {file.fileno()}: " in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)], ids=" ".join)
-def test_help_is_there(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """Every command explains itself."""
-    with pytest.raises(SystemExit) as ended:
-        cli.main([*command, "--help"])
-    assert 0 == ended.value.code
-    assert "usage: onepass" in capsys.readouterr().out
-
-
-def test_help_names_what_a_setting_takes(capsys: pytest.CaptureFixture[str]) -> None:
-    """A directory or a file, not any text."""
-    with pytest.raises(SystemExit):
-        cli.main(["serve", "--help"])
-    said = capsys.readouterr().out
-    assert [] == [name for name in ("--data-dir DIR", "--socket-dir DIR", "--tls-cert FILE") if name not in said]
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["--param", "rate"],
-        ["--batch", "0"],
-        ["--url", "localhost"],
-        ["--plot", "chart.pdf"],
-        ["--plot", "no/such/place.svg"],
-        ["--name", "-x"],
-        ["--task", "ranking"],
-    ],
-)
-def test_usage(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """An option that cannot be is status 2, before anything starts."""
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["replay", "some.csv", "--label", "y", "--algorithm", "dfop", *options])
-    assert 2 == ended.value.code
-    assert f"argument {options[0]}" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "arguments", [["--algorithms", "a,,b"], ["--algorithms", "a,a"], ["--no-plot", "--plot=c.svg"], ["--url", "x"]]
-)
-def test_usage_of_compare(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """The same of its own options."""
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["compare", "some.csv", "--label", "y", *arguments])
-    assert 2 == ended.value.code
-    assert arguments[0] in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("file", "name"),
-    [
-        ("data/my stream.csv.gz", "my-stream"),
-        ("electricity.csv", "electricity"),
-        ("__x__.csv", "x"),
-        ("é.csv", "replay"),
-        (f"{'n' * 80}.csv", "n" * 64),
-    ],
-)
-def test_default_names(file: str, name: str) -> None:
-    """A file's name makes a name that a model can have."""
-    assert name == default_name(Path(file))
 
 
 @pytest.mark.parametrize("command", ["replay", "compare"])

@@ -9,10 +9,12 @@ from rich.console import Console
 from core.problems import FILLED, PASSED_OVER
 from service import cli
 from service.cli import explanation
+from service.cli.command import COMMANDS
 from service.cli.numbers import percent
 from service.replay import Failed, columns
 from service.replay.client import in_flags
 from service.replay.columns import Reading
+from service.replay.options import default_name
 from service.replay.source import Source
 from service.replay.wording import IN_COMMANDS, IN_FLAGS, counted
 
@@ -58,6 +60,69 @@ def test_a_mistyped_choice_of_a_setting(
         monkeypatch.setenv("ONEPASS_DURABILITY", given)
         assert 2 == cli.main([command])
         assert capsys.readouterr().err.endswith(said)
+
+
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)], ids=" ".join)
+def test_help_is_there(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Every command explains itself."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main([*command, "--help"])
+    assert 0 == ended.value.code
+    assert "usage: onepass" in capsys.readouterr().out
+
+
+def test_help_names_what_a_setting_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    """A directory or a file, not any text."""
+    with pytest.raises(SystemExit):
+        cli.main(["serve", "--help"])
+    said = capsys.readouterr().out
+    assert [] == [name for name in ("--data-dir DIR", "--socket-dir DIR", "--tls-cert FILE") if name not in said]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--param", "rate"],
+        ["--batch", "0"],
+        ["--url", "localhost"],
+        ["--plot", "chart.pdf"],
+        ["--plot", "no/such/place.svg"],
+        ["--name", "-x"],
+        ["--task", "ranking"],
+    ],
+)
+def test_usage(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """An option that cannot be is status 2, before anything starts."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["replay", "some.csv", "--label", "y", "--algorithm", "dfop", *options])
+    assert 2 == ended.value.code
+    assert f"argument {options[0]}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--algorithms", "a,,b"], ["--algorithms", "a,a"], ["--no-plot", "--plot=c.svg"], ["--url", "x"]]
+)
+def test_usage_of_compare(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """The same of its own options."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["compare", "some.csv", "--label", "y", *arguments])
+    assert 2 == ended.value.code
+    assert arguments[0] in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("data/my stream.csv.gz", "my-stream"),
+        ("electricity.csv", "electricity"),
+        ("__x__.csv", "x"),
+        ("é.csv", "replay"),
+        (f"{'n' * 80}.csv", "n" * 64),
+    ],
+)
+def test_default_names(file: str, name: str) -> None:
+    """A file's name makes a name that a model can have."""
+    assert name == default_name(Path(file))
 
 
 def test_settings_as_json(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
