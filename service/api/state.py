@@ -9,11 +9,11 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from core.config import Config
-from core.config_changes import interchangeable
+from core.config_changes import differences, interchangeable
 from core.contract import Buffer
 from core.entry import Reset
 from core.machine import Learners, Machine
-from core.problems import Invalid, Problem
+from core.problems import PROBLEMS_MAX, Invalid, Problem
 from service.api import bodies
 from service.api.context import Context, Ctx, ModelName, iso
 from service.api.csv_answers import SNAPSHOTS, Format, csv_answer
@@ -185,8 +185,8 @@ async def import_state(ctx: Ctx, name: ModelName, request: Request, response: Re
     A file that `GET /models/{name}/state` has given, by this version or an earlier one, of any size up to
     `ONEPASS_MODEL_LIMIT_MB`. Everything is checked before anything changes. A model that does not exist is created with
     the configuration that the state carries. One that exists goes on with it, too; algorithm, task, parameters, seed,
-    features and labels have to agree with its own, but for labels and categories that were added (409). While others
-    transfer large states the answer may be 503.
+    features and labels have to agree with its own, but for labels and categories that were added (409 names them).
+    While others transfer large states the answer may be 503.
     """
     bodies.media_type(request, STATE_TYPES)
     bounds, models = ctx.engine.bounds, ctx.engine.models
@@ -205,8 +205,22 @@ async def import_state(ctx: Ctx, name: ModelName, request: Request, response: Re
             replica, _ = await models.create(name, config)
             response.status_code = 201
         if not interchangeable(config, replica.machine.config):
-            raise RequestConflict(f"the state is of a model with another configuration than {name}")
+            raise _other_configuration(name, replica.machine.config, config)
         return _replaced(replica, await take_over(ctx.engine.store.states, replica, body, "import"))
+
+
+def _other_configuration(name: str, own: Config, given: Config) -> RequestConflict:
+    """The error for a state that a model cannot go on with, with the fields that would have to agree."""
+    problems = [
+        Problem(one.field, "is not the model's value: import the state under another name", one.allowed)
+        for one in differences(own, given)
+        if "PATCH" not in one.problem
+    ][:PROBLEMS_MAX]
+    fields = ", ".join(one.field for one in problems)
+    return RequestConflict(
+        f"the state is of a model with another configuration than {name} ({fields}); import it under another name",
+        problems,
+    )
 
 
 @router.post("/models/{name}/reset", dependencies=[ADMIN, EMPTY])

@@ -145,7 +145,9 @@ async def test_a_state_of_another_configuration_is_409(api):
     before = await api.standing(path)
     for change in ({"seed": 1}, {"algorithm": "rls"}, {"labels": ["DOWN", "UP"]}, {"features": ["b", "a"]}):
         other = await api.state(await api.learnt(**change))
-        problem(await api.ask("PUT", f"{path}/state", content=other, headers=STATE), 409)
+        found = problem(await api.ask("PUT", f"{path}/state", content=other, headers=STATE), 409)
+        assert [*change] == [error["field"] for error in found["errors"]]
+        assert f"({', '.join(change)}); import it under another name" in found["detail"]
     assert before == await api.standing(path)
 
 
