@@ -70,7 +70,7 @@ test-fuzz: test-setup ## an hour of requests that the OpenAPI document allows, a
 test-monitoring: test-setup ## every rule and every panel of the dashboards, asked of a Prometheus that scrapes the demo
 	LIVE=1 $(PY) -m pytest -n 0 -s tests/service/test_monitoring.py $(PYTEST_ARGS)
 
-test-image: test-setup ## the image, built and run by buildah and podman (root; apt install buildah podman runc debootstrap)
+test-image: test-setup ## image and compose files, built and run by buildah, podman and podman-compose (root; apt install buildah podman runc debootstrap)
 	BASE="$(BASE)" IMAGE="$(IMAGE)" STORE="$(STORE)" $(PY) -m pytest -n 0 -s tests/image $(PYTEST_ARGS)
 
 bench: test-setup ## the main figures beside echoes and targets, in five minutes; JSON and SVG in tests/benchmarks/out

@@ -1,10 +1,13 @@
 """The image, the compose file, the lock files and the Makefile, as far as they can be checked without Docker."""
 
+import ctypes
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -20,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
 DOCKERFILE = ROOT / "docker/Dockerfile"
 COMPOSE = ROOT / "docker/compose.yaml"
+KEYS = ROOT / "docker/compose.keys.yaml"
 IMAGE = ROOT / "docker/requirements.txt"
 RUN = ROOT / "service/requirements.txt"
 TEST = ROOT / "tests/requirements.txt"
@@ -56,9 +60,9 @@ def test_the_dockerfile_passes_its_linter() -> None:
     assert (0, "") == _run(BIN / "hadolint", DOCKERFILE)
 
 
-def test_the_compose_file_follows_its_schema() -> None:
-    """The compose file is what the Compose specification allows."""
-    code, said = _run(BIN / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", COMPOSE)
+def test_the_compose_files_follow_their_schema() -> None:
+    """The compose files are what the Compose specification allows."""
+    code, said = _run(BIN / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", COMPOSE, KEYS)
     assert 0 == code, said
 
 
@@ -89,11 +93,14 @@ def test_the_service_is_process_one() -> None:
 
 def test_a_release_leaves_the_layer_of_the_dependencies_as_it_is() -> None:
     """What is copied into the image first depends on the lock alone; what a release changes comes after it."""
-    stages = re.split(r"^FROM ", DOCKERFILE.read_text(), flags=re.MULTILINE)
-    dependencies, image = stages[1], stages[-1]
+    parts = re.split(r"^FROM ", DOCKERFILE.read_text(), flags=re.MULTILINE)[1:]
+    system, dependencies, stable, _, image = parts
+    assert ["docker/slim_system.py ./"] == re.findall(r"^COPY (.*)$", system, flags=re.MULTILINE)
     assert ["docker/requirements.txt docker/slim.py ./"] == re.findall(r"^COPY (.*)$", dependencies, flags=re.MULTILINE)
-    assert "ARG" not in dependencies
-    assert ["dependencies", "service", "service"] == re.findall(r"^COPY --from=(\w+)", image, flags=re.MULTILINE)
+    assert [] == [part for part in (system, dependencies, stable) if "ARG" in part]
+    copied = [re.findall(r"^COPY --from=(\w+)", part, flags=re.MULTILINE) for part in (stable, image)]
+    assert [["system", "dependencies"], ["service", "service"]] == copied
+    assert image.startswith("stable\n")
     assert image.index("ARG COMMIT") > image.rindex("COPY")
 
 
@@ -105,16 +112,33 @@ def test_bytecode_does_not_depend_on_times() -> None:
 
 
 def test_what_serving_never_reads_is_removed(tmp_path: Path) -> None:
-    """Tests of packages, headers, libraries to link with; code and data stay."""
+    """Tests of packages, headers, libraries to link with, parts that nobody imports; code and data stay."""
     packages = tmp_path / "lib/python3.13/site-packages"
     kept = ["a/__init__.py", "a/b/testing.py", "a/b/c.so", "a/py.typed", "a-1.dist-info/METADATA", "a/tests.py"]
     gone = ["a/tests/test_a.py", "a/b/tests/deep/tests/x.py", "a/b/c.pyx", "a/lib.a", "a/include/a.h", "a/stub.pyi"]
+    gone += ["scipy/stats/__init__.py", "numba/cuda/a.py", "pygments/a.py", "pygments-2.1.dist-info/METADATA"]
     for name in (*kept, *gone):
         (packages / name).parent.mkdir(parents=True, exist_ok=True)
         (packages / name).write_text("x" * 500_000)
-    assert (0, "3 MB removed\n") == _run(sys.executable, ROOT / "docker/slim.py", tmp_path)
+    assert (0, "5 MB removed\n") == _run(sys.executable, ROOT / "docker/slim.py", tmp_path)
     left = {path.relative_to(packages).as_posix() for path in packages.rglob("*") if path.is_file()}
     assert set(kept) == left
+
+
+@pytest.mark.skipif(shutil.which("strip") is None, reason="needs strip: apt install binutils")
+def test_libraries_lose_their_symbols_and_twins(tmp_path: Path) -> None:
+    """A library with symbols gets smaller and can be loaded; one that two packages bring is there once."""
+    library = Path(str(find_spec("uvloop.loop").origin))
+    packages = tmp_path / "lib/python3.13/site-packages"
+    for folder in ("a", "a.libs", "b.libs"):
+        (packages / folder).mkdir(parents=True)
+        shutil.copy(library, packages / folder)
+    assert 0 == _run(sys.executable, ROOT / "docker/slim.py", tmp_path)[0]
+    one, first, second = (packages / folder / library.name for folder in ("a", "a.libs", "b.libs"))
+    assert one.stat().st_size < library.stat().st_size
+    assert (False, True) == (first.is_symlink(), second.is_symlink())
+    assert first.resolve() == second.resolve()
+    ctypes.CDLL(str(second))
 
 
 def test_the_healthcheck_is_python_that_compiles() -> None:
@@ -129,13 +153,24 @@ def test_the_healthcheck_is_python_that_compiles() -> None:
 def test_containers_of_the_composition_are_bounded() -> None:
     """Memory and processes; the root is read-only; ports are published to this machine unless told otherwise."""
     services = yaml.safe_load(COMPOSE.read_text())["services"]
-    for name in ("onepass", "replica", "balancer"):
-        one = services[name]
+    assert {"onepass", "replica", "balancer", "redis"} == set(services)
+    for one in services.values():
         assert (True, ["ALL"], 256) == (one["read_only"], one["cap_drop"], one["pids_limit"])
+        assert one["mem_limit"]
+        assert ["no-new-privileges:true"] == one["security_opt"]
     assert f"{Settings().memory_budget_mb + RESERVED_MB}m" == services["onepass"]["mem_limit"]
     published = [port for one in services.values() for port in one.get("ports", [])]
     assert published
     assert [] == [port for port in published if not port.startswith("${ONEPASS_ADDRESS:-127.0.0.1}:")]
+
+
+def test_keys_from_a_file_go_to_every_service() -> None:
+    """Each service of the image reads them, asks for them, and starts with keys alone."""
+    plain, keyed = (yaml.safe_load(path.read_text())["services"] for path in (COMPOSE, KEYS))
+    assert {name for name, one in plain.items() if "ONEPASS_REDIS_URL" in one.get("environment", {})} == set(keyed)
+    for one in keyed.values():
+        assert "0" == one["environment"]["ONEPASS_INSECURE"]
+        assert [f"/run/secrets/{name}" for name in one["secrets"]] == [one["environment"]["ONEPASS_API_KEYS_FILE"]]
 
 
 def test_images_are_pinned() -> None:

@@ -54,14 +54,18 @@ class Containers:
         place = ("--root", self.store / "images", "--runroot", self.store / "run", "--storage-driver", driver)
         self._places = [str(part) for part in place]
 
+    @property
+    def podman_options(self) -> list[str]:
+        """What every call of podman begins with."""
+        return [*self._places, "--cgroup-manager", "cgroupfs", "--events-backend", "file", "--runtime", "runc"]
+
     def buildah(self, *arguments: object) -> str:
         """What buildah says."""
         return _said("buildah", *self._places, *arguments)
 
     def podman(self, *arguments: object) -> str:
         """What podman says on standard output."""
-        own = ("--cgroup-manager", "cgroupfs", "--events-backend", "file", "--runtime", "runc")
-        return _said("podman", *self._places, *own, *arguments)
+        return _said("podman", *self.podman_options, *arguments)
 
     def make_base(self) -> None:
         """A base of Debian's Python, which trusts whom this machine trusts."""
@@ -79,11 +83,11 @@ class Containers:
         archive.unlink()
         shutil.rmtree(root)
 
-    def build(self, *more: str) -> None:
-        """Build the image."""
+    def build(self, *more: str, name: str = "") -> None:
+        """Build the image, or something else of its Dockerfile by another name."""
         how = ("--layers", "--format", "docker", "--isolation", "chroot", "--network", "host", "--timestamp", 0)
         ignore = ROOT / "docker/Dockerfile.dockerignore"
-        what = ("--ignorefile", ignore, "-f", ROOT / "docker/Dockerfile", "-t", self.image)
+        what = ("--ignorefile", ignore, "-f", ROOT / "docker/Dockerfile", "-t", name or self.image)
         self.buildah("bud", *how, "--build-arg", f"BASE={self.base}", *what, *more, ROOT)
 
     def end(self) -> None:
