@@ -248,6 +248,29 @@ async def test_one_row_is_said_to_be_one(visits, api):
     await expect(part.locator(".chart-empty")).to_have_text("1 row; the chart begins at row 10")
 
 
+async def test_a_first_row_far_from_zero_is_not_held_against_a_regression(visits, api):
+    """Score, bars, chart and badge are of the rows that the last value predicted too; how many are left out is said."""
+    api.put("/models/page-far", json={"task": "regression", "algorithm": "rls", "features": ["a"]})
+    x = [(7 * at % 11) / 11 for at in range(40)]
+    body = {"columns": ["a"], "data": [[one] for one in x], "labels": [1000 + 5 * one for one in x]}
+    api.post("/models/page-far/feedback/batch", json=body).raise_for_status()
+    metrics = api.get("/models/page-far/metrics").json()
+    (listed,) = api.get("/models", params={"search": "page-far"}).json()["models"]
+    own, last = metrics["paired"]["window"]["mse"], metrics["window"]["baselines"]["last_value"]["mse"]
+    assert (own, last) == pytest.approx((listed["paired_score"], listed["baseline"]))
+    assert own < last < listed["score"]
+    page = await drawn(visits, "page-far")
+    part = page.locator("#score")
+    await expect(part.locator(".badge.good")).to_contain_text("less error than last value, of the last 40 rows")
+    await expect(part).to_contain_text("last 40 rows, without 1 that last value could not predict")
+    async with page.expect_download() as saved:
+        await page.get_by_role("button", name="Score over rows: numbers as JSON").click()
+    drawn_points = json.loads((await (await saved.value).path()).read_text())
+    assert [point["paired"] for point in metrics["history"]] == [point["Last 1,000 rows"] for point in drawn_points]
+    assert [point["paired_overall"] for point in metrics["history"]] == [point["All rows"] for point in drawn_points]
+    await expect(page.get_by_text("Mean squared error, rows of last value")).to_be_visible()
+
+
 async def test_a_model_without_features_takes_its_first_row(look, api):
     """As JSON, with a label of the reader's own; then there are controls for its features."""
     api.put("/models/seen-first", json={"task": "classification", "algorithm": "dfop"}).raise_for_status()
