@@ -31,7 +31,7 @@ class ChallengerBody(RequestBody):
     promote: Literal["never", "auto"] = Field(
         "never",
         description="`auto`: it becomes the model by itself once `difference.low` is above 0, after 1000 compared rows "
-        "at the earliest. Left out: never.",
+        "at the earliest. With `class_costs` that is the share of wrong answers, not their cost. Left out: never.",
     )
 
     _left_to_core = model_validator(mode="wrap")(as_sent)
@@ -43,7 +43,7 @@ class Difference(BaseModel):
     mean: float | None = Field(
         examples=[0.021],
         description="Of the rows that both have predicted, since the later of the two began or the last promotion. "
-        "Losses are 0 or 1; squared errors count as at most `bound`.",
+        "Losses are 0 or 1, with `class_costs` as well; squared errors count as at most `bound`.",
     )
     low: float | None = Field(
         examples=[0.004],
