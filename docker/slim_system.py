@@ -29,14 +29,19 @@ PACKAGES = (
     "openssl-provider-legacy",
 )
 """Of Debian 13; those that the base lacks are passed over."""
-STDLIB = ("ensurepip", "idlelib", "lib2to3", "pydoc_data", "test", "tkinter", "turtledemo", "site-packages/pip")
+STDLIB = ("ensurepip", "idlelib", "lib2to3", "pydoc_data", "test", "tkinter", "turtledemo")
 PLACES = (
     *("/usr/include", "/usr/local/include", "/usr/share/doc-base", "/usr/share/info", "/usr/share/locale"),
     *("/usr/share/man", "/usr/share/perl5", "/usr/share/python-wheels", "/var/cache", "/var/lib/apt", "/var/log"),
     *("/var/backups", "/var/lib/dpkg/status-old", "/var/lib/dpkg/available"),
 )
-GCONV = "*-linux-gnu*/gconv"
-"""Below /usr/lib: character sets of iconv. Python has its own."""
+PATTERNS = (
+    *("lib/python3.*/lib-dynload/*test*", "share/doc/*/[!c]*", "share/doc/*/change*"),
+    *("lib/python3.*/config-*", "lib/python3.*/site-packages/pip*", "lib/python3.*/site-packages/setuptools*"),
+    *("bin/2to3*", "bin/idle*", "bin/pip*", "bin/pydoc*", "bin/python*-config"),
+    "lib/*-linux-gnu*/gconv",  # character sets of iconv; Python has its own
+)
+"""Below /usr and /usr/local."""
 
 
 def slim() -> None:
@@ -44,13 +49,14 @@ def slim() -> None:
     for package in filter(_installed, PACKAGES):
         subprocess.run(["dpkg", "--purge", "--force-all", package], check=True, stdout=subprocess.DEVNULL)
     library = Path(sysconfig.get_path("stdlib"))
-    named = [*(library / name for name in STDLIB), *map(Path, PLACES)]
-    for place in (*named, *library.glob("config-*"), *Path("/usr/lib").glob(GCONV)):
-        if place.is_file():
-            place.unlink()
-        shutil.rmtree(place, ignore_errors=True)
+    found = [place for below in ("/usr", "/usr/local") for pattern in PATTERNS for place in Path(below).glob(pattern)]
+    for place in (*(library / name for name in STDLIB), *map(Path, PLACES), *found):
+        if place.is_dir() and not place.is_symlink():
+            shutil.rmtree(place)
+        else:
+            place.unlink(missing_ok=True)
     for name in ("backups", "cache", "log"):
-        Path("/var", name).mkdir()
+        Path("/var", name).mkdir(exist_ok=True)
     # Unchecked: bytecode is valid whatever times an image builder gives to the files.
     compileall.compile_dir(library, quiet=1, force=True, invalidation_mode=PycInvalidationMode.UNCHECKED_HASH)
 

@@ -78,7 +78,7 @@ def test_the_bill_of_materials_covers_the_image(containers: Containers, data: st
     with running(containers, "bill", free_port(), "--volume", f"{data}:/data") as service:
         installed = {one.lower().replace("_", "-") for one in service.run("python", "-c", listed).split()}
     lock = (ROOT / "docker/requirements.txt").read_text()
-    locked = set(re.findall(r"^([a-z0-9.-]+==[^ ]+)(?! ; python_full_version < '3.11)", lock, flags=re.MULTILINE))
+    locked = set(re.findall(r"^([a-z0-9.-]+==\S+) (?!; python_full_version < '3.11)", lock, flags=re.MULTILINE))
     removed = tuple(f"{name}==" for name in UNUSED if "/" not in name)
     assert {one for one in locked if not one.startswith(removed)} == {
         one for one in installed if not one.startswith("onepass==")
