@@ -116,12 +116,12 @@ class Container:
         """What a command in it says."""
         return self.of.podman("exec", self.name, *command)
 
-    def wait_until_ready(self) -> None:
-        """Wait until it serves; fails with its log where it ends instead, or takes for ever."""
+    def wait_until_ready(self, status: int = 200) -> None:
+        """Wait until /readyz has this status; fails with its log where it ends instead, or takes for ever."""
         deadline = time.monotonic() + READY_S
         while time.monotonic() < deadline:
             try:
-                if httpx.get(f"{self.url}/readyz", timeout=5).is_success:
+                if status == httpx.get(f"{self.url}/readyz", timeout=5).status_code:
                     return
             except httpx.TransportError:
                 assert "running" == self.state("Status"), self.log()

@@ -1,6 +1,8 @@
 """The image, built and run for real: `make test-image`. Not a part of `make test`: it takes minutes and root."""
 
 import json
+import socketserver
+import threading
 from pathlib import Path
 
 import httpx
@@ -19,6 +21,7 @@ STABLE = 3
 REST_MB_MAX = 220
 READY_CPU_S_MAX = 6.0
 """Three times what it takes; without bytecode, or with a kernel to compile, it is more."""
+LOG_LINES_MAX = 60
 MODEL = {"task": "classification"}
 
 
@@ -109,6 +112,22 @@ def test_too_little_memory_is_refused_in_a_line(containers: Containers, data: st
         assert "the memory limit of this container or unit is 300 MB; Onepass needs 384 MB" in service.log()
 
 
+def test_a_store_that_lets_nobody_in_is_told_in_few_lines(containers: Containers) -> None:
+    """A Redis in protected mode refuses every connection and hangs up: the log says why, without a traceback."""
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Denies) as denies:
+        threading.Thread(target=denies.serve_forever, daemon=True).start()
+        url = f"redis://127.0.0.1:{denies.server_address[1]}/0"
+        with running(containers, "denied", free_port(), ONEPASS_REDIS_URL=url) as service:
+            service.wait_until_ready(status=503)
+            for _ in range(20):
+                assert 503 == httpx.put(f"{service.url}/models/m", json=MODEL, timeout=60).status_code
+            log = service.log()
+        denies.shutdown()
+    assert "protected mode" in log
+    assert "Traceback" not in log
+    assert LOG_LINES_MAX > log.count("\n")
+
+
 def test_secrets_are_read_from_files(containers: Containers, data: str, tmp_path: Path) -> None:
     """Without keys it does not listen for others; with keys from a file it does, and asks for them."""
     keys = tmp_path / "keys"
@@ -146,3 +165,8 @@ def _cgroup(service: Container, of_one: str, of_two: str) -> float:
     """A figure of the container's control group, version 1 or 2; of time in ns."""
     said = service.run("sh", "-c", f"cat /sys/fs/cgroup/{of_one} 2>/dev/null || cat /sys/fs/cgroup/{of_two}").split()
     return float(said[1]) * 1000 if said[0] == "usage_usec" else float(said[0])
+
+
+class _Denies(socketserver.BaseRequestHandler):
+    def handle(self) -> None:
+        self.request.sendall(b"-DENIED Redis is running in protected mode because protected mode is enabled\r\n")
