@@ -119,7 +119,8 @@ def main() -> None:
     """As the arguments say."""
     port, models, connections, seconds = sys.argv[1:]
     heard = uvloop.run(run(int(port), int(models), int(connections), float(seconds)))
-    print(json.dumps(asdict(heard)))
+    with open(sys.stdout.fileno(), "w", closefd=False) as whole:  # unbuffered, stdout may write a part only
+        json.dump(asdict(heard), whole)
 
 
 if __name__ == "__main__":
