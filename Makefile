@@ -8,7 +8,7 @@ WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $
 UV ?=
 # More arguments for pytest, e.g. make test PYTEST_ARGS="-k style -x"
 PYTEST_ARGS ?=
-# More arguments for bench and bench-peers, e.g. make bench BENCH_ARGS="--parts http --rounds 5"
+# More arguments for bench, bench-peers and some others, e.g. make bench BENCH_ARGS="--parts http --rounds 5"
 BENCH_ARGS ?=
 # Vulnerabilities that do not concern Onepass, each with a reason here, e.g. AUDIT_IGNORE := PYSEC-2026-1
 AUDIT_IGNORE :=
@@ -161,7 +161,13 @@ bench-switch: test-setup ## a change of features through the HTTP API, beside a 
 	$(PY) -m tests.benchmarks.switch_http
 
 bench-models: test-setup ## ten thousand models: creating, memory, loading
-	$(PY) -m tests.benchmarks.models
+	$(PY) -m tests.benchmarks.models $(BENCH_ARGS)
+
+bench-sizing: test-setup ## the figures of deploy/sizing.md: CPU per row, bytes of a model in memory and in the store, by algorithm
+	$(PY) -m tests.benchmarks.sizing $(BENCH_ARGS)
+
+bench-soak: test-setup ## a day of twenty models in five minutes: what the store holds by kind of key; BENCH_ARGS="--hours 6 --seconds 60"
+	$(PY) -m tests.benchmarks.soak $(BENCH_ARGS)
 
 bench-isolation: test-setup ## what a row of one model waits for while another is sent heavy work
 	$(PY) -m tests.benchmarks.isolation

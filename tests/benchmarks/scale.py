@@ -4,9 +4,9 @@ A hundred models at 64 connections, single rows with ids, through HAProxy with d
 four that models are hashed to, and two that take requests in turn. Each layout has a store of its own, and all of them
 run all the time; in every round each is measured once, so that what else the machine does falls on all. Printed are
 medians over the rounds: rows a second, CPU per row of all services of a layout (user and system, which depends less on
-what else the machine does), of the store, and the ratios to one service in the same round. Then one of two services is
-killed under load, and started again: how many rows are lost, which models the other one loads, and the 99th percentile
-second by second.
+what else the machine does), of the store and the balancer, and the ratios to one service in the same round. Then one of
+two services is killed under load, and started again: how many rows are lost, which models the other one loads, and the
+99th percentile second by second.
 
 Exits with 1 where a target is missed: CPU per row of two hashed services 1.15 times that of one, of four 1.25; no row
 lost or learned twice; a 99th percentile that is back within 5 s. The throughput of two hashed services, 1.25 times that
@@ -30,6 +30,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
+
+import psutil
 
 from tests.benchmarks import rows
 from tests.benchmarks.processes import ROOT, Service, free_port
@@ -66,25 +68,29 @@ class Site:
     """Services of one layout behind their balancer.
 
     Attributes:
-        rates, cpu_us, store_us, per_tick: of every round; the last are rows in one pipeline to the store.
+        balancer: its process.
+        rates, cpu_us, store_us, balancer_us, per_tick: of every round; the last are rows in one pipeline to the store.
     """
 
     layout: Layout
     services: list[Service]
     port: int
+    balancer: psutil.Process
     rates: list[float] = field(default_factory=list)
     cpu_us: list[float] = field(default_factory=list)
     store_us: list[float] = field(default_factory=list)
+    balancer_us: list[float] = field(default_factory=list)
     per_tick: list[float] = field(default_factory=list)
 
-    def used(self) -> tuple[float, float]:
-        """CPU seconds so far: of all services, of the store."""
-        each = [service.used() for service in self.services]
-        return sum(used.service for used in each), sum(used.store for used in each)
+    def used(self) -> tuple[float, float, float]:
+        """CPU seconds so far: of all services, of the store, of the balancer."""
+        each, balancer = [service.used() for service in self.services], self.balancer.cpu_times()
+        both = sum(used.service for used in each), sum(used.store for used in each)
+        return (*both, balancer.user + balancer.system)
 
     def forget(self) -> None:
         """What was measured so far was to warm up."""
-        for figures in (self.rates, self.cpu_us, self.store_us, self.per_tick):
+        for figures in (self.rates, self.cpu_us, self.store_us, self.balancer_us, self.per_tick):
             figures.clear()
 
     def ask(self, method: str, number: int, body: Any = None) -> Any:
@@ -149,7 +155,7 @@ def site(layout: Layout, folder: Path) -> Iterator[Site]:
         balancer = subprocess.Popen([_haproxy(), "-db", "-q", "-f", str(config)])
         stack.callback(balancer.wait)
         stack.callback(balancer.terminate)
-        found = Site(layout, services, port)
+        found = Site(layout, services, port, psutil.Process(balancer.pid))
         _until_checked(found)
         for number in range(MODELS):
             found.ask("PUT", number, json.dumps(rows.model(PARAMS)))
@@ -177,8 +183,8 @@ def measure(found: Site, seconds: float) -> None:
     count = said["acknowledged"]
     found.per_tick.append(count / (found.counted("ticks") - ticks))
     found.rates.append(count / said["seconds"])
-    found.cpu_us.append(1e6 * (after[0] - before[0]) / count)
-    found.store_us.append(1e6 * (after[1] - before[1]) / count)
+    for at, figures in enumerate((found.cpu_us, found.store_us, found.balancer_us)):
+        figures.append(1e6 * (after[at] - before[at]) / count)
     if said["again"]:
         print(f"{found.layout.name}: tries that were repeated: {said['again']}", flush=True)
 
@@ -186,7 +192,7 @@ def measure(found: Site, seconds: float) -> None:
 def report(sites: Sequence[Site]) -> bool:
     """Print the table; whether every target is met."""
     one = sites[0]
-    heads = f"{'CPU us/row':>11s} {'ratio':>6s} {'store us/row':>13s} {'rows/pipeline':>14s}"
+    heads = f"{'CPU us/row':>11s} {'ratio':>6s} {'store us/row':>13s} {'balancer':>9s} {'rows/pipeline':>14s}"
     print(f"\n{'':12s} {'rows/s':>8s} {'ratio':>6s} {heads}")
     fine = True
     for each in sites:
@@ -197,7 +203,8 @@ def report(sites: Sequence[Site]) -> bool:
         fine = fine and not missed
         print(
             f"{each.layout.name:12s} {median(each.rates):8.0f} {rate:6.2f} {median(each.cpu_us):11.0f} {cpu:6.2f} "
-            f"{median(each.store_us):13.0f} {median(each.per_tick):14.1f}{f'   more than {most}' if missed else ''}"
+            f"{median(each.store_us):13.0f} {median(each.balancer_us):9.0f} {median(each.per_tick):14.1f}"
+            f"{f'   more than {most}' if missed else ''}"
         )
     return fine
 
