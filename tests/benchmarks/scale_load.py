@@ -24,6 +24,8 @@ from tests.benchmarks.load import head
 BODIES = 4096
 AGAIN = (b"502", b"503", b"504")
 PAUSE_S = 0.02
+GIVE_UP_S = 60.0
+"""A row that is not acknowledged in this time ends the run."""
 LENGTH = b"content-length: "
 
 
@@ -61,11 +63,18 @@ class Connection:
         self._reader: asyncio.StreamReader | None = None
 
     async def learn(self, message: bytes) -> None:
-        """Send a row until it is acknowledged."""
+        """Send a row until it is acknowledged.
+
+        Raises:
+            RuntimeError: it was refused, or nobody has taken it for GIVE_UP_S.
+        """
+        begun = perf_counter()
         while (status := await self._try(message)) != b"200":
             self._heard.repeat(status.decode())
             if status not in (*AGAIN, b"cut"):
                 raise RuntimeError(f"an answer with status {status!r}")
+            if perf_counter() > begun + GIVE_UP_S:
+                raise RuntimeError(f"a row was not taken for {GIVE_UP_S:g} s; the last try: {status.decode()}")
             await asyncio.sleep(PAUSE_S)
         self._heard.acknowledged += 1
 
