@@ -38,8 +38,8 @@ MEASURED_ENTRIES = 32
 """How often a model is measured while its entries are rows only."""
 PATH_BYTES = 170
 """What each of them takes."""
-OBJECT_BYTES = 9_500
-"""Python objects around the arrays of a model, or of a challenger, measured with tests.benchmarks.models."""
+OBJECT_BYTES = 25_000
+"""Python objects around the arrays of a model, or of a challenger, measured with tests.benchmarks.sizing."""
 
 
 @dataclass(slots=True)

@@ -44,7 +44,7 @@ BOUNDS = Bounds(
 )  # fmt: skip
 IDLE_UNLOAD_S = 0.15
 """How long a replica follows its log with nobody asking for it: the events of a schedule take about a second."""
-SMALL_BUDGETS = (1, 30_000)
+SMALL_BUDGETS = (1, 61_000)
 """Bytes: room for the model in use alone, and for about two of three."""
 
 
