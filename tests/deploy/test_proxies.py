@@ -127,14 +127,19 @@ async def test_events_come_at_once(site):
                 break
 
 
-async def test_rows_flow_both_ways(site):
-    """Each row of a stream is answered before the next one is sent."""
+@pytest.mark.parametrize("expects", [False, True], ids=["at once", "100 Continue"])
+async def test_rows_flow_both_ways(site, expects):
+    """Each row of a stream is answered before the next one is sent; curl waits for 100 Continue before the first."""
     reader, writer = await asyncio.open_connection("127.0.0.1", site.port, ssl=site.trust, server_hostname="127.0.0.1")
     stream = StreamClient(reader, writer)
     writer.write(
         b"POST /ml/models/m/feedback/stream HTTP/1.1\r\nHost: 127.0.0.1\r\n"
-        b"Content-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b"Content-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n"
+        + b"Expect: 100-continue\r\n" * expects
+        + b"\r\n"
     )
+    if expects:
+        assert b"100" in await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE_S)
     seen = b""
     for number in range(3):
         await stream.send(lines_of([{"features": features(number), "label": "DOWN"}]))

@@ -56,6 +56,23 @@ async def test_what_is_wrong_with_a_stream_is_said_before_it_begins(start):
             assert expected == client.header("content-type")
 
 
+async def test_the_answer_begins_apart_from_100_continue(api, server, monkeypatch):
+    """With the first row, or without one after a while: a proxy that reads both at once may lose the answers."""
+    monkeypatch.setattr(exchange, "CONTINUE_S", 0.2)
+    path = await api.new()
+    for rows in (1, 0):
+        client = await server.stream(f"{path}/feedback/stream", headers="Expect: 100-continue\r\n")
+        assert 100 == client.status
+        if rows:
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(client.reader.read(1), 0.05)
+            await client.send(lines_of(labelled(1)))
+        client.head = await asyncio.wait_for(client.reader.readuntil(b"\r\n\r\n"), 10)
+        assert 200 == client.status
+        assert rows == 0 or (await client.line())["version"] == 1
+        await client.end()
+
+
 async def test_a_reader_may_not_track(start):
     """Of a stream of predictions a row with ``track`` is refused by itself: it needs the scope learn."""
     api = await start(api_keys="ro:secret-ro:read,ad:secret-ad:admin")

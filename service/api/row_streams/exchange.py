@@ -35,6 +35,8 @@ WRITE_S = 10.0
 """How long an answer may take to be written."""
 LAST_WORD_S = 1.0
 """The same once the service stops."""
+CONTINUE_S, APART_S = 1.0, 0.05
+"""How long a client's first row is waited for that was told to continue, and a pause, before the answer begins."""
 
 
 class Rows(Protocol):
@@ -117,8 +119,7 @@ class RowStream(Response):
         connection.stop_timing(scope)
         beating: asyncio.Task[None] | None = None
         try:
-            self._take_next()
-            await asyncio.sleep(0)  # who waits for 100 Continue is told so before the answer begins
+            await self._continued(self._take_next())
             await self._write({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             beating = asyncio.create_task(self._beat())
             await self._exchange()
@@ -138,6 +139,16 @@ class RowStream(Response):
             for task in ending:
                 task.cancel()
             await asyncio.gather(*ending, return_exceptions=True)
+
+    async def _continued(self, first: "asyncio.Task[Segment[Any] | None]") -> None:
+        """Tell who waits for 100 Continue so, and begin the answer in a packet of its own.
+
+        Where a proxy reads both at once, it may take the answer for whole (HAProxy 2.6 does), and its rows are lost.
+        """
+        await asyncio.sleep(0)
+        if (b"expect", b"100-continue") in self._scope["headers"]:
+            await asyncio.wait({first}, timeout=CONTINUE_S)
+            await asyncio.sleep(APART_S)  # it may have sent the row unasked
 
     async def _exchange(self) -> None:
         """Answer segment after segment; then say why, if it is not the client that has ended the stream."""
