@@ -178,11 +178,24 @@ class Catalog:
                 keys.deleted,
             )
             if await self._connection.one(Call(_DELETE, own, (meta.incarnation, keys.chunks_prefix, DELETED_MS))):
-                await self._connection.one(forget(name, meta.incarnation))
-                await self._connection.ask(("ZREM", INDEX, keys.member()))
+                await self._unlist(keys)
                 return True
             # It was deleted elsewhere and the name was given away in between: read it again.
+        await self._unlist_deleted(name)
         return False
+
+    async def _unlist(self, keys: ModelKeys) -> None:
+        await self._connection.ask(("ZREM", INDEX, keys.member()))
+        await self._connection.one(forget(keys.name, keys.incarnation))
+
+    async def _unlist_deleted(self, name: str) -> None:
+        """Finish what a process that died while it deleted has left in the index."""
+        low, high = f"[{name} ", f"({name}!"
+        (members,) = await self._connection.ask(("ZRANGEBYLEX", INDEX, low, high, "LIMIT", 0, STEP_MODELS))
+        left = [member.decode().split(" ", 1) for member in members if member.startswith(f"{name} ".encode())]
+        for (_, incarnation), deleted in zip(left, await self.deleted([(name, one) for _, one in left]), strict=True):
+            if deleted:  # others are just being created
+                await self._unlist(ModelKeys(name, incarnation))
 
     async def deleted(self, models: Sequence[tuple[str, str]]) -> list[bool]:
         """Of each model that is not there, by name and incarnation: whether it was deleted; else it is lost."""

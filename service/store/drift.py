@@ -146,8 +146,8 @@ local call = redis.call
 local clock = call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 if call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
+  call('HDEL', KEYS[1], ARGV[1] .. ' joined')  -- first: what needs room is let through behind it, also in a full store
   call('HSET', KEYS[1], ARGV[1], 'gone')
-  call('HDEL', KEYS[1], ARGV[1] .. ' joined')
   call('ZADD', KEYS[2], string.format('%.0f', now), ARGV[1])
 end
 local old = call('ZRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', now - tonumber(ARGV[2])), 'LIMIT', 0, 1000)

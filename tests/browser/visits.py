@@ -22,6 +22,7 @@ class Visits:
     Attributes:
         wrong: errors of scripts and in the console, refusals by the policy, requests that leave the service.
         received: bytes of the bodies that each page has received so far, streams included.
+        offline: whether pages may complain that there is no network.
     """
 
     def __init__(self, browser: Browser, url: str) -> None:
@@ -29,6 +30,7 @@ class Visits:
         self._contexts: list[BrowserContext] = []
         self.wrong: list[str] = []
         self.received: dict[Page, int] = {}
+        self.offline = False
 
     async def open(
         self,
@@ -86,6 +88,7 @@ class Visits:
     def _console(self, message: ConsoleMessage, statuses: Collection[int]) -> None:
         status = STATUS.match(message.text)
         allowed = status is not None and int(status[1]) in statuses
+        allowed = allowed or (self.offline and "ERR_INTERNET_DISCONNECTED" in message.text)
         if message.type in ("error", "warning") and not allowed:
             self.wrong.append(f"console: {message.text} ({message.location.get('url')})")
 

@@ -26,7 +26,9 @@ SETTINGS = {
     "drift_events_max": EVENTS,
     "drift_events_all_max": EVENTS_ALL,
 }
-ENTRIES = BATCHES + TRACKED + 1
+LOOKS, MORE = 20, 10
+"""How often it is looked for a snapshot before more rows are sent, and how often those may be."""
+ENTRIES = BATCHES + TRACKED + 1 + MORE
 """Most entries that a round adds to the log of its model before it waits for a snapshot."""
 MODELS = 2
 TRIES, PAUSE_S = 60, 0.3
@@ -102,8 +104,13 @@ async def work(api, connection, path):
 
 
 async def _later(api, path, version):
-    found = await newest(api, path)
-    return found if found > version else None
+    """The newest snapshot, if it is of this round; else rows, which may lack where the one before was late."""
+    for _ in range(LOOKS):
+        if (found := await newest(api, path)) > version:
+            return found
+        await asyncio.sleep(0.02)
+    await batch(api, path, JOINS)
+    return None
 
 
 async def anew(api):

@@ -91,6 +91,15 @@ async def test_a_crash_between_the_steps_is_harmless(connection):
     assert ([], None) == await catalog.names(1)
 
 
+async def test_what_a_process_that_died_while_it_deleted_has_left_leaves_with_the_next_try(connection):
+    """The member of the index; not that of a model which is just being created."""
+    catalog = Catalog(connection)
+    died, young = ModelKeys("m", "inc1"), ModelKeys("m", "inc2")
+    await connection.ask(("SET", died.deleted, 1), *[("ZADD", INDEX, 0, keys.member()) for keys in (died, young)])
+    assert not await catalog.delete("m")
+    assert [[young.member().encode()]] == await connection.ask(("ZRANGE", INDEX, 0, -1))
+
+
 async def test_deleting_and_creating_at_once_ends_in_one_of_the_two(connection):
     """A delete hits the model that was there, whatever is created meanwhile; the index agrees with meta."""
     catalog = Catalog(connection)

@@ -126,6 +126,16 @@ async def test_events_of_a_model_that_is_gone_are_refused(streams, connection, m
     assert [b"m other", b"m other joined"] == sorted(marks)
 
 
+async def test_a_model_with_events_is_deleted_whole_in_a_full_store(streams, connection, model):
+    """To delete models is what makes room: the list of models and the marks follow, without any."""
+    await both(streams, batch((1, 0)))
+    await connection.ask(("CONFIG", "SET", "maxmemory", "1"))
+    catalog = Catalog(connection)
+    assert await catalog.delete("m")
+    assert 0 == await catalog.count()
+    assert [[b"gone"]] == await connection.ask(("HMGET", DRIFT_MARKS, model.keys.member()))
+
+
 async def test_both_streams_are_capped_and_numbered_without_holes(connection, model):
     """The newest are kept; positions count on by one."""
     streams = DriftStreams(connection, connection, model_max=3, service_max=5, wait_s=0.01)
