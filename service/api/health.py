@@ -120,7 +120,8 @@ async def ready(ctx: Ctx, response: Response) -> Ready:
     The other checks are reported only: `hints` (notices of appends are received; false until the first model
     is loaded, and where the store lets nobody subscribe: what other services append is found by a sweep then, some
     seconds later), `eviction` (the store evicts
-    nothing), `room` (it has room), `store_data` (false for an hour after it has lost data), `log` (false for an hour
+    nothing), `room` (it has room), `store_data` (false for an hour after it was seen to
+    have lost data, also when everything is written back: `ready` tells the present), `log` (false for an hour
     after a log has lost its tail).
     """
     found = readiness(ctx)

@@ -159,6 +159,26 @@ async def test_rows_are_answered_while_others_are_to_come(site):
         writer.close()
 
 
+async def test_haproxy_refuses_as_onepass_does(site):
+    """Where both services are dead, before and after it has noticed: a problem, with Retry-After."""
+    if site.kind != "haproxy":
+        pytest.skip("the answers of haproxy.cfg")
+    homes = await site.homes()
+    for service in site.services:
+        await service.close()
+    answers = [await site.client.get(f"/models/{name}") for name in NAMES]
+    for service in site.services:
+        await service.open()
+    await site.until(homes)
+    for answer in answers:
+        found = answer.json()
+        assert answer.status_code in (502, 503)
+        assert ("application/problem+json", "1") == (answer.headers["content-type"], answer.headers["retry-after"])
+        assert ("about:blank", answer.status_code) == (found["type"], found["status"])
+        assert found["title"]
+        assert found["detail"]
+
+
 @pytest.mark.parametrize("host", ["", "localhost"])
 async def test_haproxy_takes_addresses_or_a_name(host):
     """As for the processes of one machine, and as for the services of a compose file."""
