@@ -2,8 +2,8 @@
 # Needs make and Python 3.11 to 3.14 with venv (Debian and Ubuntu: apt install make python3-venv).
 
 PYTHON ?= python3
-# Processes that run the tests, at most six: they often wait. 0 is one process without xdist.
-WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((n + 4)))
+# Processes that run the tests, at most four; 0 is one process without xdist.
+WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((n + 2)))
 # A uv to install with; empty: the locked one is fetched; "no": pip installs.
 UV ?=
 # More arguments for pytest, e.g. make test PYTEST_ARGS="-k style -x"
@@ -53,10 +53,10 @@ lint: test-setup ## ruff, mypy, import contracts
 	$(BIN)/lint-imports --no-logo
 
 pytest: test-setup ## the tests alone
-	$(PY) -m pytest -n $(WORKERS) --maxprocesses 6 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+	$(PY) -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 test-schedules: test-setup ## ten thousand schedules of the simulator; SCHEDULES=1000000 looks further
-	SCHEDULES=$(or $(SCHEDULES),10000) $(PY) -m pytest -n $(WORKERS) --maxprocesses 6 --dist loadfile --no-loadscope-reorder tests/simulator $(PYTEST_ARGS)
+	SCHEDULES=$(or $(SCHEDULES),10000) $(PY) -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder tests/simulator $(PYTEST_ARGS)
 
 test-faults: test-setup ## storms of kills and failovers, two minutes each, and histories that one log must explain
 	STORM_S=120 $(PY) -m pytest -n 0 -s tests/faults/test_storm.py tests/faults/test_histories.py $(PYTEST_ARGS)
@@ -86,7 +86,7 @@ bench-recovery: test-setup ## from a log of single rows to a model: BEFORE=anoth
 	$(PY) -m tests.benchmarks.recovery $(if $(BEFORE),--before $(BEFORE))
 
 test-life: test-setup ## models that live through random sequences of everything: LIFE_EXAMPLES lives each, new ones each time
-	LIFE_EXAMPLES=$${LIFE_EXAMPLES:-200} $(PY) -m pytest -n $(WORKERS) --maxprocesses 6 --dist loadfile --no-loadscope-reorder tests/core/life $(PYTEST_ARGS)
+	LIFE_EXAMPLES=$${LIFE_EXAMPLES:-200} $(PY) -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder tests/core/life $(PYTEST_ARGS)
 
 bench-listing: test-setup ## ten thousand models listed with room for few: time per page, models loaded
 	$(PY) -m tests.benchmarks.listing
